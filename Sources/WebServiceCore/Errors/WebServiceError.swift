@@ -1,0 +1,96 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// An error of this framework's own: what went wrong, and everything known about the exchange at that moment.
+///
+/// Failures of the transport (no connection, time-out, cancelled …) are not of this type: they are `URLError`, whichever
+/// ``Session`` is plugged in. Match on ``code``; new codes may be added without notice, so a `switch` over them needs a `default`.
+public struct WebServiceError: Error, Sendable {
+    /// What went wrong.
+    public var code: Code
+
+    /// One sentence that names what is wrong. It holds names of fields, never their values.
+    public var message: String
+
+    /// The request, as it was when the error arose. `nil` when the error arose outside a request.
+    public var request: Request?
+
+    /// The response. `nil` when none had arrived.
+    public var response: URLResponse?
+
+    /// The bytes of the response's body. `nil` when none had arrived.
+    public var body: Data?
+
+    /// The error that caused this one. `nil` when this is the first cause.
+    public var underlying: (any Error)?
+
+    /// Makes an error; everything but the code and the message may be left out.
+    public init(
+        _ code: Code,
+        _ message: String,
+        request: Request? = nil,
+        response: URLResponse? = nil,
+        body: Data? = nil,
+        underlying: (any Error)? = nil
+    ) {
+        self.code = code
+        self.message = message
+        self.request = request
+        self.response = response
+        self.body = body
+        self.underlying = underlying
+    }
+
+    /// The kind of a ``WebServiceError``: an open set, so that adding a kind breaks nobody.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the code, such as `invalidURL`.
+        public let description: String
+
+        /// Makes a code of your own; two codes are equal when their names are.
+        public init(_ name: String) {
+            description = name
+        }
+
+        /// A base URL, a path or a placeholder from which no http or https URL can be formed.
+        public static let invalidURL = Code("invalidURL")
+        /// A method that is not a token (RFC 9110, section 9.1).
+        public static let invalidMethod = Code("invalidMethod")
+        /// A header field with an illegal name or value, or one that only the transport may set.
+        public static let invalidHeader = Code("invalidHeader")
+        /// Parameters or a body that cannot be encoded.
+        public static let encoding = Code("encoding")
+        /// A response body that is not what the handler needs, such as malformed JSON.
+        public static let decoding = Code("decoding")
+        /// No response body where the handler needs one.
+        public static let emptyResponse = Code("emptyResponse")
+        /// A mock session has no stub for the request.
+        public static let noStub = Code("noStub")
+    }
+}
+
+extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
+    /// The code and the message; no URL, header value or body, so it is safe to log.
+    public var description: String {
+        "\(code): \(message)"
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String {
+        description
+    }
+
+    /// The same as ``description``.
+    public var errorDescription: String? {
+        description
+    }
+}
+
+extension WebServiceError: CustomReflectable {
+    /// What `dump` shows: the code and the message only, because the other fields may hold secrets.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["code": code.description, "message": message], displayStyle: .struct)
+    }
+}

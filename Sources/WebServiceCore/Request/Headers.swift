@@ -1,0 +1,160 @@
+/// Header fields (RFC 9110, section 5): ordered, names compared without regard to ASCII case, repeated fields kept.
+///
+/// ```swift
+/// request.headers["custom-header-name"] = "foo"
+/// request.headers[.accept] = "application/json"
+/// request.headers.add("no-cache", for: .cacheControl)
+/// ```
+/// Nothing is checked here; ``Request/urlRequest()`` checks every name and value on its bytes and throws
+/// ``WebServiceError/Code/invalidHeader`` for a bad one.
+public struct Headers: Sendable, Hashable {
+    /// One field: a name and a value.
+    public struct Field: Sendable, Hashable {
+        /// The name as it was given; two names that differ only in ASCII case mean the same field.
+        public var name: String
+        /// The value.
+        public var value: String
+
+        /// Makes a field.
+        public init(name: String, value: String) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All fields in the order in which they were added.
+    public private(set) var fields: [Field]
+
+    /// Makes an empty set of fields.
+    public init() {
+        fields = []
+    }
+
+    /// Makes fields in the given order; repeated names are kept.
+    public init(_ fields: some Sequence<(String, String)>) {
+        self.fields = fields.map { Field(name: $0.0, value: $0.1) }
+    }
+
+    /// The value of a field: all values of that name joined with `", "` (RFC 9110, section 5.3), `nil` when there is none.
+    ///
+    /// Setting a value puts it in the place of the first field of that name and removes the others; setting `nil` removes all.
+    public subscript(name: String) -> String? {
+        get {
+            var found: String?
+            for field in fields where field.name.equalsIgnoringASCIICase(name) {
+                found = found.map { $0 + ", " + field.value } ?? field.value
+            }
+            return found
+        }
+        set {
+            let place = fields.firstIndex { $0.name.equalsIgnoringASCIICase(name) }
+            guard let newValue else {
+                fields.removeAll { $0.name.equalsIgnoringASCIICase(name) }
+                return
+            }
+            guard let place else {
+                fields.append(Field(name: name, value: newValue))
+                return
+            }
+            fields[place] = Field(name: name, value: newValue)
+            var index = 0
+            fields.removeAll { field in
+                defer { index += 1 }
+                return index > place && field.name.equalsIgnoringASCIICase(name)
+            }
+        }
+    }
+
+    /// The value of a field with a well-known name; see ``subscript(_:)-(String)``.
+    public subscript(name: Name) -> String? {
+        get { self[name.rawValue] }
+        set { self[name.rawValue] = newValue }
+    }
+
+    /// Adds a field behind the others, also where one of that name exists.
+    public mutating func add(_ value: String, for name: Name) {
+        fields.append(Field(name: name.rawValue, value: value))
+    }
+
+    /// Every value of a field, in order, not joined.
+    public func values(for name: Name) -> [String] {
+        fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)
+    }
+
+    /// Whether there is no field.
+    public var isEmpty: Bool { fields.isEmpty }
+}
+
+extension Headers: ExpressibleByDictionaryLiteral {
+    /// Makes fields from a literal; order and repeated names are kept.
+    public init(dictionaryLiteral elements: (String, String)...) {
+        self.init(elements)
+    }
+}
+
+extension Headers: Sequence {
+    /// Walks over the fields in order.
+    public func makeIterator() -> IndexingIterator<[Field]> {
+        fields.makeIterator()
+    }
+}
+
+extension Headers {
+    /// The name of a header field; common ones are constants, any other is written as a literal or with `Name("X-Thing")`.
+    public struct Name: Sendable, Hashable, RawRepresentable, ExpressibleByStringLiteral {
+        /// The name as it is sent.
+        public let rawValue: String
+
+        /// Makes a name; it is checked when the request is encoded.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// Makes a name; it is checked when the request is encoded.
+        public init(_ name: String) {
+            rawValue = name
+        }
+
+        /// Makes a name from a literal.
+        public init(stringLiteral value: String) {
+            rawValue = value
+        }
+
+        /// `Accept`
+        public static let accept = Name("Accept")
+        /// `Accept-Language`
+        public static let acceptLanguage = Name("Accept-Language")
+        /// `Authorization`
+        public static let authorization = Name("Authorization")
+        /// `Cache-Control`
+        public static let cacheControl = Name("Cache-Control")
+        /// `Content-Length`: readable on responses; on requests the transport sets it.
+        public static let contentLength = Name("Content-Length")
+        /// `Content-Type`
+        public static let contentType = Name("Content-Type")
+        /// `Cookie`
+        public static let cookie = Name("Cookie")
+        /// `ETag`
+        public static let eTag = Name("ETag")
+        /// `If-None-Match`
+        public static let ifNoneMatch = Name("If-None-Match")
+        /// `Location`
+        public static let location = Name("Location")
+        /// `Retry-After`
+        public static let retryAfter = Name("Retry-After")
+        /// `Set-Cookie`
+        public static let setCookie = Name("Set-Cookie")
+        /// `User-Agent`
+        public static let userAgent = Name("User-Agent")
+    }
+}
+
+/// Media types that the framework itself sets.
+public enum ContentType {
+    /// `application/json` (RFC 8259).
+    public static let json = "application/json"
+    /// `application/x-www-form-urlencoded` (WHATWG URL, section 5).
+    public static let formEncoded = "application/x-www-form-urlencoded"
+    /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of which nothing is known.
+    public static let octetStream = "application/octet-stream"
+}

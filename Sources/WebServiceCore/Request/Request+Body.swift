@@ -1,0 +1,106 @@
+public import Foundation
+
+extension Request {
+    /// The one body of a request.
+    enum Content: Sendable {
+        case none
+        case data(Data, contentType: String?)
+        case form(Parameters)
+        case provider(contentType: String?, @Sendable () async throws -> Data)
+        indirect case invalid(WebServiceError)
+
+        var contentType: String? {
+            switch self {
+            case .none, .invalid: nil
+            case .data(_, let contentType): contentType ?? ContentType.octetStream
+            case .form: ContentType.formEncoded
+            case .provider(let contentType, _): contentType ?? ContentType.octetStream
+            }
+        }
+    }
+
+    /// The body as bytes. `nil` when there is none, or when it is a form or comes from a provider.
+    ///
+    /// Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is set.
+    public var body: Data? {
+        get {
+            guard case .data(let data, _) = content else { return nil }
+            return data
+        }
+        set { content = newValue.map { .data($0, contentType: nil) } ?? .none }
+    }
+
+    /// The body as a form (WHATWG URL, section 5). `nil` when the body is not a form.
+    public var formParameters: Parameters? {
+        get {
+            guard case .form(let parameters) = content else { return nil }
+            return parameters
+        }
+        set { content = newValue.map(Content.form) ?? .none }
+    }
+
+    /// Sets the body to a JSON text (RFC 8259) of an object as `JSONSerialization` takes it: arrays, dictionaries, strings, numbers,
+    /// `Bool`, `NSNull`, also a single one of these. Dictionary keys are sorted, so that the same object gives the same bytes.
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding`` for anything JSON cannot say, such as NaN or a `Date`; the body stays as it was.
+    public mutating func serialize(json: Any) throws {
+        content = .data(try Self.jsonData(json), contentType: ContentType.json)
+    }
+
+    /// Sets the body to an encoded value.
+    ///
+    /// - Parameters:
+    ///   - encoder: What encodes it; `JSONEncoder` and `PropertyListEncoder` conform to ``BodyEncoder``.
+    ///   - contentType: The media type that the encoder writes.
+    /// - Throws: ``WebServiceError/Code/encoding`` with the encoder's error as the underlying one; the body stays as it was.
+    public mutating func serialize(
+        _ value: some Encodable,
+        encoder: some BodyEncoder = JSONEncoder(),
+        contentType: String = ContentType.json
+    ) throws {
+        do {
+            content = .data(try encoder.encode(value), contentType: contentType)
+        } catch {
+            throw WebServiceError(.encoding, "a value of the type \(type(of: value)) cannot be encoded", underlying: error)
+        }
+    }
+
+    /// Sets the body to what a closure gives. A ``SessionTask`` calls it once, in the background, at its first `resume()`;
+    /// when it throws, nothing is sent and the error handlers get the error. Cancelling the task cancels the closure's Swift task.
+    ///
+    /// - Parameter contentType: The media type; `nil` means `application/octet-stream`.
+    public mutating func setBodyProvider(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) {
+        content = .provider(contentType: contentType, provider)
+    }
+
+    /// Runs a step that makes a body; its error is kept and comes back when the request is encoded.
+    mutating func keepingError(_ step: (inout Request) throws -> Void) {
+        do {
+            try step(&self)
+        } catch {
+            content = .invalid(error as? WebServiceError ?? WebServiceError(.encoding, "the body cannot be encoded", underlying: error))
+        }
+    }
+
+    static func jsonData(_ json: Any) throws(WebServiceError) -> Data {
+        // A value that is no JSON raises an Objective-C exception on Apple platforms unless it is checked before; the check knows
+        // only arrays and dictionaries at the top, so a single value is checked inside an array.
+        guard JSONSerialization.isValidJSONObject([json]) else {
+            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) holds something that JSON cannot say")
+        }
+        do {
+            return try JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys])
+        } catch {
+            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) cannot be written as JSON", underlying: error)
+        }
+    }
+}
+
+/// Anything that turns `Encodable` values into the bytes of a body.
+public protocol BodyEncoder {
+    /// The encoded value, or the reason why there is none.
+    func encode(_ value: some Encodable) throws -> Data
+}
+
+extension JSONEncoder: BodyEncoder {}
+extension PropertyListEncoder: BodyEncoder {}

@@ -1,0 +1,227 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+extension Request: URLRequestEncodable {
+    /// The request as Foundation knows it; where ``urlRequest()`` throws, a request for an unsupported URL, which no session sends.
+    public var urlRequestValue: URLRequest {
+        (try? urlRequest()) ?? EncodedRequest.unsendable  // the error is what `urlRequest()` throws
+    }
+
+    /// Encodes the request; a body from a provider is left out, because providers run only when a task is resumed.
+    ///
+    /// - Throws: ``WebServiceError`` with ``WebServiceError/Code/invalidURL``, ``WebServiceError/Code/invalidMethod``,
+    ///   ``WebServiceError/Code/invalidHeader`` or ``WebServiceError/Code/encoding``. Its message names the field, never a value.
+    public func urlRequest() throws -> URLRequest {
+        try encode().urlRequestValue
+    }
+
+    /// The request's URL with `parameters` added to its query by the request's encoder or, without one, as `name=value&…`.
+    public func encodeURL(adding parameters: Parameters) throws -> URL {
+        let target = try location.get()
+        guard let url = URL(string: try encodeQuery(target, queryParameters.map { $0 + parameters } ?? parameters)) else {
+            throw WebServiceError(.invalidURL, "the URL is malformed")
+        }
+        return url
+    }
+
+    /// `parameters` written as a body by ``parameterEncoding``.
+    public func encodeBody(_ parameters: Parameters) throws -> Data {
+        switch parameterEncoding {
+        case .percent: try encodeForm(parameters)
+        case .json: try parameters.jsonData()
+        }
+    }
+
+    /// The one place where a request is checked and becomes what is sent.
+    ///
+    /// - Parameter providedBody: What the body provider gave; only needed where the request has one.
+    func encode(providedBody: Data? = nil) throws(WebServiceError) -> EncodedRequest {
+        do throws(WebServiceError) {
+            guard ASCII.isToken(method.rawValue) else {
+                throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
+            }
+            guard timeout > 0, timeout.isFinite, deadline > .zero else {
+                throw WebServiceError(.encoding, "timeout and deadline have to be finite and greater than zero")
+            }
+            let target = try location.get()
+            let data = try encodeContent(providedBody: providedBody)
+            if method.forbidsBody, data?.isEmpty == false {
+                throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
+            }
+            return EncodedRequest(
+                method: method,
+                url: try encodeQuery(target, urlParameters),
+                headers: try checkedHeaders(),
+                body: data,
+                contentType: data == nil ? nil : contentType,
+                source: self
+            )
+        } catch {
+            var error = error
+            error.request = self
+            throw error
+        }
+    }
+
+    private var urlParameters: Parameters? {
+        guard let parameters, method.encodesParametersInURL else { return queryParameters }
+        return queryParameters.map { $0 + parameters } ?? parameters
+    }
+
+    private func encodeQuery(_ target: Target, _ parameters: Parameters?) throws(WebServiceError) -> String {
+        guard let parameters, !parameters.isEmpty else { return target.text }
+        if let queryParameterEncoder {
+            guard let url = queryParameterEncoder(URL(string: target.text), parameters) else {
+                throw WebServiceError(.encoding, "the queryParameterEncoder gave no URL")
+            }
+            return try Target(absolute: url.absoluteString).text
+        }
+        var writer = ByteWriter(reserving: target.text.utf8.count + 48 * parameters.count)
+        writer.write(target.text)
+        let start = writer.bytes.count
+        try writer.writePairs(
+            parameters, strategy: parameterStrategy, allowed: .unreserved, spaceAsPlus: false, first: target.hasQuery ? "&" : "?"
+        )
+        return writer.bytes.count == start ? target.text : writer.text
+    }
+
+    private func encodeContent(providedBody: Data?) throws(WebServiceError) -> Data? {
+        if parametersBelongInBody, let parameters {
+            guard case .none = content else {
+                throw WebServiceError(.encoding, "the request has both a body and parameters that belong in the body")
+            }
+            return parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData()
+        }
+        switch content {
+        case .none: return nil
+        case .data(let data, _): return data
+        case .form(let parameters): return try encodeForm(parameters)
+        case .provider: return providedBody
+        case .invalid(let error): throw error
+        }
+    }
+
+    private func encodeForm(_ parameters: Parameters) throws(WebServiceError) -> Data {
+        var writer = ByteWriter(reserving: 48 * parameters.count)
+        try writer.writePairs(parameters, strategy: parameterStrategy, allowed: formBytes, spaceAsPlus: true)
+        return Data(writer.bytes)
+    }
+
+    private var formBytes: ByteSet {
+        guard let formParametersAllowedCharacters else { return .form }
+        let reserved = Array("&=+%".utf8)
+        return ByteSet((UInt8(0)..<128).filter {
+            formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0)
+        })
+    }
+}
+
+// MARK: - Header fields
+
+extension Request {
+    /// The longest value of a header field, in bytes. Longer ones are refused, because transports fail on them without a reason.
+    public static let maximumHeaderValueLength = 65_536
+
+    private func checkedHeaders() throws(WebServiceError) -> Headers {
+        var needsTrimming = false
+        for field in headers {
+            guard ASCII.isToken(field.name) else {
+                throw WebServiceError(.invalidHeader, "the header name '\(Self.printable(field.name))' is not a token (RFC 9110, section 5.6.2)")
+            }
+            if Self.isFraming(field.name) {
+                throw WebServiceError(.invalidHeader, "the header '\(field.name)' belongs to the transport and cannot be set")
+            }
+            guard field.value.utf8.count <= Self.maximumHeaderValueLength else {
+                throw WebServiceError(.invalidHeader, "the value of the header '\(field.name)' is longer than \(Self.maximumHeaderValueLength) bytes")
+            }
+            guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+                throw WebServiceError(.invalidHeader, "the value of the header '\(field.name)' holds a line break or another control character")
+            }
+            needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
+        }
+        guard needsTrimming else { return headers }
+        return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
+    }
+
+    /// Fields by which the message is framed or routed; set by hand they would let one request pass for two.
+    private static func isFraming(_ name: String) -> Bool {
+        switch name.utf8.count {
+        case 2: name.equalsIgnoringASCIICase("TE")
+        case 4: name.equalsIgnoringASCIICase("Host")
+        case 6: name.equalsIgnoringASCIICase("Expect")
+        case 7: name.equalsIgnoringASCIICase("Upgrade") || name.equalsIgnoringASCIICase("Trailer")
+        case 10: name.equalsIgnoringASCIICase("Connection") || name.equalsIgnoringASCIICase("Keep-Alive") || isProxy(name)
+        case 14: name.equalsIgnoringASCIICase("Content-Length") || isProxy(name)
+        case 17: name.equalsIgnoringASCIICase("Transfer-Encoding") || isProxy(name)
+        default: isProxy(name)
+        }
+    }
+
+    private static func isProxy(_ name: String) -> Bool {
+        name.utf8.count > 6 && name.prefix(6).equalsIgnoringASCIICase("Proxy-")
+    }
+
+    private static func isBlank(_ byte: UInt8?) -> Bool {
+        byte == 0x20 || byte == 0x09
+    }
+
+    /// Optional white space around a value is no part of it (RFC 9110, section 5.5).
+    private static func trimmed(_ value: String) -> String {
+        let utf8 = value.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
+        return String(decoding: utf8, as: UTF8.self)
+    }
+
+    private static func printable(_ name: String) -> String {
+        String(decoding: name.utf8.prefix(80).map { ASCII.isToken($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+    }
+}
+
+// MARK: - JSON
+
+extension Parameters {
+    /// The parameters as a JSON object; repeated names have no meaning there and are refused.
+    func jsonData() throws(WebServiceError) -> Data {
+        try Request.jsonData(try jsonObject(depth: 0))
+    }
+
+    private func jsonObject(depth: Int) throws(WebServiceError) -> [String: Any] {
+        var object: [String: Any] = [:]
+        for (name, value) in self {
+            guard object.updateValue(try value.jsonValue(name: name, depth: depth + 1), forKey: name) == nil else {
+                throw WebServiceError(.encoding, "the parameter '\(name)' stands twice, which a JSON object cannot say")
+            }
+        }
+        return object
+    }
+
+    fileprivate func nested(depth: Int) throws(WebServiceError) -> [String: Any] {
+        try jsonObject(depth: depth)
+    }
+}
+
+extension ParameterValue {
+    fileprivate func jsonValue(name: String, depth: Int) throws(WebServiceError) -> Any {
+        guard depth < ParameterStrategy.maximumDepth else {
+            throw WebServiceError(.encoding, "parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
+        }
+        switch self {
+        case .null: return NSNull()
+        case .bool(let value): return value
+        case .integer(let value): return value
+        case .unsigned(let value): return value
+        case .double(let value): return value
+        case .string(let value): return value
+        case .date(let value): return ParameterStrategy.Dates.iso8601.text(of: value)
+        case .object(let values): return try values.nested(depth: depth)
+        case .array(let values):
+            var array: [Any] = []
+            for value in values { array.append(try value.jsonValue(name: name, depth: depth + 1)) }
+            return array
+        case .unsupported(let type):
+            throw WebServiceError(.encoding, "parameter '\(name)' has the type \(type), which cannot be a parameter")
+        }
+    }
+}

@@ -1,0 +1,186 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// One HTTP request as a value: what to send, and nothing about how. Made by ``WebService/request(_:path:pathParameters:)``.
+///
+/// ```swift
+/// var request = service.request(.GET, path: "/brewers")
+/// request.queryParameters = ["state": "new york"]
+/// request.headers["custom-header-name"] = "foo"
+/// ```
+/// The setters check nothing and their order does not matter. Everything is checked when the request is encoded, which a
+/// ``SessionTask`` does once, at its first `resume()`, and ``urlRequest()`` does on demand.
+///
+/// A request has at most one body: ``body``, ``formParameters``, ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
+/// ``setBodyProvider(contentType:_:)`` replace each other. Its `Content-Type` is the header field where you set one, and else
+/// what the body brings along.
+public struct Request: Sendable {
+    /// The method.
+    public var method: Method
+
+    /// The header fields. Fields that frame the message (`Content-Length`, `Transfer-Encoding`, `Host`, `Connection` …) belong to the
+    /// transport and are refused.
+    public var headers = Headers()
+
+    /// Parameters for the URL. A query that the URL has already is kept, and these are added to it.
+    public var queryParameters: Parameters?
+
+    /// Puts the query parameters into the URL in a way of your own; `nil` for the usual `name=value&…`.
+    public var queryParameterEncoder: QueryParameterEncoder?
+
+    /// Parameters whose place the method decides: the URL for GET, HEAD and DELETE, else the body by ``parameterEncoding``.
+    public var parameters: Parameters?
+
+    /// How ``parameters`` are written into a body.
+    public var parameterEncoding: ParameterEncoding = .percent
+
+    /// How values become texts in a query or a form.
+    public var parameterStrategy = ParameterStrategy()
+
+    /// Characters that a form leaves unescaped, in names and values; `nil` for those of the standard (WHATWG URL, section 5.2).
+    /// `& = + %` and everything outside ASCII are always escaped, or the form could not be read back.
+    public var formParametersAllowedCharacters: CharacterSet?
+
+    /// Whether cookies are sent and stored for this request, where the session handles cookies at all.
+    public var shouldHandleCookies = true
+
+    /// Which caches may answer, where the session has a cache.
+    public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
+
+    /// Seconds the transport may wait for the next bytes. The task fails with `URLError.timedOut` when it passes.
+    public var timeout: TimeInterval = Request.defaultTimeout
+
+    /// How long the whole exchange may take by the framework's own clock, from `resume()` to the last byte, whatever the transport
+    /// does. The task fails with `URLError.timedOut` when it passes.
+    public var deadline: Duration = Request.defaultDeadline
+
+    /// 60 seconds, as in Foundation.
+    public static let defaultTimeout: TimeInterval = 60
+
+    /// 10 minutes.
+    public static let defaultDeadline: Duration = .seconds(600)
+
+    var location: Location
+    var content: Content = .none
+
+    /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream.
+    var template: URLRequest?
+
+    /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
+    public init(_ method: Method = .GET, url: URL) {
+        self.init(method, url: url.absoluteString)
+    }
+
+    /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
+    public init(_ method: Method = .GET, url: String) {
+        self.method = method
+        location = Location { () throws(WebServiceError) in try Target(absolute: url) }
+    }
+
+    init(_ method: Method, location: Location) {
+        self.method = method
+        self.location = location
+    }
+
+    /// Makes a request that says the same as a plain `URLRequest`.
+    public init(_ urlRequest: URLRequest) {
+        self.init(Method(rawValue: urlRequest.httpMethod ?? "GET"), url: urlRequest.url?.absoluteString ?? "")
+        headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+        body = urlRequest.httpBody
+        shouldHandleCookies = urlRequest.httpShouldHandleCookies
+        cachePolicy = urlRequest.cachePolicy
+        timeout = urlRequest.timeoutInterval
+        template = urlRequest
+    }
+
+    /// Makes a request from anything that can be sent; its error, where it has one, comes back when this request is encoded.
+    public init(_ encodable: any URLRequestEncodable) {
+        if let request = encodable as? Request {
+            self = request
+            return
+        }
+        do {
+            self.init(try encodable.urlRequest())
+        } catch {
+            let failure = error as? WebServiceError ?? WebServiceError(.encoding, "the request could not be made", underlying: error)
+            self.init(.GET, location: .invalid(failure))
+        }
+    }
+
+    /// How ``Request/parameters`` are written into a body.
+    public enum ParameterEncoding: Sendable {
+        /// As a form: `application/x-www-form-urlencoded`.
+        case percent
+        /// As a JSON object: `application/json`.
+        case json
+    }
+
+    /// Where the request goes, or why that could not be said.
+    enum Location: Sendable {
+        case target(Target)
+        indirect case invalid(WebServiceError)
+
+        init(_ make: () throws(WebServiceError) -> Target) {
+            do { self = .target(try make()) } catch { self = .invalid(error) }
+        }
+
+        func get() throws(WebServiceError) -> Target {
+            switch self {
+            case .target(let target): return target
+            case .invalid(let error): throw error
+            }
+        }
+    }
+}
+
+extension Request {
+    /// The absolute URL without ``queryParameters``. `nil` when no valid URL could be formed; sending the request tells why.
+    public var url: URL? {
+        get { (try? location.get()).flatMap { URL(string: $0.text) } }  // the error stays in `location` and is thrown by `encode`
+        set { location = Location { () throws(WebServiceError) in try Target(absolute: newValue?.absoluteString ?? "") } }
+    }
+
+    /// The media type of the body: the header field where it is set, else the one the body brings along.
+    public var contentType: String? {
+        get { headers[.contentType] ?? content.contentType ?? (parametersBelongInBody ? parameterEncoding.contentType : nil) }
+        set { headers[.contentType] = newValue }
+    }
+
+    /// The `User-Agent` header field.
+    public var userAgent: String? {
+        get { headers[.userAgent] }
+        set { headers[.userAgent] = newValue }
+    }
+
+    var parametersBelongInBody: Bool {
+        parameters?.isEmpty == false && !method.encodesParametersInURL
+    }
+}
+
+extension Request.ParameterEncoding {
+    var contentType: String {
+        switch self {
+        case .percent: ContentType.formEncoded
+        case .json: ContentType.json
+        }
+    }
+}
+
+extension Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The method and the URL without its query: safe to log.
+    public var description: String {
+        let text = (try? location.get())?.text.prefix { $0 != "?" }  // an invalid location is described as such
+        return "\(method) \(text.map(String.init) ?? "(invalid URL)")"
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the same as ``description``, because parameters, header fields and body may hold secrets.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["request": description], displayStyle: .struct)
+    }
+}

@@ -1,0 +1,130 @@
+/// Joins a relative path to the path of a base, so that the result is always the base or below it.
+struct PathJoin {
+    private let path: Substring
+    private let values: Parameters?
+
+    /// - Parameter values: What the placeholders `{name}` of the path stand for.
+    init(_ path: Substring, values: Parameters?) {
+        self.path = path
+        self.values = values
+    }
+
+    /// The joined path. An empty path is the base as it is; anything else is joined with exactly one slash.
+    func below(_ base: String) throws(WebServiceError) -> String {
+        if path.isEmpty {
+            try checkUsed([])
+            return base
+        }
+        let prefix = base.utf8.reversed().drop { $0 == UInt8(ascii: "/") }
+        var writer = ByteWriter(reserving: base.utf8.count + path.utf8.count + 8)
+        if !prefix.isEmpty { writer.write(base[..<prefix.startIndex.base]) }
+        if values == nil, isPlain {
+            writer.write(byte: UInt8(ascii: "/"))
+            writer.write(path.utf8.first == UInt8(ascii: "/") ? path.dropFirst() : path)
+            return writer.text
+        }
+        for segment in try segments() {
+            writer.write(byte: UInt8(ascii: "/"))
+            writer.write(segment)
+        }
+        return writer.text
+    }
+
+    /// Whether nothing in the path needs work: no byte to escape, no placeholder, no dot segment, no leading `//`.
+    private var isPlain: Bool {
+        var previous: UInt8 = UInt8(ascii: "/")
+        var index = 0
+        for byte in path.utf8 {
+            if !ByteSet.path.contains(byte) { return false }
+            if byte == UInt8(ascii: "."), previous == UInt8(ascii: "/") { return false }
+            if byte == UInt8(ascii: "/"), previous == UInt8(ascii: "/"), index == 1 { return false }
+            previous = byte
+            index += 1
+        }
+        return true
+    }
+
+    private func segments() throws(WebServiceError) -> [String] {
+        var result: [String] = []
+        var used: Set<String> = []
+        let relative = path.utf8.drop { $0 == UInt8(ascii: "/") }
+        let parts = relative.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        for (place, part) in parts.enumerated() {
+            let segment = try self.segment(part, used: &used)
+            let isLast = place == parts.count - 1
+            switch dotSegment(segment.text) {
+            case .none:
+                result.append(segment.text)
+            case .some where segment.hasPlaceholder:
+                throw WebServiceError(.invalidURL, "a placeholder's value turns a path segment into '\(percentDecodedText(segment.text))'")
+            case .current:
+                if isLast { result.append("") }
+            case .parent:
+                guard result.popLast() != nil else { throw WebServiceError(.invalidURL, "the path climbs above the base URL") }
+                if isLast { result.append("") }
+            case .hidden:
+                throw WebServiceError(.invalidURL, "a path segment hides '..' behind an encoded slash or backslash")
+            }
+        }
+        try checkUsed(used)
+        return result
+    }
+
+    private enum DotSegment { case current, parent, hidden }
+
+    /// What a server that decodes the segment would see in it. Encoded dots count as dots, as WHATWG URL defines.
+    private func dotSegment(_ segment: String) -> DotSegment? {
+        let decoded = percentDecoded(segment.utf8)
+        if decoded == Array(".".utf8) { return .current }
+        if decoded == Array("..".utf8) { return .parent }
+        let parts = decoded.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+        return parts.contains { $0.elementsEqual("..".utf8) } ? .hidden : nil
+    }
+
+    private func percentDecodedText(_ segment: String) -> String {
+        String(decoding: percentDecoded(segment.utf8), as: UTF8.self)
+    }
+
+    // MARK: Placeholders
+
+    private func segment(
+        _ part: Substring.UTF8View.SubSequence,
+        used: inout Set<String>
+    ) throws(WebServiceError) -> (text: String, hasPlaceholder: Bool) {
+        var writer = ByteWriter(reserving: part.count + 16)
+        var hasPlaceholder = false
+        var rest = part
+        while let open = rest.firstIndex(of: UInt8(ascii: "{")), let close = rest[open...].firstIndex(of: UInt8(ascii: "}")) {
+            let name = rest[rest.index(after: open)..<close]
+            let isName = !name.isEmpty && name.allSatisfy { ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+            writer.encodeKeepingTriplets(rest[..<open], allowed: .path)
+            if isName {
+                hasPlaceholder = true
+                let name = String(decoding: name, as: UTF8.self)
+                used.insert(name)
+                writer.encode(try value(of: name), allowed: .unreserved)
+            } else {
+                writer.encodeKeepingTriplets(rest[open...close], allowed: .path)
+            }
+            rest = rest[rest.index(after: close)...]
+        }
+        writer.encodeKeepingTriplets(rest, allowed: .path)
+        return (writer.text, hasPlaceholder)
+    }
+
+    private func value(of name: String) throws(WebServiceError) -> String {
+        guard let value = values?[name] else {
+            throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} has no value")
+        }
+        let text = try ParameterStrategy().text(of: value, name: name)
+        guard !text.isEmpty else { throw WebServiceError(.invalidURL, "the value of the path's placeholder {\(name)} is empty") }
+        return text
+    }
+
+    private func checkUsed(_ used: Set<String>) throws(WebServiceError) {
+        guard let values else { return }
+        for (name, _) in values where !used.contains(name) {
+            throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}")
+        }
+    }
+}
