@@ -106,46 +106,61 @@ extension ParameterStrategy {
     /// Nested deeper than this, a value is refused: no real API needs it, and it bounds the stack.
     static let maximumDepth = 32
 
-    /// Hands out every pair in order, names and texts not yet escaped; a `nil` text means the name stands alone.
-    func forEachPair(in parameters: Parameters, _ body: (String, String?) -> Void) throws(WebServiceError) {
-        for (name, value) in parameters {
-            try expand(name, value, depth: 0, body)
+    /// The bytes of a query or a form while it is written.
+    struct Pairs: ~Copyable {
+        var writer: ByteWriter
+        let allowed: ByteSet
+        let spaceAsPlus: Bool
+        /// What comes before the next pair: `?`, `&` or nothing.
+        var separator: UInt8?
+
+        mutating func add(_ name: String, _ text: String?) {
+            if let separator { writer.write(byte: separator) }
+            separator = UInt8(ascii: "&")
+            writer.encode(name, allowed: allowed, spaceAsPlus: spaceAsPlus)
+            guard let text else { return }
+            writer.write(byte: UInt8(ascii: "="))
+            writer.encode(text, allowed: allowed, spaceAsPlus: spaceAsPlus)
         }
     }
 
-    private func expand(
-        _ name: String,
-        _ value: ParameterValue,
-        depth: Int,
-        _ body: (String, String?) -> Void
-    ) throws(WebServiceError) {
+    /// Writes every parameter in order as `name=value&…`.
+    func write(_ parameters: Parameters, into pairs: inout Pairs) throws(WebServiceError) {
+        for item in parameters.items {
+            try expand(item.key, item.value, depth: 0, &pairs)
+        }
+    }
+
+    private func expand(_ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs) throws(WebServiceError) {
         guard depth < Self.maximumDepth else {
             throw WebServiceError(.encoding, "parameter '\(name.prefix(80))…' is nested deeper than \(Self.maximumDepth) levels")
         }
         switch value {
+        case .string(let text):
+            pairs.add(name, text)
         case .null:
             switch nulls {
             case .omitted: break
-            case .emptyValue: body(name, "")
-            case .nameOnly: body(name, nil)
+            case .emptyValue: pairs.add(name, "")
+            case .nameOnly: pairs.add(name, nil)
             }
         case .array(let values):
             if arrays == .commaSeparated {
                 if values.isEmpty { break }
                 var texts: [String] = []
                 for value in values { texts.append(try text(of: value, name: name)) }
-                body(name, texts.joined(separator: ","))
+                pairs.add(name, texts.joined(separator: ","))
             } else {
                 for (index, value) in values.enumerated() {
-                    try expand(elementName(name, index), value, depth: depth + 1, body)
+                    try expand(elementName(name, index), value, depth: depth + 1, &pairs)
                 }
             }
         case .object(let values):
             for (key, value) in values {
-                try expand(nesting == .brackets ? "\(name)[\(key)]" : "\(name).\(key)", value, depth: depth + 1, body)
+                try expand(nesting == .brackets ? "\(name)[\(key)]" : "\(name).\(key)", value, depth: depth + 1, &pairs)
             }
         default:
-            body(name, try text(of: value, name: name))
+            pairs.add(name, try text(of: value, name: name))
         }
     }
 

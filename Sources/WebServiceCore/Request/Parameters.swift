@@ -8,12 +8,12 @@ public struct Parameters: Sendable, Hashable {
     /// One named value.
     public typealias Element = (key: String, value: ParameterValue)
 
-    private struct Item: Sendable, Hashable {
+    struct Item: Sendable, Hashable {
         var key: String
         var value: ParameterValue
     }
 
-    private var items: [Item]
+    private(set) var items: [Item]
 
     /// Makes parameters in the given order; repeated names are kept.
     public init(_ elements: some Sequence<(String, ParameterValue)>) {

@@ -20,8 +20,7 @@ extension Request: URLRequestEncodable {
 
     /// The request's URL with `parameters` added to its query by the request's encoder or, without one, as `name=value&…`.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
-        let target = try location.get()
-        guard let url = URL(string: try encodeQuery(target, queryParameters.map { $0 + parameters } ?? parameters)) else {
+        guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
             throw WebServiceError(.invalidURL, "the URL is malformed")
         }
         return url
@@ -46,19 +45,12 @@ extension Request: URLRequestEncodable {
             guard timeout > 0, timeout.isFinite, deadline > .zero else {
                 throw WebServiceError(.encoding, "timeout and deadline have to be finite and greater than zero")
             }
-            let target = try location.get()
+            let url = try encodeURL(urlParameters)
             let data = try encodeContent(providedBody: providedBody)
             if method.forbidsBody, data?.isEmpty == false {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
-            return EncodedRequest(
-                method: method,
-                url: try encodeQuery(target, urlParameters),
-                headers: try checkedHeaders(),
-                body: data,
-                contentType: data == nil ? nil : contentType,
-                source: self
-            )
+            return EncodedRequest(self, url: url, headers: try checkedHeaders(), body: data)
         } catch {
             var error = error
             error.request = self
@@ -71,21 +63,27 @@ extension Request: URLRequestEncodable {
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
-    private func encodeQuery(_ target: Target, _ parameters: Parameters?) throws(WebServiceError) -> String {
-        guard let parameters, !parameters.isEmpty else { return target.text }
+    private func encodeURL(_ parameters: Parameters?) throws(WebServiceError) -> String {
+        var writer = ByteWriter(reserving: 128 + 48 * (parameters?.count ?? 0))
+        let hasQuery = try location.write(into: &writer)
+        guard let parameters, !parameters.isEmpty else { return writer.text }
         if let queryParameterEncoder {
-            guard let url = queryParameterEncoder(URL(string: target.text), parameters) else {
+            guard let url = queryParameterEncoder(URL(string: writer.text), parameters) else {
                 throw WebServiceError(.encoding, "the queryParameterEncoder gave no URL")
             }
-            return try Target(absolute: url.absoluteString).text
+            writer = ByteWriter(reserving: 128)
+            _ = try Location.absolute(url.absoluteString).write(into: &writer)
+            return writer.text
         }
-        var writer = ByteWriter(reserving: target.text.utf8.count + 48 * parameters.count)
-        writer.write(target.text)
-        let start = writer.bytes.count
-        try writer.writePairs(
-            parameters, strategy: parameterStrategy, allowed: .unreserved, spaceAsPlus: false, first: target.hasQuery ? "&" : "?"
-        )
-        return writer.bytes.count == start ? target.text : writer.text
+        return try write(parameters, behind: writer, separator: UInt8(ascii: hasQuery ? "&" : "?"), allowed: .unreserved).text
+    }
+
+    private func write(
+        _ parameters: Parameters, behind writer: consuming ByteWriter, separator: UInt8?, allowed: ByteSet, spaceAsPlus: Bool = false
+    ) throws(WebServiceError) -> ByteWriter {
+        var pairs = ParameterStrategy.Pairs(writer: writer, allowed: allowed, spaceAsPlus: spaceAsPlus, separator: separator)
+        try parameterStrategy.write(parameters, into: &pairs)
+        return pairs.writer
     }
 
     private func encodeContent(providedBody: Data?) throws(WebServiceError) -> Data? {
@@ -105,9 +103,8 @@ extension Request: URLRequestEncodable {
     }
 
     private func encodeForm(_ parameters: Parameters) throws(WebServiceError) -> Data {
-        var writer = ByteWriter(reserving: 48 * parameters.count)
-        try writer.writePairs(parameters, strategy: parameterStrategy, allowed: formBytes, spaceAsPlus: true)
-        return Data(writer.bytes)
+        let writer = ByteWriter(reserving: 48 * parameters.count)
+        return try write(parameters, behind: writer, separator: nil, allowed: formBytes, spaceAsPlus: true).data
     }
 
     private var formBytes: ByteSet {

@@ -77,7 +77,7 @@ public struct Request: Sendable {
     /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
     public init(_ method: Method = .GET, url: String) {
         self.method = method
-        location = Location { () throws(WebServiceError) in try Target(absolute: url) }
+        location = .absolute(url)
     }
 
     init(_ method: Method, location: Location) {
@@ -117,30 +117,13 @@ public struct Request: Sendable {
         /// As a JSON object: `application/json`.
         case json
     }
-
-    /// Where the request goes, or why that could not be said.
-    enum Location: Sendable {
-        case target(Target)
-        indirect case invalid(WebServiceError)
-
-        init(_ make: () throws(WebServiceError) -> Target) {
-            do { self = .target(try make()) } catch { self = .invalid(error) }
-        }
-
-        func get() throws(WebServiceError) -> Target {
-            switch self {
-            case .target(let target): return target
-            case .invalid(let error): throw error
-            }
-        }
-    }
 }
 
 extension Request {
     /// The absolute URL without ``queryParameters``. `nil` when no valid URL could be formed; sending the request tells why.
     public var url: URL? {
-        get { (try? location.get()).flatMap { URL(string: $0.text) } }  // the error stays in `location` and is thrown by `encode`
-        set { location = Location { () throws(WebServiceError) in try Target(absolute: newValue?.absoluteString ?? "") } }
+        get { try? location.url() }  // encoding the request throws the error
+        set { location = .absolute(newValue?.absoluteString ?? "") }
     }
 
     /// The media type of the body: the header field where it is set, else the one the body brings along.
@@ -172,8 +155,8 @@ extension Request.ParameterEncoding {
 extension Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The method and the URL without its query: safe to log.
     public var description: String {
-        let text = (try? location.get())?.text.prefix { $0 != "?" }  // an invalid location is described as such
-        return "\(method) \(text.map(String.init) ?? "(invalid URL)")"
+        let text = url.map { String($0.absoluteString.prefix { $0 != "?" }) }
+        return "\(method) \(text ?? "(invalid URL)")"
     }
 
     /// The same as ``description``.

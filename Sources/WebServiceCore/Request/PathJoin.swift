@@ -1,53 +1,48 @@
 /// Joins a relative path to the path of a base, so that the result is always the base or below it.
 struct PathJoin {
-    private let path: Substring
+    private let path: ArraySlice<UInt8>
     private let values: Parameters?
 
     /// - Parameter values: What the placeholders `{name}` of the path stand for.
-    init(_ path: Substring, values: Parameters?) {
+    init(_ path: ArraySlice<UInt8>, values: Parameters?) {
         self.path = path
         self.values = values
     }
 
-    /// The joined path. An empty path is the base as it is; anything else is joined with exactly one slash.
-    func below(_ base: String) throws(WebServiceError) -> String {
+    /// Writes the joined path. An empty path is the base as it is; anything else is joined with exactly one slash.
+    func write(below base: String, into writer: inout ByteWriter) throws(WebServiceError) {
         if path.isEmpty {
             try checkUsed([])
-            return base
+            writer.write(base)
+            return
         }
-        let prefix = base.utf8.reversed().drop { $0 == UInt8(ascii: "/") }
-        var writer = ByteWriter(reserving: base.utf8.count + path.utf8.count + 8)
-        if !prefix.isEmpty { writer.write(base[..<prefix.startIndex.base]) }
+        let end = base.utf8.lastIndex { $0 != UInt8(ascii: "/") }
+        if let end { writer.write(base[...end]) }
         if values == nil, isPlain {
-            writer.write(byte: UInt8(ascii: "/"))
-            writer.write(path.utf8.first == UInt8(ascii: "/") ? path.dropFirst() : path)
-            return writer.text
+            if path.first != UInt8(ascii: "/") { writer.write(byte: UInt8(ascii: "/")) }
+            writer.write(bytes: path)
+            return
         }
         for segment in try segments() {
             writer.write(byte: UInt8(ascii: "/"))
             writer.write(segment)
         }
-        return writer.text
     }
 
     /// Whether nothing in the path needs work: no byte to escape, no placeholder, no dot segment, no leading `//`.
     private var isPlain: Bool {
-        var previous: UInt8 = UInt8(ascii: "/")
-        var index = 0
-        for byte in path.utf8 {
-            if !ByteSet.path.contains(byte) { return false }
-            if byte == UInt8(ascii: "."), previous == UInt8(ascii: "/") { return false }
-            if byte == UInt8(ascii: "/"), previous == UInt8(ascii: "/"), index == 1 { return false }
+        var previous = UInt8(ascii: "/")
+        for byte in path {
+            guard ByteSet.path.contains(byte), byte != UInt8(ascii: ".") || previous != UInt8(ascii: "/") else { return false }
             previous = byte
-            index += 1
         }
-        return true
+        return !path.starts(with: "//".utf8)
     }
 
     private func segments() throws(WebServiceError) -> [String] {
         var result: [String] = []
         var used: Set<String> = []
-        let relative = path.utf8.drop { $0 == UInt8(ascii: "/") }
+        let relative = path.drop { $0 == UInt8(ascii: "/") }
         let parts = relative.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         for (place, part) in parts.enumerated() {
             let segment = try self.segment(part, used: &used)
@@ -88,7 +83,7 @@ struct PathJoin {
     // MARK: Placeholders
 
     private func segment(
-        _ part: Substring.UTF8View.SubSequence,
+        _ part: ArraySlice<UInt8>,
         used: inout Set<String>
     ) throws(WebServiceError) -> (text: String, hasPlaceholder: Bool) {
         var writer = ByteWriter(reserving: part.count + 16)

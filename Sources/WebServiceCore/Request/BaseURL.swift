@@ -2,7 +2,7 @@ import Foundation
 
 /// An http or https URL, checked and normalised, in the pieces that joining needs. Text goes in, text comes out: nothing
 /// here is ever glued to a host that was not written as one.
-struct BaseURL: Sendable, Hashable {
+final class BaseURL: Sendable {
     /// Scheme, host and port: `https://api.example.com:8443`, lower case, without a slash at the end.
     let origin: String
 
@@ -14,52 +14,50 @@ struct BaseURL: Sendable, Hashable {
 
     /// Reads an absolute URL. A fragment is dropped: it is never sent (RFC 9110, section 7.1).
     init(_ text: String) throws(WebServiceError) {
-        guard let scheme = Self.scheme(of: text) else {
-            throw WebServiceError(.invalidURL, "a URL has to begin with http:// or https://")
-        }
-        let absolute = try Self.splitOrigin(of: text, scheme: scheme)
+        let absolute = try Self.splitOrigin(of: Array(text.utf8))
         let reference = Reference(absolute.rest)
         origin = absolute.origin
-        path = try PathJoin(reference.path, values: nil).below("")
-        query = reference.encodedQuery
+        var pathWriter = ByteWriter(reserving: text.utf8.count + 16)
+        try PathJoin(reference.path, values: nil).write(below: "", into: &pathWriter)
+        path = pathWriter.text
+        var queryWriter = ByteWriter(reserving: 64)
+        query = reference.writeQuery(into: &queryWriter, behind: nil) ? queryWriter.text : nil
     }
 
     /// The scheme that a text begins with (RFC 3986, section 3.1), `nil` where it begins with none.
-    static func scheme(of text: String) -> Substring? {
-        guard let first = text.utf8.first, ASCII.isAlpha(first) else { return nil }
-        for (index, byte) in zip(text.utf8.indices, text.utf8) {
-            switch byte {
-            case UInt8(ascii: ":"): return text[..<index]
-            case UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): continue
-            case _ where ASCII.isAlpha(byte) || ASCII.isDigit(byte): continue
-            default: return nil
-            }
+    static func scheme(of text: [UInt8]) -> ArraySlice<UInt8>? {
+        guard let first = text.first, ASCII.isAlpha(first) else { return nil }
+        let end = text.firstIndex { byte in
+            !(ASCII.isAlpha(byte) || ASCII.isDigit(byte) || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "."))
         }
-        return nil
+        guard let end, text[end] == UInt8(ascii: ":") else { return nil }
+        return text[..<end]
     }
 
     /// Takes `scheme://host:port` off the front of an absolute URL.
-    static func splitOrigin(of text: String, scheme: Substring) throws(WebServiceError) -> (origin: String, rest: Substring) {
-        let scheme = scheme.asciiLowercased()
+    static func splitOrigin(of text: [UInt8]) throws(WebServiceError) -> (origin: String, rest: ArraySlice<UInt8>) {
+        guard let bytes = Self.scheme(of: text) else {
+            throw WebServiceError(.invalidURL, "a URL has to begin with http:// or https://")
+        }
+        let scheme = String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
         guard scheme == "http" || scheme == "https" else {
             throw WebServiceError(.invalidURL, "the scheme '\(scheme.prefix(40))' is not supported, only http and https are")
         }
-        let behindScheme = text.utf8.dropFirst(scheme.utf8.count + 1)
+        let behindScheme = text[(bytes.endIndex + 1)...]
         guard behindScheme.starts(with: "//".utf8) else {
             throw WebServiceError(.invalidURL, "'\(scheme):' has to be followed by // and a host")
         }
         let behindSlashes = behindScheme.dropFirst(2)
         let end = behindSlashes.firstIndex { "/?#".utf8.contains($0) } ?? behindSlashes.endIndex
-        let authority = Array(behindSlashes[..<end])
-        return ("\(scheme)://\(try checkedAuthority(authority))", text[end...])
+        return ("\(scheme)://\(try checkedAuthority(behindSlashes[..<end]))", behindSlashes[end...])
     }
 
     /// Host and port (RFC 3986, section 3.2) in lower case; user information is refused, because it would end up in logs.
-    private static func checkedAuthority(_ authority: [UInt8]) throws(WebServiceError) -> String {
+    private static func checkedAuthority(_ authority: ArraySlice<UInt8>) throws(WebServiceError) -> String {
         if authority.contains(UInt8(ascii: "@")) {
             throw WebServiceError(.invalidURL, "a URL must not hold user information; send an Authorization header instead")
         }
-        var host = authority[...]
+        var host = authority
         var port: ArraySlice<UInt8>?
         if authority.first == UInt8(ascii: "[") {
             guard let close = authority.firstIndex(of: UInt8(ascii: "]")) else {
@@ -116,22 +114,21 @@ struct BaseURL: Sendable, Hashable {
 
 /// The pieces of a relative reference: what stands before `?`, between `?` and `#`, and nothing of what stands behind.
 struct Reference {
-    let path: Substring
-    let query: Substring?
+    let path: ArraySlice<UInt8>
+    let query: ArraySlice<UInt8>?
 
-    init(_ text: Substring) {
-        let utf8 = text.utf8
-        let end = utf8.firstIndex(of: UInt8(ascii: "#")) ?? utf8.endIndex
-        let mark = utf8[..<end].firstIndex(of: UInt8(ascii: "?"))
+    init(_ text: ArraySlice<UInt8>) {
+        let end = text.firstIndex(of: UInt8(ascii: "#")) ?? text.endIndex
+        let mark = text[..<end].firstIndex(of: UInt8(ascii: "?"))
         path = text[..<(mark ?? end)]
-        query = mark.map { text[utf8.index(after: $0)..<end] }
+        query = mark.map { text[($0 + 1)..<end] }
     }
 
-    var encodedQuery: String? {
-        guard let query else { return nil }
-        if query.utf8.allSatisfy(ByteSet.query.contains) { return String(query) }
-        var writer = ByteWriter(reserving: query.utf8.count + 16)
-        writer.encodeKeepingTriplets(query.utf8, allowed: .query)
-        return writer.text
+    /// - Returns: Whether there is a query.
+    func writeQuery(into writer: inout ByteWriter, behind separator: UInt8?) -> Bool {
+        guard let query else { return false }
+        if let separator { writer.write(byte: separator) }
+        writer.encodeKeepingTriplets(query, allowed: .query)
+        return true
     }
 }

@@ -1,0 +1,124 @@
+// Measures the framework without a network: a task from `resume()` to its last handler, and a request from parameters to `URLRequest`.
+// Every table is one interleaved run; the ratios are to its first line.
+
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+let quick = CommandLine.arguments.contains("--quick")
+let rounds = quick ? 5 : 15
+
+/// `--only task` runs nothing but the cases whose names begin so; for profiling.
+let only = CommandLine.arguments.firstIndex(of: "--only").flatMap { CommandLine.arguments.dropFirst($0 + 1).first }
+
+// MARK: - Pipeline
+
+let body = Data(#"{"name":"brewer"}"#.utf8)
+let answer = HTTPURLResponse(url: URL(string: "http://127.0.0.1/")!, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: nil)!
+
+/// Answers inside `resume()`, so that what remains is the framework's own cost.
+final class InstantSession: Session {
+    final class Task: DataTask {
+        let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        init(_ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) { self.completion = completion }
+        var state: DataTaskState { .completed }
+        func resume() { completion(body, answer, nil) }
+        func suspend() {}
+        func cancel() {}
+    }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        Task(completion)
+    }
+}
+
+let service = WebService(baseURLString: "http://127.0.0.1/v1")
+service.session = InstantSession()
+
+for inFlight in [1, 64] {
+    let floor = Case(name: "floor: one hop on the global queue, JSON parsed") { count in
+        keepInFlight(inFlight, of: count) { done in
+            DispatchQueue.global().async {
+                let json = try? JSONSerialization.jsonObject(with: body)
+                precondition((json as? [String: Any])?.count == 1)
+                done()
+            }
+        }
+    }
+    let task = Case(name: "task: GET, responseJSON, transform, responseError") { count in
+        keepInFlight(inFlight, of: count) { done in
+            service.GET("/brewers")
+                .responseJSON { json, _ in .value((json as? [String: Any])?.count ?? 0) }
+                .transform { value -> ServiceTaskResult in
+                    precondition(value as? Int == 1)
+                    done()
+                    return .empty
+                }
+                .responseError { error in preconditionFailure("\(error)") }
+                .resume()
+        }
+    }
+    report("Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task], count: quick ? 5_000 : 20_000, rounds: rounds))
+}
+
+// MARK: - Requests
+
+let pairs = [
+    ("name", "Trashboat Brewing & Söhne"), ("state", "new york"), ("email", "a+b@example.com"), ("page", "1"), ("limit", "100"),
+    ("sort", "name:asc"), ("q", "日本 ビール"), ("filter", "ibu>=40;abv<7"), ("tag", "50% off #1"), ("ref", "https://example.com/?a=b"),
+]
+let parameters = Parameters(pairs.map { ($0.0, ParameterValue.string($0.1)) })
+let plainURL = URL(string: "http://127.0.0.1/v1/brewers")!
+
+func consume(_ request: URLRequest) { precondition(request.url != nil) }
+
+report(
+    "Query of 10 parameters to URLRequest",
+    measure(
+        [
+            Case(name: "URLComponents + URLRequest") { count in
+                for _ in 0..<count {
+                    var components = URLComponents(url: plainURL, resolvingAgainstBaseURL: false)!
+                    components.queryItems = pairs.map { URLQueryItem(name: $0.0, value: $0.1) }
+                    consume(URLRequest(url: components.url!))
+                }
+            },
+            Case(name: "Query: Request") { count in
+                for _ in 0..<count {
+                    var request = service.request(.GET, path: "/brewers")
+                    request.queryParameters = parameters
+                    consume(request.urlRequestValue)
+                }
+            },
+        ], count: 20_000, rounds: rounds)
+)
+
+report(
+    "Form of 10 parameters to URLRequest",
+    measure(
+        [
+            Case(name: "URLComponents + URLRequest") { count in
+                for _ in 0..<count {
+                    var components = URLComponents()
+                    components.queryItems = pairs.map { URLQueryItem(name: $0.0, value: $0.1) }
+                    var request = URLRequest(url: plainURL)
+                    request.httpMethod = "POST"
+                    request.setValue("application/x-www-form-urlencoded", forHTTPHeaderField: "Content-Type")
+                    request.httpBody = Data((components.percentEncodedQuery ?? "").utf8)
+                    consume(request)
+                }
+            },
+            Case(name: "Form: Request") { count in
+                for _ in 0..<count {
+                    var request = service.request(.POST, path: "/brewers")
+                    request.formParameters = parameters
+                    consume(request.urlRequestValue)
+                }
+            },
+        ], count: 20_000, rounds: rounds)
+)

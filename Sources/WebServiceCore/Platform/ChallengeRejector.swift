@@ -1,0 +1,43 @@
+import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Declines what a server asks in a 401, so that the 401 itself is the answer: credentials are sent by us, never by Foundation.
+///
+/// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends the task as cancelled instead;
+/// then ``rejectedResponse`` holds the response that the server gave.
+final class ChallengeRejector: NSObject, URLSessionTaskDelegate {
+    private let rejected = Mutex<URLResponse?>(nil)
+
+    var rejectedResponse: URLResponse? { rejected.withLock { $0 } }
+
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        if challenge.asksForCredentials {
+            rejected.withLock { $0 = challenge.failureResponse }
+            completionHandler(.rejectProtectionSpace, nil)
+        } else {
+            completionHandler(.performDefaultHandling, nil)
+        }
+    }
+}
+
+extension URLAuthenticationChallenge {
+    /// Whether a server asks who the user is, in distinction to one that says who it is itself.
+    var asksForCredentials: Bool {
+        switch protectionSpace.authenticationMethod {
+        case NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest,
+            NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodHTMLForm, NSURLAuthenticationMethodNegotiate:
+            true
+        default:
+            false
+        }
+    }
+}

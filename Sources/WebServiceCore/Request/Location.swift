@@ -1,0 +1,56 @@
+import Foundation
+
+extension Request {
+    /// Where a request goes, as it was said: resolved and checked when the request is encoded, in one pass over the bytes.
+    enum Location: Sendable {
+        /// An absolute http or https URL.
+        case absolute(String)
+        /// A path by the rules of ``WebService/absoluteURL(_:pathParameters:)``; `nil` where there is no base.
+        case path(String, Parameters?, below: BaseURL?)
+        indirect case invalid(WebServiceError)
+
+        /// Writes `https://host:port/path?query`, every byte legal by RFC 3986. A fragment is left out.
+        ///
+        /// - Returns: Whether a query was written, so that parameters are added with `&`.
+        func write(into writer: inout ByteWriter) throws(WebServiceError) -> Bool {
+            switch self {
+            case .invalid(let error):
+                throw error
+            case .absolute(let text):
+                return try Self.write(absolute: Array(text.utf8), nil, into: &writer)
+            case .path(let path, let values, let base):
+                let path = Array(path.utf8)
+                if BaseURL.scheme(of: path) != nil { return try Self.write(absolute: path, values, into: &writer) }
+                guard let base else {
+                    throw WebServiceError(.invalidURL, "without a base URL the path has to be an absolute http or https URL")
+                }
+                let reference = Reference(path[...])
+                writer.write(base.origin)
+                try PathJoin(reference.path, values: values).write(below: base.path, into: &writer)
+                guard let query = base.query else { return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?")) }
+                writer.write(byte: UInt8(ascii: "?"))
+                writer.write(query)
+                _ = reference.writeQuery(into: &writer, behind: UInt8(ascii: "&"))
+                return true
+            }
+        }
+
+        private static func write(
+            absolute text: [UInt8], _ values: Parameters?, into writer: inout ByteWriter
+        ) throws(WebServiceError) -> Bool {
+            let absolute = try BaseURL.splitOrigin(of: text)
+            let reference = Reference(absolute.rest)
+            writer.write(absolute.origin)
+            try PathJoin(reference.path, values: values).write(below: "", into: &writer)
+            return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?"))
+        }
+
+        /// The URL without the request's parameters.
+        func url() throws(WebServiceError) -> URL {
+            var writer = ByteWriter(reserving: 128)
+            _ = try write(into: &writer)
+            guard let url = URL(string: writer.text) else { throw WebServiceError(.invalidURL, "the URL is malformed") }
+            return url
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One handler of a task, as it was added. A `look` closure gives no result and leaves that of the chain as it was.
+enum Handler: Sendable {
+    case response(@Sendable (Data?, URLResponse?) throws -> ServiceTaskResult)
+    case lookAtResponse(@Sendable (Data?, URLResponse?) throws -> Void)
+    case responseJSON(@Sendable (Any, URLResponse?) throws -> ServiceTaskResult)
+    case lookAtJSON(@Sendable (Any, URLResponse?) throws -> Void)
+    case transform(@Sendable (Any?) throws -> ServiceTaskResult)
+    case lookAtValue(@Sendable (Any?) throws -> Void)
+    case recover(@Sendable (any Error) throws -> ServiceTaskResult)
+    case responseError(@Sendable (any Error) -> Void)
+    case updateUI(@MainActor @Sendable (Any?) -> Void)
+    case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
+
+    var runsOnMain: Bool {
+        switch self {
+        case .updateUI, .updateErrorUI: true
+        default: false
+        }
+    }
+}
+
+/// Where the values of a chain stand between two handlers.
+///
+/// @unchecked: the values are of any type, so the compiler cannot know; but one thread at a time has them, the one that runs the
+/// handlers, and it gets and returns them under the task's lock.
+enum Track: @unchecked Sendable {
+    /// No handler has given a result yet.
+    case pending
+    case success(Any?)
+    case failure(any Error)
+
+    /// Whether a handler is on duty here: success handlers on the success track, error handlers on the failure track,
+    /// `transform` only where there is a result.
+    func admits(_ handler: Handler) -> Bool {
+        switch handler {
+        case .response, .lookAtResponse, .responseJSON, .lookAtJSON, .updateUI: !isFailure
+        case .transform, .lookAtValue: if case .success = self { true } else { false }
+        case .recover, .responseError, .updateErrorUI: isFailure
+        }
+    }
+
+    var isFailure: Bool {
+        if case .failure = self { true } else { false }
+    }
+
+    /// Where the chain stands behind a handler that gave this result.
+    init(_ result: ServiceTaskResult) {
+        switch result {
+        case .empty: self = .success(nil)
+        case .value(let value): self = .success(value)
+        case .failure(let error): self = .failure(error)
+        }
+    }
+
+    /// Where the chain stands behind a handler that gave no result: where it stood, except that there is a result now.
+    var afterLook: Track {
+        if case .pending = self { .success(nil) } else { self }
+    }
+}
+
+/// The handlers of one task in order, and what the next one gets. Pure: it says what to run, ``SessionTask`` runs it.
+struct HandlerChain: Sendable {
+    /// What is to be done next, outside the lock.
+    enum Step: Sendable {
+        /// The delegate looks at the response, before the first handler.
+        case validate
+        case run(Handler, Track)
+        /// All handlers known so far have run.
+        case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool)
+        case rest
+    }
+
+    /// JSON that was parsed once, for every handler that wants it.
+    ///
+    /// @unchecked: as ``Track``.
+    struct JSON: @unchecked Sendable {
+        let value: Any
+    }
+
+    private var handlers: [Handler] = []
+    private var position = 0
+    private var metricsHandlers: [@Sendable (ServiceTaskMetrics) -> Void] = []
+    private var track = Track.pending
+    private var needsValidation = false
+    private var hasCollectedMetrics = false
+    private(set) var isOpen = false
+    private(set) var isRunning = false
+    var json: JSON?
+
+    /// Whether everything that was added has run.
+    var isDrained: Bool { isOpen && !isRunning && position == handlers.count && hasCollectedMetrics && metricsHandlers.isEmpty }
+
+    mutating func add(_ handler: Handler) {
+        if handlers.isEmpty { handlers.reserveCapacity(4) }
+        handlers.append(handler)
+    }
+
+    mutating func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) {
+        metricsHandlers.append(metricsHandler)
+    }
+
+    /// The outcome is there: from now on handlers run.
+    mutating func open(failure: (any Error)?) {
+        isOpen = true
+        needsValidation = failure == nil
+        if let failure { track = .failure(failure) }
+    }
+
+    /// Takes the right to run handlers.
+    ///
+    /// - Returns: Whether the caller has to call ``next()`` until it says ``Step/rest``, because nobody else does.
+    mutating func claim() -> Bool {
+        guard isOpen, !isRunning, !isDrained else { return false }
+        isRunning = true
+        return true
+    }
+
+    /// Gives up the right to run handlers in the middle, as when the task is suspended.
+    mutating func release() {
+        isRunning = false
+    }
+
+    /// What the claimant runs next; the result of a step comes back through ``finish(_:)``.
+    mutating func next() -> Step {
+        if needsValidation {
+            needsValidation = false
+            return .validate
+        }
+        while position < handlers.count {
+            let handler = handlers[position]
+            position += 1
+            if track.admits(handler) { return .run(handler, track) }
+        }
+        handlers.removeAll()
+        position = 0
+        if !hasCollectedMetrics || !metricsHandlers.isEmpty {
+            defer {
+                hasCollectedMetrics = true
+                metricsHandlers = []
+            }
+            return .collectMetrics(metricsHandlers, isFirst: !hasCollectedMetrics)
+        }
+        isRunning = false
+        return .rest
+    }
+
+    /// What the claimant runs next, where that belongs on the main actor; else `nil`, and nothing has changed.
+    mutating func nextOnMain() -> Step? {
+        while position < handlers.count, !track.admits(handlers[position]) { position += 1 }
+        guard position < handlers.count, handlers[position].runsOnMain else { return nil }
+        return next()
+    }
+
+    /// Takes the result of a step.
+    mutating func finish(_ track: Track) {
+        self.track = track
+    }
+}

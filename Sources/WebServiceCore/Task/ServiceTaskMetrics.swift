@@ -1,0 +1,73 @@
+import Dispatch
+public import Foundation
+
+/// When the stages of a ``SessionTask`` began and ended. A stage that did not take place is `nil`.
+///
+/// Lengths are measured by a clock that only goes forward; the dates are its moments seen from the wall clock at ``fetchStart``.
+public struct ServiceTaskMetrics: Sendable {
+    /// When the request was handed to the session, after encoding.
+    public var fetchStart: Date? { date(.fetchStart) }
+    /// When the answer or the transport's error arrived.
+    public var responseEnd: Date? { date(.responseEnd) }
+    /// When parsing of the body as JSON began.
+    public var responseJSONStart: Date? { date(.responseJSONStart) }
+    /// When parsing of the body as JSON ended.
+    public var responseJSONEnd: Date? { date(.responseJSONEnd) }
+    /// When the first main-queue handler began.
+    public var updateUIStart: Date? { date(.updateUIStart) }
+    /// When the last main-queue handler returned.
+    public var updateUIEnd: Date? { date(.updateUIEnd) }
+
+    /// Seconds from ``fetchStart`` to ``responseEnd``.
+    public var responseTime: TimeInterval? { seconds(.fetchStart, .responseEnd) }
+    /// Seconds from ``responseJSONStart`` to ``responseJSONEnd``.
+    public var responseJSONTime: TimeInterval? { seconds(.responseJSONStart, .responseJSONEnd) }
+    /// Seconds from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and what ran between them.
+    public var updateUITime: TimeInterval? { seconds(.updateUIStart, .updateUIEnd) }
+
+    enum Stage: Int {
+        case fetchStart, responseEnd, responseJSONStart, responseJSONEnd, updateUIStart, updateUIEnd
+    }
+
+    private var wallStart = Date.distantPast
+    private var start: UInt64 = 0
+    private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
+
+    mutating func mark(_ stage: Stage) {
+        let now = DispatchTime.now().uptimeNanoseconds
+        if start == 0 {
+            wallStart = Date()
+            start = now
+        }
+        switch stage {
+        case .fetchStart: moments.0 = now
+        case .responseEnd: moments.1 = now
+        case .responseJSONStart: moments.2 = now
+        case .responseJSONEnd: moments.3 = now
+        case .updateUIStart: if moments.4 == 0 { moments.4 = now }
+        case .updateUIEnd: moments.5 = now
+        }
+    }
+
+    private func moment(_ stage: Stage) -> UInt64? {
+        let moment =
+            switch stage {
+            case .fetchStart: moments.0
+            case .responseEnd: moments.1
+            case .responseJSONStart: moments.2
+            case .responseJSONEnd: moments.3
+            case .updateUIStart: moments.4
+            case .updateUIEnd: moments.5
+            }
+        return moment == 0 ? nil : moment
+    }
+
+    private func date(_ stage: Stage) -> Date? {
+        moment(stage).map { wallStart.addingTimeInterval(Double($0 - start) / 1e9) }
+    }
+
+    private func seconds(_ first: Stage, _ last: Stage) -> TimeInterval? {
+        guard let first = moment(first), let last = moment(last) else { return nil }
+        return Double(last - first) / 1e9
+    }
+}

@@ -1,0 +1,170 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What came of an exchange.
+struct Outcome: Sendable {
+    var data: Data?
+    var response: URLResponse?
+    var error: (any Error)?
+}
+
+/// What is under way and can be cancelled.
+enum Transport: Sendable {
+    case preparation(Task<Void, Never>)
+    case exchange(any DataTask)
+
+    func cancel() {
+        switch self {
+        case .preparation(let task): task.cancel()
+        case .exchange(let task): task.cancel()
+        }
+    }
+}
+
+/// The life of a ``SessionTask`` as a value: events go in, what is to be done comes out. No I/O, no lock, no call-out.
+///
+/// ```
+/// created ──resume──▶ starting ──attach──▶ sending ──complete──▶ complete
+///    └─────────────────cancel─────┴────────────┴──────────────────▲
+/// ```
+struct TaskState: Sendable {
+    enum Phase: Sendable {
+        case created
+        /// Being encoded, by a body provider perhaps.
+        case starting
+        case sending
+        case complete
+    }
+
+    private(set) var phase = Phase.created
+    private(set) var isSuspended = false
+    private(set) var wasCancelled = false
+    private(set) var outcome: Outcome?
+    var request: Request
+    /// The request as it was sent, for the delegate.
+    var sent: EncodedRequest?
+    var chain = HandlerChain()
+    var metrics = ServiceTaskMetrics()
+    private var transport: Transport?
+    private var alarm: Alarm?
+
+    init(request: Request) {
+        self.request = request
+    }
+
+    var dataTaskState: DataTaskState {
+        switch phase {
+        case .created: .suspended
+        case .starting, .sending: isSuspended ? .suspended : .running
+        case .complete: wasCancelled && !chain.isDrained ? .canceling : .completed
+        }
+    }
+
+    enum ResumeAction: Sendable {
+        case start(Request)
+        case runHandlers
+        case none
+    }
+
+    mutating func resume() -> ResumeAction {
+        isSuspended = false
+        if case .created = phase {
+            phase = .starting
+            return .start(request)
+        }
+        return chain.claim() ? .runHandlers : .none
+    }
+
+    mutating func suspend() {
+        isSuspended = true
+    }
+
+    /// The deadline is being watched.
+    ///
+    /// - Returns: Whether it is still wanted; else the caller takes the alarm back.
+    mutating func watch(_ alarm: Alarm) -> Bool {
+        guard phase != .complete else { return false }
+        self.alarm = alarm
+        return true
+    }
+
+    /// Something is under way that can be cancelled.
+    ///
+    /// - Returns: Whether it is still wanted; else the caller cancels it.
+    mutating func attach(_ transport: Transport) -> Bool {
+        guard phase != .complete else { return false }
+        if case .exchange = transport { phase = .sending }
+        self.transport = transport
+        return true
+    }
+
+    struct CompleteAction: Sendable {
+        var runsHandlers = false
+        var alarm: Alarm?
+        var transport: Transport?
+    }
+
+    /// The first outcome counts, whoever brings it; `nil` when there is one already.
+    mutating func complete(_ outcome: Outcome) -> CompleteAction? {
+        guard phase != .complete else { return nil }
+        if sent != nil { metrics.mark(.responseEnd) }
+        phase = .complete
+        self.outcome = outcome
+        chain.open(failure: outcome.error)
+        defer {
+            alarm = nil
+            transport = nil
+        }
+        return CompleteAction(runsHandlers: !isSuspended && chain.claim(), alarm: alarm, transport: transport)
+    }
+
+    mutating func cancel() -> CompleteAction? {
+        guard phase != .complete else { return nil }
+        wasCancelled = true
+        isSuspended = false
+        return complete(Outcome(error: URLError(.cancelled)))
+    }
+
+    /// - Returns: Whether the caller has to run the handlers.
+    mutating func add(_ handler: Handler) -> Bool {
+        chain.add(handler)
+        return !isSuspended && chain.claim()
+    }
+
+    /// - Returns: Whether the caller has to run the handlers.
+    mutating func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) -> Bool {
+        chain.add(metricsHandler)
+        return !isSuspended && chain.claim()
+    }
+
+    /// Takes the result of a handler and says what whoever runs the handlers does next. A suspended task lets the handler that runs
+    /// return, and then rests.
+    mutating func nextStep(after track: Track? = nil) -> HandlerChain.Step {
+        if let track { chain.finish(track) }
+        guard !isSuspended else {
+            chain.release()
+            return .rest
+        }
+        return chain.next()
+    }
+
+    /// The next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
+    mutating func nextMainStep() -> HandlerChain.Step? {
+        metrics.mark(.updateUIEnd)
+        return isSuspended ? nil : chain.nextOnMain()
+    }
+
+    /// The JSON that was parsed already; else `nil`, and the caller parses it.
+    mutating func beginJSON() -> HandlerChain.JSON? {
+        if chain.json == nil { metrics.mark(.responseJSONStart) }
+        return chain.json
+    }
+
+    mutating func endJSON(_ json: HandlerChain.JSON?) {
+        metrics.mark(.responseJSONEnd)
+        chain.json = json
+    }
+}

@@ -1,0 +1,106 @@
+public import Foundation
+import Synchronization
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A web API: its base URL, and the session and delegate that its requests use. Extend it to build an API client.
+///
+/// ```swift
+/// let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
+/// service.GET("/brewers")
+///     .responseJSON { json, response in .value(try brewers(from: json)) }
+///     .updateUI { value in show(value) }
+///     .updateErrorUI { error in show(error) }
+///     .resume()
+/// ```
+/// The journey: a `WebService` makes a ``Request``, a value without any I/O. A ``SessionTask`` sends it once, when it is resumed, through a
+/// ``Session``, and pushes `(Data?, URLResponse?, Error?)` through its handlers in order, to a value or an error; the delegate sees every
+/// message on the wire. `WebService+Pipeline.swift` shows all stages in one function.
+///
+/// All members may be used from any thread. A task holds its service until it is complete.
+public final class WebService: Sendable {
+    /// The URL that every path is below; `nil` when there is none, or when it is no absolute http or https URL, which each request then tells.
+    public let baseURL: URL?
+
+    let base: Base
+    let timekeeper: any Timekeeper
+    private let state: Mutex<State>
+
+    private struct State {
+        var session: any Session = FoundationSession.shared
+        weak var delegate: (any ServicePassthroughDelegate)?
+        var urlBuilder: URLBuilder?
+    }
+
+    enum Base: Sendable {
+        case none
+        case url(BaseURL)
+        indirect case invalid(WebServiceError)
+    }
+
+    /// Makes the URL of a path in a way of your own. It gets the base URL and the path as it was given, placeholders replaced by nobody.
+    public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
+
+    /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
+    ///
+    /// - Parameters:
+    ///   - baseURL: An absolute http or https URL without user information; `nil` when every path is an absolute URL.
+    ///   - passthroughDelegate: See ``passthroughDelegate``.
+    public convenience init(baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil) {
+        self.init(baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate)
+    }
+
+    /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
+    ///
+    /// - Parameters:
+    ///   - baseURLString: An absolute http or https URL without user information; empty when every path is an absolute URL.
+    ///   - passthroughDelegate: See ``passthroughDelegate``.
+    public convenience init(baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil) {
+        self.init(baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, timekeeper: SystemTimekeeper.shared)
+    }
+
+    package init(baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, timekeeper: any Timekeeper) {
+        if baseURLString.isEmpty {
+            base = .none
+        } else {
+            do { base = .url(try BaseURL(baseURLString)) } catch {
+                base = .invalid(WebServiceError(error.code, "the base URL cannot be used: \(error.message)"))
+            }
+        }
+        if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
+        self.timekeeper = timekeeper
+        state = Mutex(State(delegate: passthroughDelegate))
+    }
+
+    /// ``baseURL`` as text; empty when there is none.
+    public var baseURLString: String { baseURL?.absoluteString ?? "" }
+
+    /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
+    public var session: any Session {
+        get { state.withLock { $0.session } }
+        set { state.withLock { $0.session = newValue } }
+    }
+
+    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it at each message.
+    public var passthroughDelegate: (any ServicePassthroughDelegate)? {
+        get { sessionAndDelegate.delegate }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Replaces the rules of ``absoluteURL(_:pathParameters:)`` by your own; `nil` for the rules. What it returns is checked like any absolute URL.
+    public var urlBuilder: URLBuilder? {
+        get { state.withLock { $0.urlBuilder } }
+        set { state.withLock { $0.urlBuilder = newValue } }
+    }
+
+    var sessionAndDelegate: (session: any Session, delegate: (any ServicePassthroughDelegate)?) {
+        let (session, delegate) = state.withLock { ($0.session, $0.delegate) }
+        guard delegate == nil, Self.suppliesDelegate else { return (session, delegate) }
+        return (session, (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate)
+    }
+
+    /// Whether some module conforms `WebService` to the data source. A fact of the program, so it is asked for once.
+    private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
+}
