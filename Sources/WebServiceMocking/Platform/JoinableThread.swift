@@ -1,0 +1,73 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A thread that somebody waits for: exactly one of ``join()`` and ``detach()`` is to be called, once.
+struct JoinableThread: @unchecked Sendable {  // it holds an identifier that every thread may use
+    private let identifier: pthread_t
+
+    /// Starts a thread with a stack of 1 MiB.
+    ///
+    /// - Throws: ``WebServiceError`` when the system gives no more threads; `body` is not called then.
+    init(_ body: @escaping @Sendable () -> Void) throws {
+        let start = Unmanaged.passRetained(Start(body))
+        #if canImport(Darwin)
+        var thread: pthread_t?
+        #else
+        var thread = pthread_t()
+        #endif
+        let status = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { attributes in
+            guard let attributes = attributes.baseAddress, pthread_attr_init(attributes) == 0 else { return ENOMEM }
+            defer { pthread_attr_destroy(attributes) }
+            pthread_attr_setstacksize(attributes, 1 << 20)
+            return pthread_create(&thread, attributes, Start.run, start.toOpaque())
+        }
+        guard status == 0, let started = thread as pthread_t? else {
+            start.release()
+            throw WebServiceError(.mockServer, "pthread_create: \(String(cString: strerror(status)))")
+        }
+        identifier = started
+    }
+
+    /// Waits until the thread is gone. Not from the thread itself.
+    func join() {
+        pthread_join(identifier, nil)
+    }
+
+    /// Lets the thread go by itself.
+    func detach() {
+        pthread_detach(identifier)
+    }
+
+    /// Whether this thread is the one that asks.
+    var isCurrent: Bool {
+        pthread_equal(identifier, pthread_self()) != 0
+    }
+}
+
+/// What a new thread is handed.
+private final class Start {
+    private let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) {
+        self.body = body
+    }
+
+    #if canImport(Darwin)
+    static let run: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? = { call($0) }
+    #else
+    static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { $0.flatMap(call) }
+    #endif
+
+    private static func call(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+        Unmanaged<Start>.fromOpaque(pointer).takeRetainedValue().body()
+        return nil
+    }
+}

@@ -1,0 +1,104 @@
+import Foundation
+import WebServiceCore
+
+/// What a server puts on a connection as the answer to one request, and what it does then.
+struct ResponseMessage {
+    enum Ending: Hashable {
+        /// The connection is used for the next request.
+        case keepAlive
+        /// The connection is closed once the client has had a chance to read everything.
+        case close
+        /// The connection is closed at once.
+        case disconnect
+        /// Nothing more is said until the client leaves.
+        case silence
+    }
+
+    var bytes = Data()
+    var ending: Ending
+}
+
+extension MockResponse {
+    /// The response as bytes (RFC 9112, sections 4 to 7).
+    ///
+    /// - Parameter request: What it answers; `nil` when no request could be understood, and the connection is closed then.
+    /// - Throws: ``failure``, or an error that names the part of the response that cannot be written.
+    func message(answering request: RequestHead?) throws -> ResponseMessage {
+        switch wire {
+        case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: .close)
+        case .disconnect: return ResponseMessage(ending: .disconnect)
+        case .noAnswer: return ResponseMessage(ending: .silence)
+        case .fixedLength, .chunked, .untilClose: break
+        }
+        if let failure { throw failure }
+        let hasContent = hasContent(for: request?.method.rawValue ?? "GET")
+        let framing = framing(answering: request)
+        let ownFraming = headers.fields.filter {
+            $0.name.equalsIgnoringASCIICase("Content-Length") || $0.name.equalsIgnoringASCIICase("Transfer-Encoding")
+        }
+        let isDelimited = !hasContent || framing != nil && (ownFraming.isEmpty || ownFraming == [framing])
+        let keepsAlive = request?.keepsAlive == true && version == "HTTP/1.1" && !headers.asksToClose && isDelimited
+        var fields = headers.fields
+        if ownFraming.isEmpty, let framing { fields.append(framing) }
+        if !keepsAlive, !headers.asksToClose { fields.append(Headers.Field(name: "Connection", value: "close")) }
+        var bytes = try head(fields)
+        if hasContent { bytes += framing?.value == "chunked" ? data.chunked(size: chunkSize) : data }
+        return ResponseMessage(bytes: bytes, ending: keepsAlive ? .keepAlive : .close)
+    }
+
+    /// The field that says where the body ends; `nil` where the status or the end of the connection says it (RFC 9112, section 6.3).
+    private func framing(answering request: RequestHead?) -> Headers.Field? {
+        switch (statusCode, wire) {
+        case (100..<200, _), (204, _), (304, _): nil
+        case (205, _): Headers.Field(name: "Content-Length", value: "0")
+        case (_, .chunked) where request?.isHTTP10 != true: Headers.Field(name: "Transfer-Encoding", value: "chunked")
+        case (_, .fixedLength): Headers.Field(name: "Content-Length", value: String(data.count))  // to HEAD the length that GET would have
+        default: nil
+        }
+    }
+
+    private var chunkSize: Int {
+        if case .chunked(let size) = wire { max(size, 1) } else { max(data.count, 1) }
+    }
+
+    private func head(_ fields: [Headers.Field]) throws -> Data {
+        guard (100...999).contains(statusCode) else { throw unwritable("the status code \(statusCode) does not have three digits") }
+        guard HTTPBytes.isVisible(version.utf8), !version.isEmpty else { throw unwritable("the HTTP version is not one visible word") }
+        var text = "\(version) \(statusCode) \(Self.reasons[statusCode] ?? "Status \(statusCode)")\r\n"
+        for field in fields {
+            guard HTTPBytes.isToken(field.name.utf8) else { throw unwritable("the header field name \(field.name.debugDescription) is not a token") }
+            guard !field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
+                throw unwritable("the value of the header field \(field.name) holds CR, LF or NUL")
+            }
+            text += "\(field.name): \(field.value)\r\n"
+        }
+        return Data((text + "\r\n").utf8)
+    }
+
+    private func unwritable(_ message: String) -> WebServiceError {
+        WebServiceError(.mockServer, message)
+    }
+
+    private static let reasons = [
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 205: "Reset Content",
+        206: "Partial Content", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
+        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
+        409: "Conflict", 412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 429: "Too Many Requests",
+        431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
+        503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+    ]
+}
+
+extension Data {
+    /// The bytes in chunks of a size and the last chunk behind them (RFC 9112, section 7.1).
+    fileprivate func chunked(size: Int) -> Data {
+        var result = Data()
+        var rest = self[...]
+        while !rest.isEmpty {
+            let chunk = rest.prefix(size)
+            result += Data("\(String(chunk.count, radix: 16))\r\n".utf8) + chunk + Data("\r\n".utf8)
+            rest = rest.dropFirst(chunk.count)
+        }
+        return result + Data("0\r\n\r\n".utf8)
+    }
+}

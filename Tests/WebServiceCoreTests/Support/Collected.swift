@@ -1,0 +1,145 @@
+import Foundation
+import Synchronization
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Values that handlers leave behind, in order, from any thread; tests wait for them without sleeping.
+final class Collected<Value: Sendable>: Sendable {
+    private struct State {
+        var values: [Value] = []
+        var waiters: [(count: Int, continuation: CheckedContinuation<[Value], Never>)] = []
+    }
+
+    private let state = Mutex(State())
+
+    var values: [Value] { state.withLock { $0.values } }
+
+    func add(_ value: Value) {
+        let ready = state.withLock { state -> [(CheckedContinuation<[Value], Never>, [Value])] in
+            state.values.append(value)
+            let count = state.values.count
+            let ready = state.waiters.filter { $0.count <= count }
+            state.waiters.removeAll { $0.count <= count }
+            return ready.map { ($0.continuation, state.values) }
+        }
+        for (continuation, values) in ready { continuation.resume(returning: values) }
+    }
+
+    /// Waits until there are at least `count` values.
+    @discardableResult
+    func wait(for count: Int = 1) async -> [Value] {
+        await withCheckedContinuation { continuation in
+            let values = state.withLock { state -> [Value]? in
+                if state.values.count >= count { return state.values }
+                state.waiters.append((count, continuation))
+                return nil
+            }
+            if let values { continuation.resume(returning: values) }
+        }
+    }
+}
+
+/// A clock that stands still until the test turns it.
+final class ManualTimekeeper: Timekeeper {
+    private let alarms = AlarmTimer()
+    private let time = Mutex<UInt64>(1_000_000_000)
+
+    var now: UInt64 { time.withLock { $0 } }
+    var pending: Int { alarms.count }
+
+    func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> Alarm {
+        alarms.add(at: now.addingSaturated(delay), work).alarm
+    }
+
+    func advance(by duration: Duration) {
+        let now = time.withLock { time in
+            time = time.addingSaturated(duration)
+            return time
+        }
+        _ = alarms.fire(at: now)
+    }
+}
+
+/// A session under the test's hand: it keeps what it was asked and answers when it is told to.
+final class HandSession: Session {
+    final class Exchange: DataTask {
+        let request: any URLRequestEncodable
+        let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        private let calls = Mutex<[String]>([])
+        private let onResume: @Sendable (Exchange) -> Void
+
+        init(
+            _ request: any URLRequestEncodable, _ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void,
+            _ onResume: @escaping @Sendable (Exchange) -> Void
+        ) {
+            self.request = request
+            self.completion = completion
+            self.onResume = onResume
+        }
+
+        var log: [String] { calls.withLock { $0 } }
+        var state: DataTaskState { .running }
+        func resume() {
+            calls.withLock { $0.append("resume") }
+            onResume(self)
+        }
+        func suspend() { calls.withLock { $0.append("suspend") } }
+        func cancel() { calls.withLock { $0.append("cancel") } }
+
+        func answer(_ text: String = "", status: Int = 200) {
+            completion(Data(text.utf8), HandSession.response(status), nil)
+        }
+    }
+
+    let exchanges = Collected<Exchange>()
+    private let answers: (@Sendable (Exchange) -> Void)?
+
+    /// - Parameter answers: Called inside `resume()`; `nil` when the test answers by hand.
+    init(answers: (@Sendable (Exchange) -> Void)? = nil) {
+        self.answers = answers
+    }
+
+    convenience init(text: String, status: Int = 200) {
+        self.init { $0.answer(text, status: status) }
+    }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        Exchange(request, completion) { [exchanges, answers] exchange in
+            exchanges.add(exchange)
+            answers?(exchange)
+        }
+    }
+
+    static func response(_ status: Int) -> HTTPURLResponse? {
+        URL(string: "https://h/").flatMap { HTTPURLResponse(url: $0, statusCode: status, httpVersion: "HTTP/1.1", headerFields: nil) }
+    }
+}
+
+extension WebService {
+    /// A service over a session under the test's hand.
+    static func make(
+        _ session: any Session = HandSession(), base: String = "https://h/v1", delegate: (any ServicePassthroughDelegate)? = nil,
+        timekeeper: any Timekeeper = ManualTimekeeper()
+    ) -> WebService {
+        let service = WebService(baseURLString: base, passthroughDelegate: delegate, timekeeper: timekeeper)
+        service.session = session
+        return service
+    }
+}
+
+/// Tells when it is freed.
+final class Canary: Sendable {
+    private let onDeinit: @Sendable () -> Void
+    init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }
+    deinit { onDeinit() }
+    func touch() {}
+}
+
+struct TestError: Error, Equatable {
+    var name = "test"
+}

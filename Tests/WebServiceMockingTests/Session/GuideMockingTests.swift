@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The code of the guide's chapter on mocking, in its order.
+@Suite struct GuideMockingTests {
+    enum ResponseError: Error {
+        case failedToSendRequest
+    }
+
+    struct MyMockedResult: MockableDataTaskResult {
+        func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
+            guard let url = request.urlRequestValue.url else { return (nil, nil, nil) }
+
+            let response = URLResponse(url: url, mimeType: nil, expectedContentLength: 12345, textEncodingName: nil)
+            return (nil, response, nil)
+        }
+    }
+
+    @Test("The guide's first stub answers a request with its JSON")
+    func firstStub() async throws {
+        let session = MockSession()
+        let brewerJSON = ["name": "Long Trail Brewing Company", "location": "Vermont"]
+        let mockedResponse = MockResponse(statusCode: 200, json: ["brewers": [brewerJSON]])
+        session.addStub(mockedResponse)
+
+        let answer = await session.answer(to: try get("http://brewhapi.herokuapp.com/brewers"))
+        let json = try JSONSerialization.jsonObject(with: try #require(answer.data)) as? [String: [[String: String]]]
+        #expect(json == ["brewers": [brewerJSON]])
+        #expect(answer.status == 200)
+        #expect(answer.response?.value(forHTTPHeaderField: "content-type") == "application/json")
+    }
+
+    @Test("A type of one's own is an answer")
+    func ownType() async throws {
+        let session = MockSession()
+        session.addStub(MyMockedResult())
+        let (data, response, error) = await withCheckedContinuation { continuation in
+            session.dataTask(request: Request(.GET, url: "https://somehapi.herokuapp.com/a")) { continuation.resume(returning: ($0, $1, $2)) }.resume()
+        }
+        #expect(response?.url?.path == "/a" && response?.expectedContentLength == 12345)
+        #expect(data == nil && error == nil)
+    }
+
+    @Test("The guide's responses: a status, JSON, and data with a header field")
+    func responses() async throws {
+        let noContentResponse = MockResponse(statusCode: 204)
+        #expect(noContentResponse.data.isEmpty && noContentResponse.headers.isEmpty)
+
+        let jsonResponse = MockResponse(statusCode: 200, json: ["foo": "bar"])
+        #expect(jsonResponse.data == Data(#"{"foo":"bar"}"#.utf8))
+
+        let responseData: Data = Data("brew".utf8)
+        var response = MockResponse(statusCode: 200, data: responseData)
+        response.headers = ["Content-Length": "12345"]
+        let session = MockSession()
+        session.addStub(response)
+        let answer = await session.answer(to: try get("https://somehapi.herokuapp.com"))
+        #expect(answer.data == responseData)
+        #expect(answer.response?.value(forHTTPHeaderField: "Content-Length") == "12345")
+    }
+
+    @Test("The guide's matcher picks requests by their path")
+    func matcher() async throws {
+        let mockSession = MockSession()
+        let response = MockResponse(statusCode: 200, json: ["foo": "bar"])
+
+        // add a stub that matches only requests with "/brews" in the URL path
+        mockSession.stub(response) { (matchingRequest: any URLRequestEncodable) in
+
+            if let path = matchingRequest.urlRequestValue.url?.path {
+                // use this stub if the path contains /brews
+                return path.contains("/brews")
+            }
+
+            // do not use this stub for this request
+            return false
+        }
+
+        #expect(await mockSession.answer(to: try get("http://a.test/brews/1")).status == 200)
+        let error = await mockSession.answer(to: try get("http://a.test/pubs")).error as? WebServiceError
+        #expect(error?.code == .noStub)
+    }
+
+    @Test("An error is an answer without data and response")
+    func errors() async throws {
+        let session = MockSession()
+        session.addStub(ResponseError.failedToSendRequest as NSError)
+        let answer = await session.answer(to: try get("http://a.test/"))
+        let error = try #require(answer.error) as NSError
+        #expect(error == ResponseError.failedToSendRequest as NSError)
+        #expect(answer.data == nil && answer.response == nil)
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Synchronization
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct MockSessionTests {
+    private let session = MockSession()
+
+    @Test("Of the stubs that match, the latest added wins")
+    func latestWins() async throws {
+        session.addStub(MockResponse(statusCode: 200))
+        session.addStub(MockResponse(statusCode: 201)) { $0.urlRequestValue.url?.path == "/a" }
+        session.addStub(MockResponse(statusCode: 202)) { $0.urlRequestValue.url?.path == "/a" }
+        #expect(await session.answer(to: try get("http://a.test/a")).status == 202)
+        #expect(await session.answer(to: try get("http://a.test/b")).status == 200)
+    }
+
+    @Test("An answer can be worked out from the request, of any kind, also thrown")
+    func computed() async throws {
+        session.addStub { request in
+            switch request.urlRequestValue.url?.path {
+            case "/down": return URLError(.notConnectedToInternet)
+            case "/throw": throw WebServiceError(.decoding, "thrown")
+            default:
+                var response = MockResponse(statusCode: 200)
+                response.data = request.urlRequestValue.httpBody ?? Data()
+                return response
+            }
+        }
+        var request = try get("http://a.test/echo", method: "POST")
+        request.httpBody = Data("ale".utf8)
+        #expect(await session.answer(to: request).text == "ale")
+        #expect(await session.answer(to: try get("http://a.test/down")).error as? URLError == URLError(.notConnectedToInternet))
+        #expect((await session.answer(to: try get("http://a.test/throw")).error as? WebServiceError)?.message == "thrown")
+        session.addStub(requestMatcher: { $0.urlRequestValue.httpMethod == "PUT" }, answer: { _ in MockResponse(statusCode: 204) })
+        #expect(await session.answer(to: try get("http://a.test/", method: "PUT")).status == 204)
+    }
+
+    @Test("A response of Foundation is an answer with an empty body")
+    func foundationResponse() async throws {
+        let url = try #require(URL(string: "http://other.test/"))
+        session.addStub(try #require(HTTPURLResponse(url: url, statusCode: 418, httpVersion: nil, headerFields: ["A": "b"])))
+        let answer = await session.answer(to: try get("http://a.test/"))
+        #expect(answer.status == 418 && answer.response?.url == url && answer.data == Data())
+    }
+
+    @Test("A request that nothing matches fails with an error that names method, path and stubs, and no secret")
+    func unmatched() async throws {
+        let request = try get("http://user:canary@a.test/brewers/1%0A?token=canary", method: "PUT")
+        let empty = try #require(await session.answer(to: request).error as? WebServiceError)
+        #expect(empty.code == .noStub)
+        #expect(empty.message == "no stub matches PUT /brewers/1%0A; 0 stubs")
+
+        session.addStub(MockResponse(statusCode: 200)) { _ in false }
+        let line = #line - 1
+        let one = try #require(await session.answer(to: request).error as? WebServiceError)
+        #expect(one.message == "no stub matches PUT /brewers/1%0A; 1 stub: MockSessionTests.swift:\(line)")
+
+        for _ in 0..<11 { session.addStub(MockResponse(statusCode: 200)) { _ in false } }
+        let many = try #require(await session.answer(to: try get("http://a.test")).error as? WebServiceError)
+        #expect(many.message.hasPrefix("no stub matches GET /; 12 stubs: …, MockSessionTests.swift:"))
+        #expect(many.message.components(separatedBy: ".swift:").count == 11)
+        for error in [empty, one, many] { #expect(!"\(error)\(String(reflecting: error))".contains("canary")) }
+    }
+
+    @Test("Removed stubs answer no more, except requests that were resumed before")
+    func removal() async throws {
+        session.addStub(MockResponse(statusCode: 200))
+        let answer: Int? = await withCheckedContinuation { continuation in
+            let task = session.dataTask(request: Request(.GET, url: "http://a.test/")) { _, response, _ in
+                continuation.resume(returning: (response as? HTTPURLResponse)?.statusCode)
+            }
+            task.resume()
+            session.removeAllStubs()
+        }
+        #expect(answer == 200)
+        #expect((await session.answer(to: try get("http://a.test/")).error as? WebServiceError)?.code == .noStub)
+        #expect(session.recordedRequests.count == 2)
+    }
+
+    @Test("Requests are recorded in the order in which they are resumed, as they were sent")
+    func recording() async throws {
+        session.addStub(MockResponse(statusCode: 200))
+        var requests: [Request] = []
+        for number in 0..<20 {
+            var request = Request(.POST, url: "http://a.test/\(number)")
+            request.formParameters = ["q": "a b"]
+            requests.append(request)
+        }
+        let tasks = requests.map { session.dataTask(request: $0) { _, _, _ in } }
+        #expect(session.recordedRequests.isEmpty)
+        for task in tasks.reversed() { task.resume() }
+        let recorded = session.recordedRequests
+        #expect(recorded.map { $0.url?.path } == (0..<20).reversed().map { "/\($0)" })
+        #expect(recorded.allSatisfy { $0.httpBody == Data("q=a+b".utf8) && $0.httpMethod == "POST" })
+    }
+
+    @Test("A request that cannot be encoded fails with its own error and is not recorded", arguments: [
+        ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL), ("A B", "http://a.test/", .invalidMethod),
+    ])
+    func unencodable(method: String, url: String, code: WebServiceError.Code) async {
+        session.addStub(MockResponse(statusCode: 200))
+        let answer = await session.answer(to: Request(Request.Method(rawValue: method), url: url))
+        #expect((answer.error as? WebServiceError)?.code == code)
+        #expect(session.recordedRequests.isEmpty)
+    }
+
+    @Test("A URL that no session sends to fails as unsupported", arguments: ["ftp://a.test/", "invalid:", "file:///etc/passwd"])
+    func unsupported(url: String) async throws {
+        session.addStub(MockResponse(statusCode: 200))
+        #expect((await session.answer(to: try get(url)).error as? URLError)?.code == .unsupportedURL)
+        #expect(session.recordedRequests.isEmpty)
+    }
+
+    @Test("A task that is never resumed goes with its completion")
+    func neverResumed() {
+        final class Canary: Sendable {}
+        weak var watched: Canary?
+        do {
+            let canary = Canary()
+            watched = canary
+            let task = session.dataTask(request: Request(.GET, url: "http://a.test/")) { _, _, _ in _ = canary }
+            #expect(task.state == .suspended)
+        }
+        #expect(watched == nil)
+    }
+
+    @Test("Stubs may be added and removed while requests are answered")
+    func concurrentUse() async {
+        let counter = Counter()
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<500 {
+                group.addTask {
+                    if number.isMultiple(of: 50) { session.removeAllStubs() }
+                    session.addStub(MockResponse(statusCode: 200)) { _ in session.recordedRequests.count >= 0 }
+                    _ = await session.answer(to: Request(.GET, url: "http://a.test/\(number)"))
+                    counter.add()
+                }
+            }
+        }
+        #expect(counter.value == 500 && session.recordedRequests.count == 500)
+    }
+}

@@ -1,0 +1,37 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct RequestRecordingSessionTests {
+    private let mock = MockSession()
+
+    @Test("What is resumed is recorded once and in order; what is cancelled before or cannot be encoded is not")
+    func recording() async {
+        mock.addStub(MockResponse(statusCode: 200))
+        let session = RequestRecordingSession(mock)
+        let tasks = ["http://a.test/1", "http://a.test/2", "http://a.test/3", "no url"].map { url in
+            session.dataTask(request: Request(.GET, url: url)) { _, _, _ in }
+        }
+        #expect(session.recordedRequests.isEmpty)
+        tasks[2].resume()
+        tasks[1].cancel()
+        tasks[1].resume()
+        tasks[0].resume()
+        tasks[0].resume()
+        tasks[3].resume()
+        #expect(session.recordedRequests.map { $0.url?.path } == ["/3", "/1"])
+        #expect(mock.recordedRequests.map { $0.url?.path } == ["/3", "/1"])
+    }
+
+    @Test("The answers of the session inside are passed through")
+    func passThrough() async {
+        mock.addStub(URLError(.timedOut))
+        let answer = await RequestRecordingSession(mock).answer(to: Request(.GET, url: "http://a.test/"))
+        #expect(answer.error as? URLError == URLError(.timedOut))
+    }
+}

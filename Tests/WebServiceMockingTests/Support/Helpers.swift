@@ -1,0 +1,88 @@
+import Foundation
+import Synchronization
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a completion got.
+struct Answer: Sendable {
+    var data: Data?
+    var response: HTTPURLResponse?
+    var error: (any Error)?
+    var wasOnMainThread: Bool
+
+    var text: String? { data.map { String(decoding: $0, as: UTF8.self) } }
+    var status: Int? { response?.statusCode }
+}
+
+extension Session {
+    /// Sends a request and waits for the answer.
+    func answer(to request: any URLRequestEncodable) async -> Answer {
+        await withCheckedContinuation { continuation in
+            dataTask(request: request) { data, response, error in
+                let answer = Answer(
+                    data: data, response: response as? HTTPURLResponse, error: error, wasOnMainThread: Thread.isMainThread
+                )
+                continuation.resume(returning: answer)
+            }.resume()
+        }
+    }
+}
+
+/// Waits until something is so, for 20 seconds at most.
+func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
+    let end = ContinuousClock.now + .seconds(20)
+    while !isSo() {
+        guard ContinuousClock.now < end else {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        await Task.yield()
+    }
+}
+
+/// Counts from any thread.
+final class Counter: Sendable {
+    private let number = Mutex(0)
+
+    var value: Int { number.withLock { $0 } }
+
+    func add() {
+        number.withLock { $0 += 1 }
+    }
+}
+
+/// Random numbers that are the same in every run (SplitMix64).
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}
+
+/// A `URLSession` that keeps nothing on disk. One for the whole run, because Foundation on Linux is not safe against sessions that come and go.
+let plainSession: URLSession = {
+    let configuration = URLSessionConfiguration.ephemeral
+    configuration.httpCookieStorage = nil
+    configuration.urlCache = nil
+    return URLSession(configuration: configuration)
+}()
+
+func get(_ url: String, method: String = "GET") throws -> URLRequest {
+    var request = URLRequest(url: try #require(URL(string: url)))
+    request.httpMethod = method
+    return request
+}

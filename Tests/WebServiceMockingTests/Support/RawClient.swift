@@ -1,0 +1,101 @@
+import Foundation
+
+@testable import WebServiceMocking
+
+#if canImport(Darwin)
+import Darwin
+#else
+import Glibc
+#endif
+
+/// A client that writes exactly the bytes it is given. Reading gives up after 20 seconds, so that a test fails instead of hanging.
+final class RawClient {
+    private let socket: Socket
+    private var unread = Data()
+
+    init(_ server: MockServer) throws {
+        socket = Socket(descriptor: try Socket.check("socket", newSocket()))
+        socket.configure()
+        socket.limitReceiving(seconds: 20)
+        _ = try Socket.withAddress(port: UInt16(server.port)) { try Socket.check("connect", connect(socket.descriptor, $0, $1)) }
+    }
+
+    deinit {
+        socket.release()
+    }
+
+    @discardableResult
+    func send(_ text: String) -> Bool {
+        send(Data(text.utf8))
+    }
+
+    @discardableResult
+    func send(_ data: Data) -> Bool {
+        socket.send(data)
+    }
+
+    /// Says that nothing more is sent, and goes on reading.
+    func finishSending() {
+        socket.finishSending()
+    }
+
+    /// Lets the end of this client be a reset instead of an orderly close.
+    func resetAtEnd() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(socket.descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// Reads until the server closes.
+    func readToEnd() -> String {
+        while fill() {}
+        return take(unread.count)
+    }
+
+    /// Reads up to the end of some text; what there was when the server closed before.
+    func read(through end: String) -> String {
+        while true {
+            if let range = unread.firstRange(of: Data(end.utf8)) { return take(range.upperBound - unread.startIndex) }
+            guard fill() else { return take(unread.count) }
+        }
+    }
+
+    /// Reads so many bytes.
+    func read(count: Int) -> String {
+        while unread.count < count, fill() {}
+        return take(min(count, unread.count))
+    }
+
+    /// Reads one response whose length its head says.
+    func readResponse() -> (head: String, body: String) {
+        let head = read(through: "\r\n\r\n")
+        let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }?.dropFirst(16)
+        return (head, read(count: length.flatMap { Int($0) } ?? 0))
+    }
+
+    private func fill() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        let count = socket.receive(into: &buffer)
+        unread.append(contentsOf: buffer[..<count])
+        return count > 0
+    }
+
+    private func take(_ count: Int) -> String {
+        let text = String(decoding: unread.prefix(count), as: UTF8.self)
+        unread = Data(unread.dropFirst(count))
+        return text
+    }
+}
+
+private func newSocket() -> Int32 {
+    socket(AF_INET, Socket.streamType, 0)
+}
+
+extension MockServer {
+    /// What the server says to some bytes, up to the end of the connection; the client ends its side after them.
+    func reply(to bytes: String) throws -> String {
+        let client = try RawClient(self)
+        client.send(bytes)
+        client.finishSending()
+        return client.readToEnd()
+    }
+}
