@@ -73,7 +73,7 @@ public final class SessionTask: Sendable {
 extension SessionTask {
     func watchDeadline(_ deadline: Duration) {
         let alarm = service.timekeeper.schedule(after: deadline) { [self] in
-            complete(Outcome(error: URLError(.timedOut)))
+            complete(Outcome(error: URLError(.timedOut)), isInterrupted: true)
         }
         if !shared.withLock({ $0.watch(alarm) }) { alarm.cancel() }
     }
@@ -94,8 +94,8 @@ extension SessionTask {
     }
 
     /// Brings an outcome; the first one counts.
-    func complete(_ outcome: Outcome) {
-        if let action = shared.withLock({ $0.complete(outcome) }) { perform(action) }
+    func complete(_ outcome: Outcome, isInterrupted: Bool = false) {
+        if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted) }) { perform(action) }
     }
 
     private func perform(_ action: TaskState.CompleteAction) {

@@ -108,7 +108,9 @@ struct TaskState: Sendable {
     }
 
     /// The first outcome counts, whoever brings it; `nil` when there is one already.
-    mutating func complete(_ outcome: Outcome) -> CompleteAction? {
+    ///
+    /// - Parameter isInterrupted: Whether the outcome is ours, so that what is under way has to be cancelled.
+    mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false) -> CompleteAction? {
         guard phase != .complete else { return nil }
         if sent != nil { metrics.mark(.responseEnd) }
         phase = .complete
@@ -118,14 +120,14 @@ struct TaskState: Sendable {
             alarm = nil
             transport = nil
         }
-        return CompleteAction(runsHandlers: !isSuspended && chain.claim(), alarm: alarm, transport: transport)
+        return CompleteAction(runsHandlers: !isSuspended && chain.claim(), alarm: alarm, transport: isInterrupted ? transport : nil)
     }
 
     mutating func cancel() -> CompleteAction? {
         guard phase != .complete else { return nil }
         wasCancelled = true
         isSuspended = false
-        return complete(Outcome(error: URLError(.cancelled)))
+        return complete(Outcome(error: URLError(.cancelled)), isInterrupted: true)
     }
 
     /// - Returns: Whether the caller has to run the handlers.

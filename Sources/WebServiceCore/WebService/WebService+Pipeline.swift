@@ -53,7 +53,7 @@ extension WebService {
         guard let delegate else { return session.dataTask(request: request, completion: completion) }
         let original = try request.urlRequest()
         var message = original
-        if let modified = delegate.modifiedRequest(request: original), modified != original {
+        if let modified = delegate.modifiedRequest(request: original) {
             message = try Request(modified).urlRequest()
         }
         let dataTask = session.dataTask(request: message) { [message] data, response, error in

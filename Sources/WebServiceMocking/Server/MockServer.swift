@@ -26,7 +26,7 @@ public final class MockServer: Sendable {
     /// Where the server listens: `http://127.0.0.1:` and the port, without a slash at the end.
     public let baseURL: URL
 
-    private let loop: ServerLoop
+    let loop: ServerLoop
     private let thread: JoinableThread
 
     /// Starts a server.

@@ -85,7 +85,8 @@ public struct ReceivedRequest: Sendable, Hashable {
                 let byte = encoded[index]
                 index += 1
                 if byte == UInt8(ascii: "%"), index + 1 < encoded.count,
-                    let high = HTTPBytes.hexValue(encoded[index]), let low = HTTPBytes.hexValue(encoded[index + 1]) {
+                    let high = HTTPBytes.hexValue(encoded[index]), let low = HTTPBytes.hexValue(encoded[index + 1])
+                {
                     bytes.append(UInt8(high << 4 | low))
                     index += 2
                 } else {

@@ -45,7 +45,7 @@ struct RequestParser {
     /// What arrived since the request began; positions count from there.
     private var buffer: [UInt8] = []
     private var position = 0
-    /// There is no line feed between `position` and here.
+    /// There is no line feed between `position` and here, where this is the larger one.
     private var scanned = 0
     private var bodyStart = 0
     private var hasSkippedLine = false
@@ -151,7 +151,7 @@ struct RequestParser {
 
     /// The next line without its CRLF; `nil` when its end is not there yet.
     private mutating func nextLine(limit: Int, status: Int) throws(RequestHead.Violation) -> ArraySlice<UInt8>? {
-        let end = buffer[scanned...].firstIndex(of: UInt8(ascii: "\n"))
+        let end = buffer[max(scanned, position)...].firstIndex(of: UInt8(ascii: "\n"))
         scanned = end.map { $0 + 1 } ?? buffer.count
         guard scanned - position <= limit else { throw RequestHead.Violation(status: status, reason: "a line or section is too long") }
         guard let end else { return nil }

@@ -41,7 +41,10 @@ import FoundationNetworking
         let session = MockSession()
         session.addStub(MyMockedResult())
         let (data, response, error) = await withCheckedContinuation { continuation in
-            session.dataTask(request: Request(.GET, url: "https://somehapi.herokuapp.com/a")) { continuation.resume(returning: ($0, $1, $2)) }.resume()
+            let task = session.dataTask(request: Request(.GET, url: "https://somehapi.herokuapp.com/a")) { data, response, error in
+                continuation.resume(returning: (data, response, error))
+            }
+            task.resume()
         }
         #expect(response?.url?.path == "/a" && response?.expectedContentLength == 12345)
         #expect(data == nil && error == nil)

@@ -49,9 +49,11 @@ import FoundationNetworking
         #expect(response.dataTaskResult(request: request).1?.url?.absoluteString == "http://b.test/")
     }
 
-    @Test("H-35: HEAD and the statuses without content have no body", arguments: [
-        (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false), (.GET, 304, false), (.POST, 404, true),
-    ])
+    @Test(
+        "H-35: HEAD and the statuses without content have no body",
+        arguments: [
+            (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false), (.GET, 304, false), (.POST, 404, true),
+        ])
     func bodiless(method: Request.Method, status: Int, hasBody: Bool) {
         let response = MockResponse(statusCode: status, data: Data("body".utf8))
         let (data, _, error) = response.dataTaskResult(request: Request(method, url: "http://a.test/"))

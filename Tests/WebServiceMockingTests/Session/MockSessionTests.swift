@@ -100,9 +100,11 @@ import FoundationNetworking
         #expect(recorded.allSatisfy { $0.httpBody == Data("q=a+b".utf8) && $0.httpMethod == "POST" })
     }
 
-    @Test("A request that cannot be encoded fails with its own error and is not recorded", arguments: [
-        ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL), ("A B", "http://a.test/", .invalidMethod),
-    ])
+    @Test(
+        "A request that cannot be encoded fails with its own error and is not recorded",
+        arguments: [
+            ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL), ("A B", "http://a.test/", .invalidMethod),
+        ])
     func unencodable(method: String, url: String, code: WebServiceError.Code) async {
         session.addStub(MockResponse(statusCode: 200))
         let answer = await session.answer(to: Request(Request.Method(rawValue: method), url: url))

@@ -73,13 +73,16 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// A `URLSession` that keeps nothing on disk. One for the whole run, because Foundation on Linux is not safe against sessions that come and go.
-let plainSession: URLSession = {
+/// One `URLSession` for the whole run, because Foundation on Linux is not safe against sessions that come and go.
+let plainSession = makePlainSession()
+
+/// A `URLSession` that keeps nothing on disk. Not to be invalidated.
+func makePlainSession() -> URLSession {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpCookieStorage = nil
     configuration.urlCache = nil
     return URLSession(configuration: configuration)
-}()
+}
 
 func get(_ url: String, method: String = "GET") throws -> URLRequest {
     var request = URLRequest(url: try #require(URL(string: url)))

@@ -1,0 +1,200 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Writes down every call, and does what the test tells it to.
+private final class Recorder: ServicePassthroughDelegate {
+    let calls = Collected<String>()
+    let sent = Collected<URLRequest>()
+    let modify: @Sendable (URLRequest) -> URLRequest?
+    let validate: @Sendable (URLResponse?) throws -> Void
+
+    init(
+        modify: @escaping @Sendable (URLRequest) -> URLRequest? = { _ in nil },
+        validate: @escaping @Sendable (URLResponse?) throws -> Void = { _ in }
+    ) {
+        self.modify = modify
+        self.validate = validate
+    }
+
+    func requestSent(request: URLRequest) {
+        calls.add("sent")
+        sent.add(request)
+    }
+
+    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+        calls.add("received \((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1) \(request?.url?.path ?? "") \(error != nil)")
+    }
+
+    func modifiedRequest(request: URLRequest) -> URLRequest? {
+        calls.add("modify")
+        return modify(request)
+    }
+
+    func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
+        calls.add("validate")
+        try validate(response)
+    }
+
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+        calls.add("failure \((error as? TestError)?.name ?? "other") \(request?.url?.path ?? "")")
+    }
+
+    func updateUIBegin(response: URLResponse?) { calls.add("begin") }
+    func updateUIEnd(response: URLResponse?) { calls.add("end") }
+
+    func didFinishCollectingTaskMetrics(metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?) {
+        calls.add("metrics \(metrics.responseTime != nil)")
+    }
+}
+
+@Suite("Passthrough delegate")
+struct ServicePassthroughDelegateTests {
+    @Test("every hook is called once, in the order of the journey")
+    func order() async {
+        let recorder = Recorder()
+        WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x")
+            .response { _, _ in recorder.calls.add("handler") }
+            .updateUI { _ in recorder.calls.add("ui") }
+            .resume()
+        let calls = await recorder.calls.wait(for: 9)
+        #expect(
+            calls == ["modify", "sent", "received 200 2 /v1/x false", "validate", "handler", "begin", "ui", "end", "metrics true"])
+    }
+
+    @Test("a rewritten request is what is sent, checked like any other")
+    func modified() async {
+        let recorder = Recorder(modify: { request in
+            var request = request
+            request.setValue("1", forHTTPHeaderField: "X-Signed")
+            return request
+        })
+        let session = HandSession(text: "{}")
+        WebService.make(session, delegate: recorder).POST("/x").setBody(Data("b".utf8), contentType: "text/plain").resume()
+        await recorder.calls.wait(for: 5)
+        let sent = session.exchanges.values.first?.request.urlRequestValue
+        #expect(sent?.value(forHTTPHeaderField: "X-Signed") == "1")
+        #expect(sent?.value(forHTTPHeaderField: "Content-Type") == "text/plain")
+        #expect(sent?.httpBody == Data("b".utf8))
+        #expect(recorder.sent.values.first == sent)
+    }
+
+    @Test("a rewritten request that is not valid is the error of the task, and nothing is sent")
+    func modifiedBadly() async {
+        let recorder = Recorder(modify: { request in
+            var request = request
+            request.setValue("5", forHTTPHeaderField: "Content-Length")
+            return request
+        })
+        let session = HandSession()
+        let errors = Collected<WebServiceError.Code?>()
+        WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
+        #expect(await errors.wait() == [.invalidHeader])
+        #expect(session.exchanges.values.isEmpty)
+        #expect(!recorder.calls.values.contains("sent"))
+    }
+
+    @Test("a rejected response goes to the error handlers, and the delegate hears the failure")
+    func rejected() async {
+        let recorder = Recorder(validate: { response in
+            if (response as? HTTPURLResponse)?.statusCode != 200 { throw TestError(name: "status") }
+        })
+        let errors = Collected<String>()
+        WebService.make(HandSession(text: "{}", status: 404), delegate: recorder).GET("/x")
+            .response { _, _ in errors.add("must not run") }
+            .responseError { errors.add(($0 as? TestError)?.name ?? "") }.resume()
+        #expect(await errors.wait() == ["status"])
+        let calls = await recorder.calls.wait(for: 6)
+        #expect(calls.suffix(3) == ["validate", "failure status /v1/x", "metrics true"])
+    }
+
+    @Test("rule 6: transport errors are neither validated nor reported as failures")
+    func transportError() async {
+        let recorder = Recorder(validate: { _ in throw TestError() })
+        let session = HandSession { $0.completion(nil, nil, URLError(.notConnectedToInternet)) }
+        let errors = Collected<URLError.Code?>()
+        WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }.resume()
+        #expect(await errors.wait() == [.notConnectedToInternet])
+        #expect(await recorder.calls.wait(for: 4) == ["modify", "sent", "received 0 -1 /v1/x true", "metrics true"])
+    }
+
+    @Test("rule 6: a failure is reported with its first cause, and again after a recovery")
+    func firstCause() async {
+        let recorder = Recorder()
+        WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x")
+            .response { _, _ in throw TestError(name: "first") }
+            .recover { _ in throw TestError(name: "second") }
+            .recover { _ in .empty }
+            .response { _, _ in throw TestError(name: "third") }
+            .resume()
+        let calls = await recorder.calls.wait(for: 7)
+        #expect(calls.filter { $0.hasPrefix("failure") } == ["failure first /v1/x", "failure third /v1/x"])
+    }
+
+    @Test("the service holds its delegate weakly")
+    func weak() {
+        let service: WebService
+        do {
+            let recorder = Recorder()
+            service = WebService.make(delegate: recorder)
+            #expect(service.passthroughDelegate === recorder)
+        }
+        #expect(service.passthroughDelegate == nil)
+    }
+
+    @Test("a service is a session: the delegate sees any request sent through it")
+    func serviceAsSession() async throws {
+        let recorder = Recorder()
+        let inner = WebService.make(HandSession(text: "{}"), delegate: recorder)
+        let outer = WebService.make(inner, base: "https://other")
+        let done = Collected<Int>()
+        outer.GET("/y").response { data, _ in done.add(data?.count ?? 0) }.resume()
+        #expect(await done.wait() == [2])
+        #expect(recorder.calls.values.prefix(3) == ["modify", "sent", "received 200 2 /y false"])
+
+        let plain = URLRequest(url: try #require(URL(string: "https://plain/z")))
+        let task = inner.dataTask(request: plain) { data, _, _ in done.add(data?.count ?? 0) }
+        #expect(recorder.sent.values.count == 1)
+        task.resume()
+        #expect(recorder.sent.values.last == plain)
+        #expect(done.values == [2, 2])
+    }
+
+    @Test("a service as a session completes a request that cannot be encoded with its error, once, at resume")
+    func invalidThroughService() {
+        let recorder = Recorder()
+        let service = WebService.make(delegate: recorder)
+        let errors = Collected<WebServiceError.Code?>()
+        let task = service.dataTask(request: Request(url: "ftp://h/")) { _, _, error in errors.add((error as? WebServiceError)?.code) }
+        #expect(errors.values.isEmpty)
+        task.resume()
+        task.resume()
+        task.cancel()
+        #expect(errors.values == [.invalidURL])
+    }
+
+    @Test("a plain URLRequest and a request of one's own type can be sent")
+    func encodables() async throws {
+        struct Signed: URLRequestEncodable {
+            let url: URL
+            var urlRequestValue: URLRequest {
+                var request = URLRequest(url: url)
+                request.httpMethod = "PATCH"
+                return request
+            }
+        }
+        let url = try #require(URL(string: "https://plain/z?a=1"))
+        let session = HandSession(text: "{}")
+        let service = WebService.make(session)
+        service.sessionTask(request: URLRequest(url: url)).resume()
+        service.sessionTask(request: Signed(url: url)).resume()
+        let sent = session.exchanges.values.map(\.request.urlRequestValue)
+        #expect(sent.map(\.url) == [url, url])
+        #expect(sent.map(\.httpMethod) == ["GET", "PATCH"])
+    }
+}

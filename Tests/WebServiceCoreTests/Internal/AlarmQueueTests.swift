@@ -1,0 +1,95 @@
+import Synchronization
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("Alarm queue")
+struct AlarmQueueTests {
+    @Test("what is due comes out in the order of the moments, and nothing else")
+    func order() {
+        var queue = AlarmQueue()
+        let rang = Collected<Int>()
+        for moment in [50, 10, 40, 20, 30] {
+            _ = queue.add(at: UInt64(moment)) { rang.add(moment) }
+        }
+        #expect(queue.earliest == 10)
+        for work in queue.takeDue(at: 35) { work() }
+        #expect(rang.values == [10, 20, 30])
+        #expect(queue.earliest == 40)
+        #expect(queue.count == 2)
+    }
+
+    @Test("removing takes out the one entry, and a spent token is harmless though its place is used again")
+    func removal() {
+        var queue = AlarmQueue()
+        let rang = Collected<String>()
+        let first = queue.add(at: 1) { rang.add("first") }
+        queue.remove(first)
+        let second = queue.add(at: 2) { rang.add("second") }
+        queue.remove(first)
+        for work in queue.takeDue(at: 5) { work() }
+        queue.remove(second)
+        #expect(rang.values == ["second"])
+        #expect(queue.count == 0)
+    }
+
+    @Test("behaves like a sorted list under 20,000 random additions and removals")
+    func againstModel() {
+        var random = SeededGenerator(seed: 7)
+        var queue = AlarmQueue()
+        var model: [(moment: UInt64, id: Int, token: AlarmQueue.Token)] = []
+        let rang = Collected<Int>()
+        for id in 0..<20_000 {
+            switch UInt8.random(in: 0..<10, using: &random) {
+            case 0..<5:
+                let moment = UInt64.random(in: 0..<1_000_000, using: &random)
+                model.append((moment, id, queue.add(at: moment) { rang.add(id) }))
+            case 5..<9 where !model.isEmpty:
+                let victim = model.remove(at: Int.random(in: 0..<model.count, using: &random))
+                queue.remove(victim.token)
+            default:
+                let now = UInt64.random(in: 0..<1_000_000, using: &random) / 10
+                let due = queue.takeDue(at: now)
+                let expected = model.filter { $0.moment <= now }.map(\.moment).sorted()
+                model.removeAll { $0.moment <= now }
+                #expect(due.count == expected.count)
+            }
+            #expect(queue.earliest == model.map(\.moment).min())
+            #expect(queue.count == model.count)
+        }
+    }
+
+    @Test("M-27: a delay beyond the range of the clock stops at its end, a negative one is now")
+    func saturation() {
+        #expect(UInt64(5).addingSaturated(.seconds(Int64.max)) == .max)
+        #expect(UInt64.max.addingSaturated(.nanoseconds(1)) == .max)
+        #expect(UInt64(5).addingSaturated(.seconds(-1)) == 5)
+        #expect(UInt64(5).addingSaturated(.milliseconds(2)) == 2_000_005)
+    }
+
+    @Test("the system's clock rings, and a cancelled alarm does not")
+    func systemClock() async {
+        let rang = Collected<Int>()
+        let cancelled = SystemTimekeeper.shared.schedule(after: .milliseconds(2)) { rang.add(1) }
+        cancelled.cancel()
+        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(6)) { rang.add(3) }
+        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(3)) { rang.add(2) }
+        #expect(await rang.wait(for: 2) == [2, 3])
+    }
+}
+
+/// Random numbers that are the same in every run.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// SplitMix64.
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var value = state
+        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
+        return value ^ (value >> 31)
+    }
+}

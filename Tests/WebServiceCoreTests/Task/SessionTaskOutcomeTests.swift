@@ -1,0 +1,243 @@
+import Dispatch
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Rules 5 to 7: one outcome, whoever brings it.
+@Suite("The outcome of a session task")
+struct SessionTaskOutcomeTests {
+    // MARK: Rule 5
+
+    @Test("rule 5: cancel gives URLError.cancelled to the error handlers, once, and a late answer is ignored")
+    func cancel() async {
+        let session = HandSession()
+        let errors = Collected<URLError.Code?>()
+        let task = WebService.make(session).GET("/x").response { _, _ in Issue.record("no response") }
+            .responseError { errors.add(($0 as? URLError)?.code) }
+        task.resume()
+        task.cancel()
+        task.cancel()
+        session.exchanges.values.first?.answer()
+        session.exchanges.values.first?.completion(nil, nil, URLError(.timedOut))
+        let drained = Collected<Int>()
+        task.metricsCollected { _ in drained.add(1) }
+        await drained.wait()
+        #expect(errors.values == [.cancelled])
+        #expect(session.exchanges.values.first?.log == ["resume", "cancel"])
+        #expect(task.state == .completed)
+    }
+
+    @Test("H-20: cancel before resume reaches the error handlers, and nothing is sent")
+    func cancelBeforeResume() async {
+        let session = HandSession()
+        let errors = Collected<URLError.Code?>()
+        let task = WebService.make(session).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        task.cancel()
+        task.resume()
+        #expect(await errors.wait() == [.cancelled])
+        #expect(session.exchanges.values.isEmpty)
+    }
+
+    @Test("H-20, H-25: cancel in a task's own handler, and after the end, does nothing")
+    func cancelInside() async {
+        let seen = Collected<String>()
+        let task = WebService.make(HandSession(text: "{}")).GET("/x")
+        task.response { _, _ in
+            task.cancel()
+            seen.add("first")
+        }
+        .response { _, _ in seen.add("second") }
+        .responseError { _ in seen.add("error") }
+        .resume()
+        await seen.wait(for: 2)
+        task.cancel()
+        task.response { _, _ in seen.add("third") }
+        #expect(await seen.wait(for: 3) == ["first", "second", "third"])
+    }
+
+    @Test("H-22: a task that is never resumed is freed with its handlers")
+    func neverResumed() async {
+        let freed = Collected<String>()
+        do {
+            let canary = Canary { freed.add("handler") }
+            let task = WebService.make(HandSession(text: "{}")).GET("/x")
+                .response { _, _ in canary.touch() }
+                .updateUI { _ in canary.touch() }
+                .metricsCollected { _ in canary.touch() }
+                .setBody {
+                    canary.touch()
+                    return Data()
+                }
+            _ = task
+        }
+        #expect(freed.values == ["handler"])
+    }
+
+    @Test("H-29: a task that has ended is freed with its handlers, though a handler holds the task")
+    func freedAfterEnd() async {
+        let freed = Collected<String>()
+        do {
+            let canary = Canary { freed.add("handler") }
+            let task = WebService.make(HandSession(text: "{}")).GET("/x")
+            task.response { _, _ in
+                canary.touch()
+                _ = task.state
+            }
+            task.resume()
+        }
+        #expect(await freed.wait() == ["handler"])
+    }
+
+    @Test("rule 5: a resumed task needs nobody to hold it, nor its service")
+    func nobodyHoldsIt() async {
+        let session = HandSession()
+        let done = Collected<Int>()
+        WebService.make(session).GET("/x").response { _, _ in done.add(1) }.resume()
+        session.exchanges.values.first?.answer()
+        await done.wait()
+    }
+
+    @Test("C-43: a session that completes twice, after a cancel, from many threads, is heard once")
+    func adversarialSession() async {
+        let session = HandSession { exchange in
+            exchange.completion(nil, nil, URLError(.timedOut))
+            DispatchQueue.concurrentPerform(iterations: 8) { _ in exchange.answer("{}") }
+        }
+        let outcomes = Collected<String>()
+        let task = WebService.make(session).GET("/x").response { _, _ in outcomes.add("response") }.responseError { _ in outcomes.add("error") }
+        task.resume()
+        task.cancel()
+        let drained = Collected<Int>()
+        task.metricsCollected { _ in drained.add(1) }
+        await drained.wait()
+        #expect(outcomes.values == ["error"])
+    }
+
+    @Test("suspend holds back an unsent request and, once there is an answer, the handlers")
+    func suspend() async {
+        let session = HandSession()
+        let done = Collected<Int>()
+        let task = WebService.make(session).GET("/x").response { _, _ in done.add(1) }
+        task.suspend()
+        #expect(session.exchanges.values.isEmpty)
+        task.resume()
+        task.suspend()
+        #expect(task.state == .suspended)
+        session.exchanges.values.first?.answer()
+        #expect(session.exchanges.values.first?.log == ["resume"])
+        #expect(done.values.isEmpty)
+        task.resume()
+        await done.wait()
+    }
+
+    // MARK: The deadline
+
+    @Test("C-41, H-18: the deadline ends a task that a session never answers, by the injected clock")
+    func deadline() async {
+        let session = HandSession()
+        let clock = ManualTimekeeper()
+        let errors = Collected<URLError.Code?>()
+        WebService.make(session, timekeeper: clock).GET("/x").setDeadline(.seconds(5))
+            .responseError { errors.add(($0 as? URLError)?.code) }.resume()
+        clock.advance(by: .milliseconds(4_999))
+        #expect(errors.values.isEmpty)
+        clock.advance(by: .milliseconds(1))
+        #expect(await errors.wait() == [.timedOut])
+        #expect(session.exchanges.values.first?.log == ["resume", "cancel"])
+        #expect(clock.pending == 0)
+    }
+
+    @Test("the deadline is taken back with the answer, and every task has one")
+    func deadlineTakenBack() async {
+        let session = HandSession()
+        let clock = ManualTimekeeper()
+        let task = WebService.make(session, timekeeper: clock).GET("/x")
+        task.resume()
+        #expect(clock.pending == 1)
+        session.exchanges.values.first?.answer()
+        #expect(clock.pending == 0)
+        #expect(Request.defaultDeadline == .seconds(600))
+    }
+
+    @Test("the deadline also counts while a body provider works")
+    func deadlineOfProvider() async {
+        let clock = ManualTimekeeper()
+        let events = Collected<String>()
+        WebService.make(HandSession(), timekeeper: clock).POST("/x").setDeadline(.seconds(1))
+            .setBody {
+                events.add("began")
+                let (stream, continuation) = AsyncStream<Never>.makeStream()
+                await withTaskCancellationHandler {
+                    for await _ in stream {}
+                } onCancel: {
+                    continuation.finish()
+                }
+                return Data()
+            }
+            .responseError { events.add("\((($0 as? URLError)?.code == .timedOut))") }.resume()
+        await events.wait()
+        clock.advance(by: .seconds(1))
+        #expect(await events.wait(for: 2) == ["began", "true"])
+    }
+
+    // MARK: Rule 7
+
+    @Test("rule 7: transport errors are URLErrors, without the failing URL, whatever form the session gives them")
+    func transportErrors() async throws {
+        let url = try #require(URL(string: "https://h/?token=secret"))
+        let given = NSError(
+            domain: NSURLErrorDomain, code: NSURLErrorCannotConnectToHost, userInfo: [NSURLErrorFailingURLErrorKey: url]
+        )
+        let errors = Collected<URLError>()
+        WebService.make(HandSession { $0.completion(nil, nil, given) }).GET("/x")
+            .responseError { ($0 as? URLError).map(errors.add) }.resume()
+        let error = try #require(await errors.wait().first)
+        #expect(error.code == .cannotConnectToHost)
+        #expect(!"\(error) \(error.userInfo)".contains("secret"))
+    }
+
+    @Test("a session that answers with nothing at all is a transport error")
+    func emptyAnswer() async {
+        let errors = Collected<URLError.Code?>()
+        WebService.make(HandSession { $0.completion(nil, nil, nil) }).GET("/x")
+            .responseError { errors.add(($0 as? URLError)?.code) }.resume()
+        #expect(await errors.wait() == [.badServerResponse])
+    }
+
+    // MARK: Metrics
+
+    @Test("metrics are collected once, after the handlers that were there, and hold the stages that took place")
+    func metrics() async throws {
+        let order = Collected<String>()
+        let collected = Collected<ServiceTaskMetrics>()
+        let task = WebService.make(HandSession(text: "{}")).GET("/x")
+            .metricsCollected {
+                order.add("metrics")
+                collected.add($0)
+            }
+            .responseJSON { _, _ in order.add("json") }
+            .updateUI { _ in order.add("ui") }
+        #expect(task.metrics.fetchStart == nil)
+        task.resume()
+        let metrics = try #require(await collected.wait().first)
+        #expect(order.values == ["json", "ui", "metrics"])
+        for time in [metrics.responseTime, metrics.responseJSONTime, metrics.updateUITime] { #expect(try #require(time) >= 0) }
+        #expect(try #require(metrics.fetchStart) <= (try #require(metrics.responseEnd)))
+        #expect(try #require(metrics.responseEnd) <= (try #require(metrics.updateUIStart)))
+    }
+
+    @Test("a stage that did not take place has no time")
+    func missingMetrics() async throws {
+        let collected = Collected<ServiceTaskMetrics>()
+        WebService.make().GET("../up").metricsCollected { collected.add($0) }.resume()
+        let metrics = try #require(await collected.wait().first)
+        #expect(metrics.fetchStart == nil && metrics.responseEnd == nil && metrics.responseTime == nil)
+        #expect(metrics.responseJSONTime == nil && metrics.updateUITime == nil)
+    }
+}

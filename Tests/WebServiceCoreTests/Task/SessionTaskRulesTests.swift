@@ -1,0 +1,283 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The seven rules of the pipeline.
+@Suite("The rules of a session task")
+struct SessionTaskRulesTests {
+    // MARK: Rule 1
+
+    @Test("rule 1: nothing is sent before resume, and a second resume is harmless")
+    func inertUntilResumed() async {
+        let session = HandSession()
+        let task = WebService.make(session).GET("/x").response { _, _ in }
+        #expect(session.exchanges.values.isEmpty)
+        #expect(task.state == .suspended)
+        task.resume()
+        task.resume()
+        #expect(session.exchanges.values.count == 1)
+        #expect(task.state == .running)
+        session.exchanges.values.first?.answer()
+        #expect(task.state == .completed)
+    }
+
+    @Test("H-21: a thousand threads that resume send one request")
+    func concurrentResume() async {
+        let session = HandSession()
+        let task = WebService.make(session).GET("/x")
+        DispatchQueue.concurrentPerform(iterations: 1_000) { _ in task.resume() }
+        #expect(session.exchanges.values.count == 1)
+    }
+
+    @Test("rule 1: the request is encoded at the first resume, and later setters change nothing")
+    func encodedOnce() {
+        let session = HandSession()
+        let task = WebService.make(session).POST("/x").setBody(Data("a".utf8))
+        task.resume()
+        task.setBody(Data("b".utf8)).setHeaderValue("1", forName: "X-Late")
+        let sent = session.exchanges.values.first?.request.urlRequestValue
+        #expect(sent?.httpBody == Data("a".utf8))
+        #expect(task.request.headers.isEmpty)
+    }
+
+    @Test("rule 1: an encoding error reaches the error handlers, and nothing is sent", arguments: ["../up", "ftp://h/x", "//h/{id}"])
+    func encodingError(path: String) async {
+        let session = HandSession()
+        let errors = Collected<WebServiceError.Code?>()
+        WebService.make(session).GET(path).response { _, _ in Issue.record("no response") }
+            .responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
+        #expect(await errors.wait() == [.invalidURL])
+        #expect(session.exchanges.values.isEmpty)
+    }
+
+    @Test("rule 1: JSON that cannot be serialized is the error of the task")
+    func jsonError() async throws {
+        let errors = Collected<WebServiceError>()
+        WebService.make().POST("/x").setJSON(["n": Double.nan] as [String: Any])
+            .responseError { ($0 as? WebServiceError).map(errors.add) }.resume()
+        let error = try #require(await errors.wait().first)
+        #expect(error.code == .encoding)
+        #expect(error.request?.url?.absoluteString == "https://h/v1/x")
+    }
+
+    // MARK: Body providers
+
+    @Test("a body provider runs in the background at resume, once, and its bytes are sent")
+    func bodyProvider() async {
+        let session = HandSession(text: "{}")
+        let calls = Collected<Bool>()
+        let task = WebService.make(session).POST("/x").setJSONData {
+            calls.add(true)
+            return Data("[1]".utf8)
+        }
+        #expect(calls.values.isEmpty)
+        let done = Collected<Int>()
+        task.response { _, _ in done.add(1) }.resume()
+        await done.wait()
+        #expect(calls.values.count == 1)
+        let sent = session.exchanges.values.first?.request.urlRequestValue
+        #expect(sent?.httpBody == Data("[1]".utf8))
+        #expect(sent?.value(forHTTPHeaderField: "Content-Type") == "application/json")
+    }
+
+    @Test("the error of a body provider reaches the error handlers, and nothing is sent")
+    func failingProvider() async {
+        let session = HandSession()
+        let errors = Collected<TestError?>()
+        WebService.make(session).POST("/x").setBody { throw TestError(name: "provider") }
+            .responseError { errors.add($0 as? TestError) }.resume()
+        #expect(await errors.wait() == [TestError(name: "provider")])
+        #expect(session.exchanges.values.isEmpty)
+    }
+
+    @Test("cancelling a task cancels its body provider")
+    func cancelledProvider() async {
+        let session = HandSession()
+        let events = Collected<String>()
+        let task = WebService.make(session).POST("/x").setBody {
+            events.add("began")
+            let (stream, continuation) = AsyncStream<Never>.makeStream()
+            await withTaskCancellationHandler {
+                for await _ in stream {}
+            } onCancel: {
+                continuation.finish()
+            }
+            events.add(Task.isCancelled ? "cancelled" : "not cancelled")
+            return Data()
+        }
+        task.resume()
+        await events.wait()
+        task.cancel()
+        #expect(await events.wait(for: 2) == ["began", "cancelled"])
+        #expect(session.exchanges.values.isEmpty)
+    }
+
+    // MARK: Rule 2
+
+    @Test("rule 2: handlers run in the order they were added, also those added after the answer and from inside a handler")
+    func order() async {
+        let session = HandSession()
+        let order = Collected<Int>()
+        let task = WebService.make(session).GET("/x")
+        for index in 0..<50 { task.response { _, _ in order.add(index) } }
+        task.response { _, _ in
+            order.add(50)
+            task.response { _, _ in order.add(52) }
+        }
+        task.updateUI { _ in order.add(51) }
+        task.resume()
+        session.exchanges.values.first?.answer()
+        await order.wait(for: 53)
+        for index in 53..<60 { task.response { _, _ in order.add(index) } }
+        #expect(await order.wait(for: 60) == Array(0..<60))
+    }
+
+    @Test("H-23: ten thousand handlers added by many threads while the answer comes run once each, one at a time")
+    func concurrentAdders() async {
+        let session = HandSession()
+        let task = WebService.make(session).GET("/x")
+        let ran = Collected<Int>()
+        let inside = Collected<Int>()
+        task.resume()
+        DispatchQueue.concurrentPerform(iterations: 10_001) { index in
+            if index == 5_000 {
+                session.exchanges.values.first?.answer()
+            } else {
+                task.response { _, _ in
+                    inside.add(1)
+                    if inside.values.count % 2 != 1 { Issue.record("two handlers at a time") }
+                    inside.add(1)
+                    ran.add(index)
+                }
+            }
+        }
+        #expect(Set(await ran.wait(for: 10_000)).count == 10_000)
+    }
+
+    @Test("rule 2: background handlers never run on the main queue, main handlers always do")
+    func queues() async {
+        let done = Collected<Int>()
+        let task = WebService.make(HandSession(text: "{}")).GET("/x")
+            .response { _, _ in dispatchPrecondition(condition: .notOnQueue(.main)) }
+            .updateUI { _ in
+                MainActor.assertIsolated()
+                dispatchPrecondition(condition: .onQueue(.main))
+            }
+            .transform { _ in dispatchPrecondition(condition: .notOnQueue(.main)) }
+            .responseJSON { _, _ in
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                throw TestError()
+            }
+            .updateErrorUI { _ in MainActor.assertIsolated() }
+            .responseError { _ in
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                done.add(1)
+            }
+        _ = await MainActor.run { task.resume() }
+        await done.wait()
+    }
+
+    @Test("rule 2: later handlers wait for a main-queue handler to return")
+    func mainHandlersHoldBack() async {
+        let order = Collected<String>()
+        WebService.make(HandSession(text: "{}")).GET("/x")
+            .updateUI { _ in order.add("first on main") }
+            .updateUI { _ in order.add("second on main") }
+            .response { _, _ in order.add("background") }
+            .updateUI { _ in order.add("third on main") }
+            .resume()
+        #expect(await order.wait(for: 4) == ["first on main", "second on main", "background", "third on main"])
+    }
+
+    @Test("H-24: a handler that blocks does not hold up another task")
+    func slowHandler() async {
+        let service = WebService.make(HandSession(text: "{}"))
+        let release = DispatchSemaphore(value: 0)
+        let done = Collected<Int>()
+        service.GET("/slow").response { _, _ in release.wait() }.response { _, _ in done.add(0) }.resume()
+        for index in 1...20 { service.GET("/x").response { _, _ in done.add(index) }.resume() }
+        #expect(Set(await done.wait(for: 20)) == Set(1...20))
+        release.signal()
+        await done.wait(for: 21)
+    }
+
+    // MARK: Rule 3
+
+    @Test("rule 3: transform waits for a result, a handler that returns nothing gives an empty one and keeps a value")
+    func transform() async {
+        let seen = Collected<String>()
+        WebService.make(HandSession(text: "{}")).GET("/x")
+            .transform { _ in seen.add("too early") }
+            .response { _, _ in }
+            .transform { value in seen.add("after nothing: \(value == nil)") }
+            .response { _, _ in .value(1) }
+            .response { _, _ in seen.add("looked") }
+            .transform { value in seen.add("value \(value as? Int ?? 0)") }
+            .response { _, _ in .empty }
+            .transform { value in seen.add("after empty: \(value == nil)") }
+            .resume()
+        #expect(await seen.wait(for: 4) == ["after nothing: true", "looked", "value 1", "after empty: true"])
+    }
+
+    @Test("rule 3: recover and error handlers run after a failure only, and recover switches back")
+    func recover() async {
+        let seen = Collected<String>()
+        WebService.make(HandSession(text: "{}")).GET("/x")
+            .recover { _ in .failure(TestError(name: "must not run")) }
+            .response { _, _ in throw TestError(name: "a") }
+            .response { _, _ in seen.add("must not run") }
+            .responseError { seen.add(($0 as? TestError)?.name ?? "") }
+            .recover { _ in throw TestError(name: "b") }
+            .responseError { seen.add(($0 as? TestError)?.name ?? "") }
+            .recover { _ in .value("fine") }
+            .responseError { _ in seen.add("must not run") }
+            .transform { seen.add($0 as? String ?? "") }
+            .updateUI { seen.add("ui \($0 as? String ?? "")") }
+            .resume()
+        #expect(await seen.wait(for: 4) == ["a", "b", "fine", "ui fine"])
+    }
+
+    // MARK: Rule 4
+
+    @Test("rule 4: JSON is parsed once, however many handlers want it")
+    func jsonOnce() async throws {
+        let session = HandSession(text: #"{"a":[1,2]}"#)
+        let sums = Collected<Int>()
+        let metrics = Collected<ServiceTaskMetrics>()
+        let sum: @Sendable (Any, URLResponse?) -> Void = { json, _ in
+            sums.add(((json as? [String: Any])?["a"] as? [Int])?.reduce(0, +) ?? -1)
+        }
+        let task = WebService.make(session).GET("/x").responseJSON(sum).responseJSON(sum).metricsCollected { metrics.add($0) }
+        task.resume()
+        let first = try #require(await metrics.wait().first)
+        task.responseJSON(sum).metricsCollected { metrics.add($0) }
+        let second = try #require(await metrics.wait(for: 2).last)
+        #expect(sums.values == [3, 3, 3])
+        #expect(first.responseJSONStart != nil && first.responseJSONStart == second.responseJSONStart)
+        #expect(first.responseJSONEnd == second.responseJSONEnd)
+    }
+
+    @Test("an empty body is no JSON, and neither is a broken one", arguments: [("", "emptyResponse"), ("{", "decoding"), ("nope", "decoding")])
+    func jsonErrors(body: String, code: String) async throws {
+        let errors = Collected<WebServiceError>()
+        WebService.make(HandSession(text: body)).GET("/x").responseJSON { _, _ in Issue.record("no JSON") }
+            .responseError { ($0 as? WebServiceError).map(errors.add) }.resume()
+        let error = try #require(await errors.wait().first)
+        #expect(error.code.description == code)
+        #expect((error.response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(error.body == (body.isEmpty ? nil : Data(body.utf8)))
+    }
+
+    @Test("a single JSON value is JSON")
+    func jsonFragment() async {
+        let values = Collected<Int>()
+        WebService.make(HandSession(text: "42")).GET("/x").responseJSON { json, _ in values.add(json as? Int ?? 0) }.resume()
+        #expect(await values.wait() == [42])
+    }
+}

@@ -1,0 +1,178 @@
+import Foundation
+import Synchronization
+import Testing
+import WebServiceCore
+
+@testable import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct MockServerLifecycleTests {
+    private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
+    private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+
+    @Test("H-49: Every server has a port of its own, and a taken one is an error with its cause")
+    func ports() throws {
+        let servers = try (0..<20).map { _ in try MockServer() }
+        #expect(Set(servers.map(\.port)).count == 20)
+        let error = #expect(throws: WebServiceError.self) { try MockServer(port: UInt16(servers[0].port), handler: nil) }
+        #expect(error?.code == .mockServer)
+        #expect(error?.message.hasPrefix("bind: ") == true)
+        #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
+    }
+
+    @Test("H-49: Stop ends open connections and every thread, twice does no harm, and what was received stays readable")
+    func stop() throws {
+        let server = try MockServer { [ok] _ in ok }
+        let clients = try (0..<20).map { _ in try RawClient(server) }
+        for client in clients.prefix(10) {
+            client.send(get)
+            #expect(client.readResponse().body == "ale")
+        }
+        clients[15].send("GET / HT")
+        server.stop()
+        server.stop()
+        for client in clients { #expect(client.readToEnd().isEmpty) }
+        #expect(throws: WebServiceError.self) { try RawClient(server) }
+        #expect(server.receivedRequests.count == 10)
+    }
+
+    @Test("H-49: A server that is let go stops, and nothing of it is left")
+    func deinitialized() throws {
+        weak var watched: MockServer?
+        weak var loop: ServerLoop?
+        let client: RawClient
+        do {
+            let server = try MockServer { [ok] _ in ok }
+            watched = server
+            client = try RawClient(server)
+            client.send(get)
+            #expect(client.readResponse().body == "ale")
+            loop = server.loop
+        }
+        #expect(watched == nil && loop == nil)
+        #expect(client.readToEnd().isEmpty)
+    }
+
+    @Test("H-49: A handler may stop its own server, and stop lets go a handler that holds it")
+    func stopInside() async throws {
+        weak var watched: MockServer?
+        do {
+            let server = try MockServer()
+            watched = server
+            server.on(.GET, "/") { [ok] _ in
+                server.stop()
+                return ok
+            }
+            let client = try RawClient(server)
+            client.send(get)
+            _ = client.readToEnd()  // the answer may or may not have left before the end
+            await eventually("it stops") { (try? RawClient(server)) == nil }
+        }
+        await eventually("it is freed") { watched == nil }
+    }
+
+    @Test("H-49: Stop in several threads at once, with clients that come and go")
+    func stopRace() async throws {
+        for _ in 0..<30 {
+            let server = try MockServer { [ok] _ in ok }
+            DispatchQueue.concurrentPerform(iterations: 6) { lane in
+                if lane > 3 {
+                    server.stop()
+                } else if let client = try? RawClient(server) {
+                    client.send(get)
+                    _ = client.read(count: 1)
+                }
+            }
+        }
+    }
+
+    @Test("H-49: Clients that reset at any point leave the server whole")
+    func resets() async throws {
+        let server = try MockServer { [ok] _ in ok }
+        let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+        for cut in 0...request.utf8.count {
+            let client = try RawClient(server)
+            client.send(String(request.prefix(cut)))
+            client.resetAtEnd()
+        }
+        let large = try MockServer { _ in MockResponse(statusCode: 200, data: Data(count: 16 << 20)) }
+        for _ in 0..<10 {
+            let client = try RawClient(large)
+            client.send(get + get)
+            _ = client.read(count: 1000)
+            client.resetAtEnd()
+        }
+        for server in [server, large] { #expect(try server.reply(to: get).hasPrefix("HTTP/1.1 200 OK")) }
+        server.stop()
+        large.stop()
+    }
+
+    @Test("H-49: 300 clients at once, all of them inside a handler at the same time")
+    func manyClients() async throws {
+        let count = 300
+        let inside = Counter()
+        let gate = DispatchSemaphore(value: 0)
+        let server = try MockServer { [ok] _ in
+            inside.add()
+            gate.wait()
+            return ok
+        }
+        let clients = try (0..<count).map { _ in try RawClient(server) }
+        for client in clients { client.send(get) }
+        await eventually("all are inside") { inside.value == count }
+        for _ in 0..<count { gate.signal() }
+        for client in clients { #expect(client.readResponse().body == "ale") }
+        #expect(server.connectionCount == count)
+        #expect(Set(server.receivedRequests.map(\.connection)) == Set(1...count))
+    }
+
+    @Test("H-49: 200 requests of a real session at once")
+    func manyRequests() async throws {
+        let server = try MockServer { MockResponse(statusCode: 200, data: Data($0.path.utf8)) }
+        let base = server.baseURLString
+        let right = await withTaskGroup(of: Bool.self) { group in
+            for number in 0..<200 {
+                group.addTask { await plainSession.answer(to: Request(.GET, url: "\(base)/\(number)")).text == "/\(number)" }
+            }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(right == 200)
+    }
+
+    @Test("H-49: Bad bytes get an error and the end of their connection; the next client is served", arguments: RequestParserTests.wrong)
+    func badBytes(status: Int, bytes: String) throws {
+        let server = try MockServer { [ok] _ in ok }
+        let client = try RawClient(server)
+        client.send(bytes + get)
+        let text = client.readToEnd()
+        #expect(text.hasPrefix("HTTP/1.1 \(status) ") && text.contains("\r\nConnection: close\r\n"))
+        #expect(server.receivedRequests.isEmpty)
+        #expect(try server.reply(to: get).hasSuffix("ale"))
+    }
+
+    @Test("H-49: A client that sends much after its mistake still reads the answer")
+    func refusedUpload() throws {
+        let server = try MockServer { [ok] _ in ok }
+        let client = try RawClient(server)
+        client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999\r\n\r\n")
+        client.send(Data(count: 4 << 20))
+        #expect(client.readToEnd().hasPrefix("HTTP/1.1 413 Content Too Large\r\n"))
+    }
+
+    @Test("H-49: Random bytes never stop the server")
+    func randomBytes() throws {
+        let server = try MockServer { [ok] _ in ok }
+        var random = SeededGenerator(seed: 4949)
+        for _ in 0..<200 {
+            let client = try RawClient(server)
+            client.send(Data((0..<Int.random(in: 1..<2000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }))
+            client.finishSending()
+            let text = client.readToEnd()
+            #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 400 "))
+        }
+        #expect(try server.reply(to: get).hasSuffix("ale"))
+    }
+}
