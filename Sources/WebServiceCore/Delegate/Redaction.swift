@@ -1,0 +1,198 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What must not be read in logs, and the text that stands in its place.
+///
+/// Names are compared without regard to ASCII case. A header field, a query or form parameter or a JSON key is secret when its name is in one of the
+/// sets, or holds one of ``fragments`` once `-`, `_`, `.` and blanks are left out: `access_token` and `X-Amz-Security-Token` hold `token`.
+public struct Redaction: Sendable {
+    /// Names of header fields that are secret, in lower case.
+    public var headerNames: Set<String>
+    /// Names of parameters and JSON keys that are secret, in lower case.
+    public var keys: Set<String>
+    /// What makes a name secret wherever it stands in it, in lower case.
+    public var fragments: Set<String>
+    /// The text in place of a secret.
+    public var placeholder: String
+
+    /// Makes a redaction; what is left out is that of ``standard``.
+    public init(
+        headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
+        keys: Set<String> = ["auth", "code", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
+        fragments: Set<String> = [
+            "accesskey", "apikey", "assertion", "authorization", "credential", "passphrase", "passwd", "password", "privatekey", "secret",
+            "sessionid", "signature", "token",
+        ],
+        placeholder: String = "[redacted]"
+    ) {
+        self.headerNames = headerNames
+        self.keys = keys
+        self.fragments = fragments
+        self.placeholder = placeholder
+    }
+
+    /// Authorization, cookies, API keys, and parameters and JSON keys that look like credentials.
+    public static let standard = Redaction()
+
+    /// Whether a header field's value is secret.
+    public func isSecret(header name: String) -> Bool {
+        let name = name.asciiLowercased()
+        return headerNames.contains(name) || holdsFragment(name)
+    }
+
+    /// Whether the value of a parameter or a JSON key is secret.
+    public func isSecret(key name: String) -> Bool {
+        let name = name.asciiLowercased()
+        return keys.contains(name) || holdsFragment(name)
+    }
+
+    private func holdsFragment(_ name: String) -> Bool {
+        let plain = name.filter { !"-_. ".contains($0) }
+        return fragments.contains { plain.contains($0) }
+    }
+
+    /// A header field's value, or the placeholder; the query of a URL in `Location` and `Referer` is redacted.
+    public func value(ofHeader name: String, _ value: String) -> String {
+        if isSecret(header: name) { return placeholder }
+        let holdsURL = name.equalsIgnoringASCIICase("Location") || name.equalsIgnoringASCIICase("Referer")
+        return holdsURL ? url(value) : value
+    }
+
+    /// A URL with the secret values of its query replaced, and user information and fragment left out.
+    public func url(_ text: String) -> String {
+        let withoutFragment = text.prefix { $0 != "#" }
+        let parts = withoutFragment.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        var address = String(parts.first ?? "")
+        if let scheme = address.range(of: "://") {
+            let authority = address[scheme.upperBound...].prefix { $0 != "/" }
+            if let at = authority.lastIndex(of: "@") { address.removeSubrange(scheme.upperBound...at) }
+        }
+        return parts.count == 2 ? "\(address)?\(pairs(String(parts[1])))" : address
+    }
+
+    /// The pairs of a query or a form with the secret values replaced.
+    public func pairs(_ text: String) -> String {
+        text.split(separator: "&", omittingEmptySubsequences: false).map { pair in
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2 else { return String(pair) }
+            let name = String(decoding: percentDecoded(parts[0].utf8), as: UTF8.self)
+            return isSecret(key: name) ? "\(parts[0])=\(placeholder)" : String(pair)
+        }.joined(separator: "&")
+    }
+
+    /// A body as text with the secret values replaced: JSON, forms and `text/…`. `nil` for any other media type and for what is no UTF-8.
+    public func body(_ data: Data, contentType: String?) -> String? {
+        let type = contentType?.asciiLowercased() ?? ""
+        if type.hasPrefix(ContentType.formEncoded) { return String(data: data, encoding: .utf8).map(pairs) }
+        let begin = data.first { !" \t\r\n".utf8.contains($0) }
+        let looksLikeJSON = begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
+        guard type.contains("json") || type.hasPrefix("text/") || type.isEmpty && looksLikeJSON else { return nil }
+        // A cut through a character at the end must not hide the rest.
+        let text = (0...3).lazy.compactMap { String(data: data.dropLast($0), encoding: .utf8) }.first
+        return text.map { looksLikeJSON ? JSONRedactor(self).redacted($0) : $0 }
+    }
+}
+
+/// Replaces the values of secret keys in JSON text and leaves everything else as it is, also where the text is cut off or broken.
+private struct JSONRedactor {
+    let redaction: Redaction
+
+    init(_ redaction: Redaction) {
+        self.redaction = redaction
+    }
+
+    func redacted(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            guard bytes[index] == UInt8(ascii: "\"") else {
+                result.append(bytes[index])
+                index += 1
+                continue
+            }
+            let end = endOfString(bytes, from: index)
+            result += bytes[index..<end]
+            let colon = skipBlanks(bytes, from: end)
+            if colon < bytes.count, bytes[colon] == UInt8(ascii: ":"), redaction.isSecret(key: key(bytes[index..<end])) {
+                result += bytes[end...colon]
+                result += Array("\"\(redaction.placeholder)\"".utf8)
+                index = endOfValue(bytes, from: skipBlanks(bytes, from: colon + 1))
+            } else {
+                index = end
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    private func key(_ literal: ArraySlice<UInt8>) -> String {
+        let data = Data(literal)
+        // A literal that is no JSON is compared as it stands.
+        if literal.contains(UInt8(ascii: "\\")), let key = try? JSONDecoder().decode(String.self, from: data) { return key }
+        return String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)
+    }
+
+    private func skipBlanks(_ bytes: [UInt8], from start: Int) -> Int {
+        bytes[start...].firstIndex { !" \t\r\n".utf8.contains($0) } ?? bytes.count
+    }
+
+    private func endOfString(_ bytes: [UInt8], from quote: Int) -> Int {
+        var index = quote + 1
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") { index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1 }
+        return min(index + 1, bytes.count)
+    }
+
+    /// Behind a string, a whole list or object, or everything up to the next comma or bracket.
+    private func endOfValue(_ bytes: [UInt8], from start: Int) -> Int {
+        var index = start
+        var depth = 0
+        while index < bytes.count {
+            switch bytes[index] {
+            case UInt8(ascii: "\""):
+                index = endOfString(bytes, from: index)
+                if depth == 0 { return index }
+                continue
+            case UInt8(ascii: "{"), UInt8(ascii: "["):
+                depth += 1
+            case UInt8(ascii: "}"), UInt8(ascii: "]"):
+                if depth == 0 { return index }
+                depth -= 1
+                if depth == 0 { return index + 1 }
+            case UInt8(ascii: ",") where depth == 0:
+                return index
+            default:
+                break
+            }
+            index += 1
+        }
+        return index
+    }
+}
+
+extension String {
+    /// The text with control characters, line separators and invisible format characters (so also those that turn the direction of writing)
+    /// written as `\n`, `\u{1B}` …: safe for terminals and for logs that count lines.
+    package var escapingControls: String {
+        var result = String.UnicodeScalarView()
+        for scalar in unicodeScalars {
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
+                let text: String =
+                    switch scalar {
+                    case "\n": "\\n"
+                    case "\r": "\\r"
+                    case "\t": "\\t"
+                    default: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
+                    }
+                result.append(contentsOf: text.unicodeScalars)
+            default:
+                result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+}

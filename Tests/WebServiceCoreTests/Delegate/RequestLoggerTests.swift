@@ -1,0 +1,141 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Request logger and redaction")
+struct RequestLoggerTests {
+    private func log(
+        bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "", _ configure: (SessionTask) -> Void
+    ) async -> [String] {
+        let lines = Collected<String>()
+        let logger = RequestLogger(bodyLimit: bodyLimit) { lines.add($0) }
+        let session = HandSession { exchange in
+            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+            exchange.completion(
+                Data(answer.utf8), HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
+        }
+        let task = WebService.make(session, delegate: logger).POST("/login?page=2&access_token=canary-query")
+        configure(task)
+        task.resume()
+        return await lines.wait(for: 2)
+    }
+
+    @Test("a request and its answer are written in readable form")
+    func format() async {
+        let lines = await log(status: 201, headers: ["Content-Type": "application/json"], answer: #"{"id":7}"#) {
+            $0.setHeaderValue("text/plain", forName: "Accept").setJSON(["name": "Trashboat"])
+        }
+        #expect(
+            lines == [
+                """
+                --> POST https://h/v1/login?page=2&access_token=[redacted]
+                    Accept: text/plain
+                    Content-Type: application/json
+                    {"name":"Trashboat"}
+                """,
+                """
+                <-- 201 https://h/v1/login?page=2&access_token=[redacted]
+                    Content-Type: application/json
+                    {"id":7}
+                """,
+            ])
+    }
+
+    @Test("C-66, G17: secrets planted in header fields, query, JSON and answer are nowhere in the log")
+    func secrets() async {
+        let lines = await log(
+            headers: ["Set-Cookie": "sid=canary-setcookie", "Content-Type": "application/json", "Location": "https://u:canary-user@h/?token=canary-loc#canary-f"],
+            answer: #"{"access_token" : "canary-answer","deep":[{"refreshToken":{"a":["canary-deep"]}}],"ok":1}"#
+        ) {
+            $0.setHeaders([
+                "Authorization": "Bearer canary-auth", "Cookie": "canary-cookie", "X-API-Key": "canary-key", "X-Amz-Security-Token": "canary-amz",
+            ])
+            .setJSON(["password": "canary-password", "user": "ann", "client_secret": "canary-secret"])
+        }
+        let text = lines.joined(separator: "\n")
+        #expect(!text.contains("canary"))
+        #expect(text.contains("ann") && text.contains(#""ok":1"#))
+        #expect(text.contains("Location: https://h/?token=[redacted]"))
+    }
+
+    @Test("secret form parameters are replaced, whatever way their names are written")
+    func formSecrets() {
+        let form = Data("user=ann&pass%77ord=canary&grant_type=x&refresh-token=canary&empty=&flag".utf8)
+        #expect(
+            Redaction.standard.body(form, contentType: "application/x-www-form-urlencoded")
+                == "user=ann&pass%77ord=[redacted]&grant_type=x&refresh-token=[redacted]&empty=&flag")
+    }
+
+    @Test(
+        "secret JSON keys are found through escapes, blanks, cuts and broken texts",
+        arguments: [
+            (#"{"pass\u0077ord":"canary","a":1}"#, #"{"pass\u0077ord":"[redacted]","a":1}"#),
+            ("{\"token\"\n :\t \"can\\\"ary\" , \"a\":2}", "{\"token\"\n :\"[redacted]\" , \"a\":2}"),
+            (#"{"token":12345canary}"#, #"{"token":"[redacted]"}"#),
+            (#"{"token":["canary",{"x":"canary]}"}],"b":1}"#, #"{"token":"[redacted]","b":1}"#),
+            (#"{"a":"token","token":"canar"#, #"{"a":"token","token":"[redacted]""#),
+            (#"{"token""#, #"{"token""#),
+            (#"["token","password"]"#, #"["token","password"]"#),
+            (#"{"shipping":1,"author":"x","PIN":"canary"}"#, #"{"shipping":1,"author":"x","PIN":"[redacted]"}"#),
+        ])
+    func jsonSecrets(given: String, expected: String) {
+        #expect(Redaction.standard.body(Data(given.utf8), contentType: "application/json") == expected)
+    }
+
+    @Test("C-38: JSON nested a hundred thousand deep is redacted without recursion")
+    func deepJSON() {
+        let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#
+        let text = Redaction.standard.body(Data(deep.utf8), contentType: "application/json")
+        #expect(text?.hasSuffix(#"{"token":"[redacted]"}"#) == true)
+    }
+
+    @Test("C-67: line breaks, terminal escapes and marks that turn the direction of writing are escaped")
+    func controls() async {
+        let lines = await log(
+            headers: ["X-Evil": "a\u{1B}[31mred\u{202E}"], answer: "[\"one\r\n<-- 200 forged\u{9B}\u{2028}\"]"
+        ) { _ in }
+        #expect(lines.count == 2)
+        #expect(lines.last?.split(separator: "\n").count == 3)
+        let text = lines.last ?? ""
+        #expect(text.contains(#"a\u{1B}[31mred\u{202E}"#))
+        #expect(text.contains(#"one\r\n<-- 200 forged\u{9B}\u{2028}"#))
+    }
+
+    @Test("H-54: bodies are capped in the log, shown as a count where they are no text, and never changed")
+    func bodies() async {
+        let sent = Collected<Data>()
+        let body = Data(#"{"text":"äöüäöüäöü"}"#.utf8)
+        let lines = await log(bodyLimit: 11, answer: "\u{0}\u{1}binary") { task in
+            task.setBody(body, contentType: "application/json")
+            sent.add(task.request.body ?? Data())
+        }
+        #expect(lines.first?.hasSuffix("{\"text\":\"ä… (29 bytes in all)") == true)
+        #expect(lines.last?.hasSuffix("(8 bytes)") == true)
+        #expect(sent.values == [body])
+    }
+
+    @Test("a transport error and a handler's failure are written without their values")
+    func errors() async {
+        enum Plain: Error { case nope }
+        struct Loaded: Error { let secret: String }
+        let lines = Collected<String>()
+        let logger = RequestLogger { lines.add($0) }
+        let failing = HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) }
+        WebService.make(failing, delegate: logger).GET("/x?token=canary").resume()
+        #expect(await lines.wait(for: 2).last == "<-- failed https://h/v1/x?token=[redacted]: URLError -1004")
+
+        let service = WebService.make(HandSession(text: "{"), delegate: logger)
+        service.GET("/y").response { _, _ in throw Plain.nope }.resume()
+        #expect(await lines.wait(for: 5).last == "!!! https://h/v1/y: Plain.nope")
+        service.GET("/y").response { _, _ in throw Loaded(secret: "canary") }.resume()
+        #expect(await lines.wait(for: 8).last == "!!! https://h/v1/y: Loaded 1")
+        service.GET("/y").responseJSON { _, _ in }.resume()
+        #expect(await lines.wait(for: 11).last == "!!! https://h/v1/y: decoding: the response's body is not JSON")
+        #expect(!lines.values.joined().contains("canary"))
+    }
+}
