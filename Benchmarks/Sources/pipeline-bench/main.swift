@@ -5,7 +5,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 let quick = CommandLine.arguments.contains("--quick")

@@ -1,5 +1,4 @@
 import Dispatch
-import Synchronization
 
 /// Tells the time and calls back later. Injected, so that tests turn the clock themselves instead of sleeping.
 package protocol Timekeeper: AnyObject, Sendable {

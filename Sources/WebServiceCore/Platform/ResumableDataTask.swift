@@ -1,9 +1,8 @@
 import Dispatch
 import Foundation
-import Synchronization
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.

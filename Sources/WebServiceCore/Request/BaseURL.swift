@@ -18,7 +18,7 @@ final class BaseURL: Sendable {
         let reference = Reference(absolute.rest)
         origin = absolute.origin
         var pathWriter = ByteWriter(reserving: text.utf8.count + 16)
-        try PathJoin(reference.path, values: nil).write(below: "", into: &pathWriter)
+        try PathJoin(reference.path, values: nil, isAbsolute: true).write(below: "", into: &pathWriter)
         path = pathWriter.text
         var queryWriter = ByteWriter(reserving: 64)
         query = reference.writeQuery(into: &queryWriter, behind: nil) ? queryWriter.text : nil
@@ -105,7 +105,7 @@ final class BaseURL: Sendable {
 
     /// Foundation turns an international name into its ASCII form (UTS 46); what does not become ASCII is refused.
     private static func internationalHost(_ host: String) throws(WebServiceError) -> String {
-        guard let ascii = URL(string: "http://\(host)/")?.host(percentEncoded: true) else {
+        guard let ascii = URLComponents(string: "http://\(host)/")?.encodedHost else {
             throw WebServiceError(.invalidURL, "the international host name is malformed")
         }
         return try plainHost(Array(ascii.utf8))

@@ -41,7 +41,7 @@ extension Request {
             let absolute = try BaseURL.splitOrigin(of: text)
             let reference = Reference(absolute.rest)
             writer.write(absolute.origin)
-            try PathJoin(reference.path, values: values).write(below: "", into: &writer)
+            try PathJoin(reference.path, values: values, isAbsolute: true).write(below: "", into: &writer)
             return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?"))
         }
 

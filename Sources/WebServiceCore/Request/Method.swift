@@ -10,8 +10,7 @@ extension Request {
 
         /// Makes a method of any name; it is checked when the request is encoded.
         public init(rawValue: String) {
-            let upper = rawValue.uppercased()
-            self.rawValue = Self.standard.contains(upper) ? upper : rawValue
+            self.rawValue = Self.standard.first { $0.equalsIgnoringASCIICase(rawValue) } ?? rawValue
         }
 
         /// Makes a method from a literal such as `"PURGE"`.
@@ -26,9 +25,7 @@ extension Request {
             rawValue = trusted
         }
 
-        private static let standard: Set<String> = [
-            "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT",
-        ]
+        private static let standard = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]
 
         /// Transfers a representation of the resource.
         public static let GET = Method(trusted: "GET")

@@ -79,7 +79,7 @@ public struct ParameterStrategy: Sendable {
 
     /// How moments are written.
     public enum Dates: Sendable {
-        /// UTC by RFC 3339, with milliseconds where there are any: `2026-11-20T08:00:00Z`.
+        /// UTC by RFC 3339, rounded to milliseconds and with them where there are any: `2026-11-20T08:00:00Z`. Years 1 to 9999.
         case iso8601
         /// Seconds since 1970, with a fraction where there is one.
         case secondsSince1970
@@ -88,14 +88,20 @@ public struct ParameterStrategy: Sendable {
         /// Your own text.
         case custom(@Sendable (Date) -> String)
 
-        func text(of date: Date) -> String {
+        /// `nil` for a moment that cannot be said, such as NaN.
+        func text(of date: Date) -> String? {
+            let seconds = date.timeIntervalSince1970
+            let millis = (seconds * 1000).rounded()
             switch self {
             case .iso8601:
-                let millis = (date.timeIntervalSince1970 * 1000).rounded()
-                let whole = millis.truncatingRemainder(dividingBy: 1000) == 0
-                return date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: !whole))
-            case .secondsSince1970: return ParameterValue.text(of: date.timeIntervalSince1970)
-            case .millisecondsSince1970: return ParameterValue.text(of: (date.timeIntervalSince1970 * 1000).rounded())
+                guard seconds >= Date.distantPast.timeIntervalSince1970, millis < 253_402_300_800_000 else { return nil }
+                // Foundation cuts milliseconds off instead of rounding, so it gets whole seconds only.
+                let whole = (millis / 1000).rounded(.down)
+                let text = Date(timeIntervalSince1970: whole).formatted(.iso8601)
+                let fraction = Int(millis - whole * 1000)
+                return fraction == 0 ? text : "\(text.dropLast()).\(String(1000 + fraction).dropFirst())Z"
+            case .secondsSince1970: return seconds.isFinite ? ParameterValue.text(of: seconds) : nil
+            case .millisecondsSince1970: return millis.isFinite ? ParameterValue.text(of: millis) : nil
             case .custom(let text): return text(date)
             }
         }
@@ -177,7 +183,9 @@ extension ParameterStrategy {
         switch value {
         case .string(let text): return text
         case .bool(let flag): return booleans == .literal ? (flag ? "true" : "false") : (flag ? "1" : "0")
-        case .date(let date): return dates.text(of: date)
+        case .date(let date):
+            if let text = dates.text(of: date) { return text }
+            throw WebServiceError(.encoding, "parameter '\(name)' is a moment that cannot be written")
         case .double(let number) where !number.isFinite:
             throw WebServiceError(.encoding, "parameter '\(name)' is not a finite number")
         case .integer, .unsigned, .double, .null: return value.description

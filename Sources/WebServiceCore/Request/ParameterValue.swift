@@ -35,21 +35,38 @@ public enum ParameterValue: Sendable, Hashable {
     /// Makes a value from anything at all, as found in a `[String: Any]`. A dictionary's names are sorted, so that the
     /// same dictionary always gives the same request.
     public init(any value: Any?) {
+        self.init(any: value, depth: 0)
+    }
+
+    /// What is nested too deep to be encoded is cut off, so that it cannot exhaust the stack here; encoding still fails.
+    init(any value: Any?, depth: Int) {
+        guard depth < ParameterStrategy.maximumDepth else {
+            self = .null
+            return
+        }
         switch value {
         case nil, is NSNull:
             self = .null
         case let value as any ParameterConvertible:
             self = value.parameterValue
+        case let value as String:  // an `NSString`; the next ones likewise
+            self = .string(value)
+        case let value as Date:
+            self = .date(value)
+        case let value as URL:
+            self = value.parameterValue
+        case let value as UUID:
+            self = value.parameterValue
         case let value as [String: Any]:
-            self = .object(Parameters(value))
+            self = .object(Parameters(value, depth: depth + 1))
         case let value as [Any]:
-            self = .array(value.map(ParameterValue.init(any:)))
+            self = .array(value.map { ParameterValue(any: $0, depth: depth + 1) })
         case let value as NSNumber:
             self = ParameterValue(number: value)
         case let value?:
             let mirror = Mirror(reflecting: value)
             if mirror.displayStyle == .optional {
-                self = ParameterValue(any: mirror.children.first?.value)
+                self = ParameterValue(any: mirror.children.first?.value, depth: depth)
             } else {
                 self = .unsupported(type: String(describing: type(of: value)))
             }
@@ -57,8 +74,11 @@ public enum ParameterValue: Sendable, Hashable {
     }
 
     private init(number: NSNumber) {
+        if number === NSNumber(value: true) || number === NSNumber(value: false) {
+            self = .bool(number.boolValue)
+            return
+        }
         switch String(cString: number.objCType) {
-        case "c", "B": self = .bool(number.boolValue)
         case "d", "f": self = .double(number.doubleValue)
         case "Q": self = .init(number.uint64Value)
         default: self = .integer(number.int64Value)
@@ -76,7 +96,7 @@ extension ParameterValue: CustomStringConvertible {
         case .unsigned(let value): String(value)
         case .double(let value): Self.text(of: value)
         case .string(let value): value
-        case .date(let value): ParameterStrategy.Dates.iso8601.text(of: value)
+        case .date(let value): ParameterStrategy.Dates.iso8601.text(of: value) ?? "(date out of range)"
         case .array(let values): "[" + values.map(\.description).joined(separator: ", ") + "]"
         case .object(let values): "[" + values.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "]"
         case .unsupported(let type): "(unsupported: \(type))"
@@ -85,7 +105,7 @@ extension ParameterValue: CustomStringConvertible {
 
     /// The shortest text that reads back as the same number; whole numbers without a fraction.
     static func text(of number: Double) -> String {
-        if let whole = Int64(exactly: number), whole.magnitude < 1 << 53 { return String(whole) }
+        if let whole = Int64(exactly: number), whole.magnitude <= 1 << 53 { return String(whole) }
         return String(number)
     }
 }
@@ -182,7 +202,7 @@ extension Float: ParameterConvertible {
 
 extension Decimal: ParameterConvertible {
     /// The number's exact digits as text.
-    public var parameterValue: ParameterValue { .string(description) }
+    public var parameterValue: ParameterValue { isNaN ? .double(.nan) : .string(description) }
 }
 
 extension Date: ParameterConvertible {

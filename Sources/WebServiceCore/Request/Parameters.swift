@@ -24,7 +24,11 @@ public struct Parameters: Sendable, Hashable {
     ///
     /// A value that cannot be a parameter is not lost: encoding the request fails and names the parameter and the type.
     public init(_ dictionary: [String: Any]) {
-        items = dictionary.map { Item(key: $0.key, value: ParameterValue(any: $0.value)) }.sorted(by: Self.precedes)
+        self.init(dictionary, depth: 0)
+    }
+
+    init(_ dictionary: [String: Any], depth: Int) {
+        items = dictionary.map { Item(key: $0.key, value: ParameterValue(any: $0.value, depth: depth)) }.sorted(by: Self.precedes)
     }
 
     init(sorting dictionary: [String: some ParameterConvertible]) {

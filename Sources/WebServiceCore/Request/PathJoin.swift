@@ -2,11 +2,15 @@
 struct PathJoin {
     private let path: ArraySlice<UInt8>
     private let values: Parameters?
+    private let isAbsolute: Bool
 
-    /// - Parameter values: What the placeholders `{name}` of the path stand for.
-    init(_ path: ArraySlice<UInt8>, values: Parameters?) {
+    /// - Parameters:
+    ///   - values: What the placeholders `{name}` of the path stand for.
+    ///   - isAbsolute: Whether the path comes from an absolute URL, where slashes at the front have a meaning of their own.
+    init(_ path: ArraySlice<UInt8>, values: Parameters?, isAbsolute: Bool = false) {
         self.path = path
         self.values = values
+        self.isAbsolute = isAbsolute
     }
 
     /// Writes the joined path. An empty path is the base as it is; anything else is joined with exactly one slash.
@@ -36,22 +40,24 @@ struct PathJoin {
             guard ByteSet.path.contains(byte), byte != UInt8(ascii: ".") || previous != UInt8(ascii: "/") else { return false }
             previous = byte
         }
-        return !path.starts(with: "//".utf8)
+        return isAbsolute || !path.starts(with: "//".utf8)
     }
 
     private func segments() throws(WebServiceError) -> [String] {
         var result: [String] = []
         var used: Set<String> = []
-        let relative = path.drop { $0 == UInt8(ascii: "/") }
+        let relative = isAbsolute ? path.dropFirst() : path.drop { $0 == UInt8(ascii: "/") }
         let parts = relative.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
         for (place, part) in parts.enumerated() {
             let segment = try self.segment(part, used: &used)
             let isLast = place == parts.count - 1
-            switch dotSegment(segment.text) {
+            let dots = dotSegment(segment.text)
+            if dots != nil, let name = segment.placeholder {
+                throw WebServiceError(.invalidURL, "the value of the path's placeholder {\(name)} makes its segment climb or vanish")
+            }
+            switch dots {
             case .none:
                 result.append(segment.text)
-            case .some where segment.hasPlaceholder:
-                throw WebServiceError(.invalidURL, "a placeholder's value turns a path segment into '\(percentDecodedText(segment.text))'")
             case .current:
                 if isLast { result.append("") }
             case .parent:
@@ -76,26 +82,22 @@ struct PathJoin {
         return parts.contains { $0.elementsEqual("..".utf8) } ? .hidden : nil
     }
 
-    private func percentDecodedText(_ segment: String) -> String {
-        String(decoding: percentDecoded(segment.utf8), as: UTF8.self)
-    }
-
     // MARK: Placeholders
 
     private func segment(
         _ part: ArraySlice<UInt8>,
         used: inout Set<String>
-    ) throws(WebServiceError) -> (text: String, hasPlaceholder: Bool) {
+    ) throws(WebServiceError) -> (text: String, placeholder: String?) {
         var writer = ByteWriter(reserving: part.count + 16)
-        var hasPlaceholder = false
+        var placeholder: String?
         var rest = part
         while let open = rest.firstIndex(of: UInt8(ascii: "{")), let close = rest[open...].firstIndex(of: UInt8(ascii: "}")) {
             let name = rest[rest.index(after: open)..<close]
             let isName = !name.isEmpty && name.allSatisfy { ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
             writer.encodeKeepingTriplets(rest[..<open], allowed: .path)
             if isName {
-                hasPlaceholder = true
                 let name = String(decoding: name, as: UTF8.self)
+                placeholder = name
                 used.insert(name)
                 writer.encode(try value(of: name), allowed: .unreserved)
             } else {
@@ -104,14 +106,17 @@ struct PathJoin {
             rest = rest[rest.index(after: close)...]
         }
         writer.encodeKeepingTriplets(rest, allowed: .path)
-        return (writer.text, hasPlaceholder)
+        return (writer.text, placeholder)
     }
 
     private func value(of name: String) throws(WebServiceError) -> String {
         guard let value = values?[name] else {
             throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} has no value")
         }
-        let text = try ParameterStrategy().text(of: value, name: name)
+        let text: String
+        do throws(WebServiceError) { text = try ParameterStrategy().text(of: value, name: name) } catch {
+            throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} cannot be filled: \(error.message)")
+        }
         guard !text.isEmpty else { throw WebServiceError(.invalidURL, "the value of the path's placeholder {\(name)} is empty") }
         return text
     }

@@ -47,7 +47,7 @@ extension Request: URLRequestEncodable {
             }
             let url = try encodeURL(urlParameters)
             let data = try encodeContent(providedBody: providedBody)
-            if method.forbidsBody, data?.isEmpty == false {
+            if method.forbidsBody, data?.isEmpty == false || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
             return EncodedRequest(self, url: url, headers: try checkedHeaders(), body: data)
@@ -88,7 +88,7 @@ extension Request: URLRequestEncodable {
 
     private func encodeContent(providedBody: Data?) throws(WebServiceError) -> Data? {
         if parametersBelongInBody, let parameters {
-            guard case .none = content else {
+            guard case .none = content, template?.httpBodyStream == nil else {
                 throw WebServiceError(.encoding, "the request has both a body and parameters that belong in the body")
             }
             return parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData()
@@ -131,16 +131,21 @@ extension Request {
             if Self.isFraming(field.name) {
                 throw WebServiceError(.invalidHeader, "the header '\(field.name)' belongs to the transport and cannot be set")
             }
-            guard field.value.utf8.count <= Self.maximumHeaderValueLength else {
-                throw WebServiceError(.invalidHeader, "the value of the header '\(field.name)' is longer than \(Self.maximumHeaderValueLength) bytes")
-            }
-            guard field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                throw WebServiceError(.invalidHeader, "the value of the header '\(field.name)' holds a line break or another control character")
-            }
+            try Self.check(field.value, of: field.name)
             needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
         }
+        if let contentType = content.contentType { try Self.check(contentType, of: "Content-Type") }
         guard needsTrimming else { return headers }
         return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
+    }
+
+    private static func check(_ value: String, of name: String) throws(WebServiceError) {
+        guard value.utf8.count <= maximumHeaderValueLength else {
+            throw WebServiceError(.invalidHeader, "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes")
+        }
+        guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+            throw WebServiceError(.invalidHeader, "the value of the header '\(name)' holds a line break or another control character")
+        }
     }
 
     /// Fields by which the message is framed or routed; set by hand they would let one request pass for two.
@@ -187,7 +192,7 @@ extension Parameters {
     private func jsonObject(depth: Int) throws(WebServiceError) -> [String: Any] {
         var object: [String: Any] = [:]
         for (name, value) in self {
-            guard object.updateValue(try value.jsonValue(name: name, depth: depth + 1), forKey: name) == nil else {
+            guard object.updateValue(try value.jsonValue(name: name, depth: depth), forKey: name) == nil else {
                 throw WebServiceError(.encoding, "the parameter '\(name)' stands twice, which a JSON object cannot say")
             }
         }
@@ -209,16 +214,14 @@ extension ParameterValue {
         case .bool(let value): return value
         case .integer(let value): return value
         case .unsigned(let value): return value
-        case .double(let value): return value
+        case .double(let value) where value.isFinite: return value
         case .string(let value): return value
-        case .date(let value): return ParameterStrategy.Dates.iso8601.text(of: value)
-        case .object(let values): return try values.nested(depth: depth)
+        case .object(let values): return try values.nested(depth: depth + 1)
         case .array(let values):
             var array: [Any] = []
             for value in values { array.append(try value.jsonValue(name: name, depth: depth + 1)) }
             return array
-        case .unsupported(let type):
-            throw WebServiceError(.encoding, "parameter '\(name)' has the type \(type), which cannot be a parameter")
+        case .date, .double, .unsupported: return try ParameterStrategy().text(of: self, name: name)
         }
     }
 }

@@ -64,9 +64,14 @@ public struct Request: Sendable {
     public static let defaultDeadline: Duration = .seconds(600)
 
     var location: Location
-    var content: Content = .none
+    var content: Content = .none {
+        didSet {
+            template?.httpBodyStream = nil
+            template?.httpBody = nil
+        }
+    }
 
-    /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream.
+    /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream; its body is that of ``content`` once that is set.
     var template: URLRequest?
 
     /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
@@ -89,11 +94,11 @@ public struct Request: Sendable {
     public init(_ urlRequest: URLRequest) {
         self.init(Method(rawValue: urlRequest.httpMethod ?? "GET"), url: urlRequest.url?.absoluteString ?? "")
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        body = urlRequest.httpBody
         shouldHandleCookies = urlRequest.httpShouldHandleCookies
         cachePolicy = urlRequest.cachePolicy
         timeout = urlRequest.timeoutInterval
         template = urlRequest
+        if let data = urlRequest.httpBody { body = data }
     }
 
     /// Makes a request from anything that can be sent; its error, where it has one, comes back when this request is encoded.
@@ -156,7 +161,7 @@ extension Request: CustomStringConvertible, CustomDebugStringConvertible, Custom
     /// The method and the URL without its query: safe to log.
     public var description: String {
         let text = url.map { String($0.absoluteString.prefix { $0 != "?" }) }
-        return "\(method) \(text ?? "(invalid URL)")"
+        return "\(ASCII.isToken(method.rawValue) ? method.rawValue : "(invalid method)") \(text ?? "(invalid URL)")"
     }
 
     /// The same as ``description``.

@@ -1,8 +1,7 @@
 import Foundation
-import Synchronization
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// A data task that says so before it is first resumed.

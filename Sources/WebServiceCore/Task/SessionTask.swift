@@ -1,9 +1,8 @@
 import Dispatch
 import Foundation
-import Synchronization
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 /// One exchange: sends its request once, when it is resumed, and pushes the answer through its handlers.

@@ -1,5 +1,4 @@
 public import Foundation
-import Synchronization
 public import WebServiceCore
 
 /// A real server of HTTP/1.1 on 127.0.0.1, for tests over a real session.

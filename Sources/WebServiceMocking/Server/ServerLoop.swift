@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import WebServiceCore
 
 /// What the threads of a ``MockServer`` share. It does not hold the server, so that the server can go while they run.

@@ -1,9 +1,8 @@
 public import Foundation
-import Synchronization
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 /// A session that sends nothing: it answers from stubs and records what it would have sent.

@@ -1,9 +1,8 @@
 public import Foundation
-import Synchronization
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+    public import FoundationNetworking
 #endif
 
 /// A session that records what is sent and leaves the sending, and everything else, to another one.
@@ -21,7 +20,7 @@ public final class RequestRecordingSession: Session {
         inner = session
     }
 
-    /// The requests that were resumed, in that order; without those that cannot be encoded or were cancelled before.
+    /// The requests that were resumed, in that order; without those that were cancelled before, cannot be encoded or are not for http or https.
     public var recordedRequests: [URLRequest] {
         sent.withLock { $0 }.map(\.encodable.urlRequestValue)
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 @Suite("Request logger and redaction")
@@ -49,7 +49,10 @@ struct RequestLoggerTests {
     @Test("C-66, G17: secrets planted in header fields, query, JSON and answer are nowhere in the log")
     func secrets() async {
         let lines = await log(
-            headers: ["Set-Cookie": "sid=canary-setcookie", "Content-Type": "application/json", "Location": "https://u:canary-user@h/?token=canary-loc#canary-f"],
+            headers: [
+                "Set-Cookie": "sid=canary-setcookie", "Content-Type": "application/json",
+                "Location": "https://u:canary-user@h/?token=canary-loc#canary-f",
+            ],
             answer: #"{"access_token" : "canary-answer","deep":[{"refreshToken":{"a":["canary-deep"]}}],"ok":1}"#
         ) {
             $0.setHeaders([

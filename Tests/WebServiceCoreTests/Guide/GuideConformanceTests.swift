@@ -5,7 +5,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 // The programming guide that the framework's names come from, snippet by snippet, in today's Swift.

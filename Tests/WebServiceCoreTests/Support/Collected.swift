@@ -1,9 +1,8 @@
 import Foundation
-import Synchronization
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// Values that handlers leave behind, in order, from any thread; tests wait for them without sleeping.

@@ -1,12 +1,11 @@
 import Foundation
-import Synchronization
 import Testing
 import WebServiceCore
 
 @testable import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 @Suite struct MockServerLifecycleTests {

@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// The code of the guide's chapter on mocking, in its order.
@@ -98,5 +98,48 @@ import FoundationNetworking
         let error = try #require(answer.error) as NSError
         #expect(error == ResponseError.failedToSendRequest as NSError)
         #expect(answer.data == nil && answer.response == nil)
+    }
+
+    @Test("A service whose session is a mock gets the answers of the stubs, and errors where there are none")
+    func service() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail Brewing Company"]]])) { request in
+            request.urlRequestValue.url?.path == "/brewers"
+        }
+        let service = WebService(baseURLString: "http://brewhapi.herokuapp.com/")
+        service.session = session
+
+        func outcome(of path: String) async -> String {
+            await withCheckedContinuation { continuation in
+                service
+                    .GET(path)
+                    .responseJSON { json, response in
+                        let brewers = (json as? [String: [[String: String]]])?["brewers"]
+                        continuation.resume(returning: brewers?.first?["name"] ?? "no brewer")
+                    }
+                    .responseError { error in
+                        continuation.resume(returning: "\(error)")
+                    }
+                    .resume()
+            }
+        }
+        #expect(await outcome(of: "/brewers") == "Long Trail Brewing Company")
+        #expect(await outcome(of: "/pubs?token=canary").hasPrefix("noStub: no stub matches GET /pubs; 1 stub: GuideMockingTests.swift:"))
+        #expect(session.recordedRequests.map { $0.url?.absoluteString ?? "" }.first == "http://brewhapi.herokuapp.com/brewers")
+    }
+
+    @Test("A service talks to a server on loopback as to any other")
+    func serviceAndServer() async throws {
+        let server = try MockServer()
+        server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: ["name": "ale"]))
+        let service = WebService(baseURLString: server.baseURLString)
+        let name = await withCheckedContinuation { continuation in
+            service.GET("brewers")
+                .responseJSON { json, _ in continuation.resume(returning: (json as? [String: String])?["name"]) }
+                .responseError { _ in continuation.resume(returning: nil) }
+                .resume()
+        }
+        #expect(name == "ale")
+        #expect(server.receivedRequests.map(\.target) == ["/brewers"])
     }
 }

@@ -1,11 +1,10 @@
 import Foundation
-import Synchronization
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 @Suite struct MockSessionTests {

@@ -1,11 +1,10 @@
 import Foundation
-import Synchronization
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+    import FoundationNetworking
 #endif
 
 /// H-48: what every session promises, asked of the mock and of the real ones with the same responses.

@@ -1,0 +1,206 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+/// The sessions that Foundation moves the bytes for; every test runs over each of them.
+enum FoundationBacked: String, CaseIterable, Sendable {
+    case foundationSession, urlSession
+
+    static let plain = URLSession(configuration: FoundationSession.defaultConfiguration)
+
+    var session: any Session {
+        switch self {
+        case .foundationSession: FoundationSession.shared
+        case .urlSession: Self.plain
+        }
+    }
+
+    func service(_ server: MockServer, path: String = "") -> WebService {
+        let service = WebService(baseURLString: server.baseURLString + path)
+        service.session = session
+        return service
+    }
+}
+
+/// What came of a task.
+struct Answer: Sendable {
+    var data: Data?
+    var response: HTTPURLResponse?
+    var error: (any Error)?
+
+    var status: Int? { response?.statusCode }
+    var text: String { String(decoding: data ?? Data(), as: UTF8.self) }
+    var urlErrorCode: URLError.Code? { (error as? URLError)?.code }
+}
+
+extension SessionTask {
+    /// Resumes the task and waits for its outcome.
+    func answer() async -> Answer {
+        await withCheckedContinuation { continuation in
+            response { data, response in continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse)) }
+                .responseError { continuation.resume(returning: Answer(error: $0)) }
+                .resume()
+        }
+    }
+}
+
+@Suite("Over real sockets")
+struct FoundationSessionTests {
+    @Test("every method reaches the server with its path, query, header fields and body", arguments: FoundationBacked.allCases)
+    func methods(kind: FoundationBacked) async throws {
+        let server = try MockServer { request in
+            MockResponse(statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
+        }
+        defer { server.stop() }
+        let service = kind.service(server, path: "/v1/")
+        let body = Data("hello".utf8)
+        #expect(await service.GET("/brewers?a=1").setQueryParameters(["b": "x y"]).answer().text == "GET /v1/brewers?a=1&b=x%20y 0")
+        #expect(await service.POST("brewers").setBody(body).answer().text == "POST /v1/brewers 5")
+        #expect(await service.PUT("brewers/7").setBody(body).answer().text == "PUT /v1/brewers/7 5")
+        #expect(await service.PATCH("brewers/7").setBody(body).answer().text == "PATCH /v1/brewers/7 5")
+        #expect(await service.DELETE("brewers/7").answer().text == "DELETE /v1/brewers/7 0")
+        let head = await service.HEAD("brewers").answer()
+        #expect(head.status == 200 && head.text.isEmpty)
+        #expect(server.receivedRequests.map(\.method) == [.GET, .POST, .PUT, .PATCH, .DELETE, .HEAD])
+    }
+
+    @Test("M-10, C-25: content type and length on the wire are ours", arguments: FoundationBacked.allCases)
+    func framing(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 204) }
+        defer { server.stop() }
+        let service = kind.service(server)
+        #expect(await service.POST("/a").setBody(Data("12345".utf8)).answer().status == 204)
+        #expect(await service.POST("/b").setFormParameters(["name": "A & B", "plus": "1+2"]).answer().status == 204)
+        #expect(await service.POST("/c").setJSON(["n": 1]).answer().status == 204)
+        #expect(await service.POST("/d").answer().status == 204)
+        let refused = await service.POST("/e").setHeaderValue("2", forName: "content-length").setBody(Data("12345".utf8)).answer()
+        #expect((refused.error as? WebServiceError)?.code == .invalidHeader)
+        let received = server.receivedRequests
+        #expect(received.map { $0.headers[.contentType] } == [ContentType.octetStream, ContentType.formEncoded, ContentType.json, nil])
+        #expect(received.map { $0.headers.values(for: .contentLength) } == [["5"], ["23"], ["7"], ["0"]])
+        #expect(received[1].formItems.map { [$0.name, $0.value] } == [["name", "A & B"], ["plus", "1+2"]])
+    }
+
+    @Test(
+        "C-36, F5: a 401 completes as an answer, whatever challenge it carries", arguments: FoundationBacked.allCases,
+        [
+            "Basic realm=\"x\"", "Basic realm=x", "Digest realm=\"x\", nonce=\"y\"", "Bearer", "Negotiate, Basic realm=\"x\"", "garbage",
+        ])
+    func challenges(kind: FoundationBacked, challenge: String) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 401, data: Data("who are you?".utf8))
+            response.headers["WWW-Authenticate"] = challenge
+            return response
+        }
+        defer { server.stop() }
+        let answer = await kind.service(server).GET("/private").setDeadline(.seconds(20)).answer()
+        #expect(answer.status == 401)
+        if kind == .foundationSession { #expect(answer.text == "who are you?") }
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("C-41: a server that never answers is ended by the deadline", arguments: FoundationBacked.allCases)
+    func silence(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .noAnswer
+            return response
+        }
+        defer { server.stop() }
+        let clock = ContinuousClock()
+        let start = clock.now
+        let answer = await kind.service(server).GET("/").setDeadline(.milliseconds(300)).answer()
+        #expect(answer.urlErrorCode == .timedOut)
+        #expect(start.duration(to: clock.now) < .seconds(5))
+    }
+
+    @Test("H-33, rule 7: a refused connection and a server that hangs up are URLErrors", arguments: FoundationBacked.allCases)
+    func transportErrors(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .disconnect
+            return response
+        }
+        let service = kind.service(server)
+        #expect(await service.GET("/").answer().urlErrorCode != nil)
+        server.stop()
+        #expect(await service.GET("/").answer().urlErrorCode == .cannotConnectToHost)
+    }
+
+    @Test("chunked and large answers arrive whole", arguments: FoundationBacked.allCases)
+    func bodies(kind: FoundationBacked) async throws {
+        let large = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let server = try MockServer()
+        defer { server.stop() }
+        var chunked = MockResponse(statusCode: 200, data: large)
+        chunked.wire = .chunked(size: 10_007)
+        server.on(.GET, "/chunked", chunked)
+        server.on(.GET, "/fixed", MockResponse(statusCode: 200, data: large))
+        server.on(.GET, "/empty", MockResponse(statusCode: 200))
+        server.on(.POST, "/echo") { MockResponse(statusCode: 200, data: $0.body) }
+        let service = kind.service(server)
+        #expect(await service.GET("/chunked").answer().data == large)
+        #expect(await service.GET("/fixed").answer().data == large)
+        #expect(await service.GET("/empty").answer().data == Data())
+        #expect(await service.POST("/echo").setBody(large).answer().data == large)
+    }
+
+    @Test("kept-alive connections are used again", arguments: FoundationBacked.allCases)
+    func keepAlive(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
+        defer { server.stop() }
+        let service = kind.service(server)
+        for _ in 0..<60 { #expect(await service.GET("/").answer().status == 200) }
+        #expect(server.connectionCount < 30)
+    }
+
+    @Test("C-49: answers go to the request that asked, with many under way", arguments: FoundationBacked.allCases)
+    func nonces(kind: FoundationBacked) async throws {
+        let server = try MockServer { MockResponse(statusCode: 200, data: Data(($0.query ?? "").utf8)) }
+        defer { server.stop() }
+        let service = kind.service(server)
+        let wrong = await withTaskGroup(of: Int.self) { group in
+            for index in 0..<500 {
+                group.addTask { await service.GET("/").setQueryParameters(["n": index]).answer().text == "n=\(index)" ? 0 : 1 }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(wrong == 0)
+    }
+
+    @Test("F17, M-24: nothing is stored by the default session: no cookie comes back")
+    func noCookies() async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.headers["Set-Cookie"] = "sid=1; Path=/"
+            return response
+        }
+        defer { server.stop() }
+        let service = FoundationBacked.foundationSession.service(server)
+        for _ in 0..<2 { #expect(await service.GET("/").answer().status == 200) }
+        #expect(server.receivedRequests.allSatisfy { $0.headers["Cookie"] == nil })
+    }
+
+    @Test("a session of one's own configuration completes its tasks after it was let go, and is freed")
+    func ownSession() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
+        defer { server.stop() }
+        weak var released: FoundationSession?
+        do {
+            let service = WebService(baseURLString: server.baseURLString)
+            let session = FoundationSession(configuration: FoundationSession.defaultConfiguration)
+            released = session
+            service.session = session
+            async let first = service.GET("/a").answer()
+            async let second = service.GET("/b").answer()
+            #expect(await [first.status, second.status] == [200, 200])
+        }
+        for _ in 0..<1_000 where released != nil { await Task.yield() }
+        #expect(released == nil)
+    }
+}

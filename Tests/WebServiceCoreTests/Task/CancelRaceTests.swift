@@ -1,0 +1,88 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+@Suite("Cancel races", .serialized)
+struct CancelRaceTests {
+    /// Runs tasks that are resumed and cancelled from different threads, and counts how often each ended.
+    private func race(_ count: Int, _ service: WebService, cancelFirst: Bool = false) async -> (answered: Int, cancelled: Int, wrong: Int) {
+        let ends = (0..<count).map { _ in Ends() }
+        let drained = Collected<Int>()
+        DispatchQueue.global().async {
+            DispatchQueue.concurrentPerform(iterations: count) { index in
+                let end = ends[index]
+                let task = service.GET("/x")
+                    .response { _, _ in end.answered.add(1, ordering: .relaxed) }
+                    .responseError { error in
+                        if (error as? URLError)?.code == .cancelled {
+                            end.cancelled.add(1, ordering: .relaxed)
+                        } else {
+                            end.failed.add(1, ordering: .relaxed)
+                        }
+                    }
+                    .metricsCollected { _ in drained.add(index) }
+                if cancelFirst {
+                    DispatchQueue.global().async { task.cancel() }
+                    task.resume()
+                } else {
+                    task.resume()
+                    if index % 2 == 0 { task.cancel() } else { DispatchQueue.global().async { task.cancel() } }
+                }
+            }
+        }
+        await drained.wait(for: count)
+        var result = (answered: 0, cancelled: 0, wrong: 0)
+        for end in ends {
+            switch (end.answered.load(ordering: .relaxed), end.cancelled.load(ordering: .relaxed), end.failed.load(ordering: .relaxed)) {
+            case (1, 0, 0): result.answered += 1
+            case (0, 1, 0): result.cancelled += 1
+            default: result.wrong += 1
+            }
+        }
+        return result
+    }
+
+    private final class Ends: Sendable {
+        let answered = Atomic<Int>(0)
+        let cancelled = Atomic<Int>(0)
+        let failed = Atomic<Int>(0)
+    }
+
+    /// How many, at full length: the sanitized run takes a tenth.
+    static let scale = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == nil ? 1 : 10
+
+    @Test("G9, C-40, H-19: of 100,000 tasks cancelled while a mock session answers, each ends exactly once")
+    func mockSession() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200))
+        let count = 50_000 / Self.scale
+        for cancelFirst in [false, true] {
+            let result = await race(count, .make(session), cancelFirst: cancelFirst)
+            #expect(result.wrong == 0)
+            #expect(result.answered + result.cancelled == count)
+            #expect(result.cancelled > 0)
+        }
+    }
+
+    @Test("G9, C-40, H-19: of 10,000 tasks cancelled over real sockets, each ends exactly once")
+    func sockets() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let count = 10_000 / Self.scale
+        let service = WebService(baseURLString: server.baseURLString)
+        let result = await race(count, service)
+        #expect(result.wrong == 0)
+        #expect(result.answered + result.cancelled == count)
+        let after = Collected<Int>()
+        service.GET("/after").response { _, response in after.add((response as? HTTPURLResponse)?.statusCode ?? 0) }.resume()
+        #expect(await after.wait() == [200])
+    }
+}
