@@ -27,6 +27,7 @@ let package = Package(
         ),
         .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
+        .testTarget(name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
     ]
 )

@@ -1,1 +1,53 @@
-print("x")
+// brewery: a walk through the framework. See `brewery --help`.
+
+import Foundation
+import WebServiceCore
+import WebServiceMocking
+
+/// `EX_USAGE` and `EX_UNAVAILABLE` of sysexits.h.
+let wrongUsage: Int32 = 64
+let unavailable: Int32 = 69
+
+func complain(_ text: String) {
+    FileHandle.standardError.write(Data("\(text)\n".utf8))
+}
+
+guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
+    complain(Options.usage)
+    exit(wrongUsage)
+}
+
+if options.wantsHelp {
+    print(Options.help)
+    exit(0)
+}
+
+do {
+    let server = options.server == nil ? try BreweryServer.start() : nil
+    let address = options.server ?? server?.baseURLString ?? ""
+
+    if options.servesOnly {
+        FileHandle.standardOutput.write(Data("\(address)\n".utf8))
+        while readLine() != nil {}
+        exit(0)
+    }
+
+    let logger = RequestLogger()
+    let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
+    print("The brewery is at \(address)\(server == nil ? "" : ", started for this run").")
+    do {
+        let failures = try await Demo(client: BreweryClient(webService: service)).run()
+        guard failures == 0 else {
+            complain("brewery: \(failures) exchanges failed; is that a brewery at \(address)?")
+            exit(1)
+        }
+        print("\nDone.")
+    } catch let error as Demo.Unreachable {
+        complain("brewery: the server at \(address) cannot be reached: \(error.reason)")
+        exit(unavailable)
+    }
+    withExtendedLifetime(logger) { server?.stop() }
+} catch {
+    complain("brewery: the server could not be started: \(error)")
+    exit(unavailable)
+}

@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The sessions that Foundation moves the bytes for; every test runs over each of them.

@@ -5,7 +5,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 let quick = CommandLine.arguments.contains("--quick")
@@ -17,7 +17,9 @@ let only = CommandLine.arguments.firstIndex(of: "--only").flatMap { CommandLine.
 // MARK: - Pipeline
 
 let body = Data(#"{"name":"brewer"}"#.utf8)
-let answer = HTTPURLResponse(url: URL(string: "http://127.0.0.1/")!, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: nil)!
+guard let plainURL = URL(string: "http://127.0.0.1/v1/brewers"),
+    let answer = HTTPURLResponse(url: plainURL, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: nil)
+else { fatalError("Foundation cannot make a URL") }
 
 /// Answers inside `resume()`, so that what remains is the framework's own cost.
 final class InstantSession: Session {
@@ -73,7 +75,6 @@ let pairs = [
     ("sort", "name:asc"), ("q", "日本 ビール"), ("filter", "ibu>=40;abv<7"), ("tag", "50% off #1"), ("ref", "https://example.com/?a=b"),
 ]
 let parameters = Parameters(pairs.map { ($0.0, ParameterValue.string($0.1)) })
-let plainURL = URL(string: "http://127.0.0.1/v1/brewers")!
 
 func consume(_ request: URLRequest) { precondition(request.url != nil) }
 
@@ -83,9 +84,10 @@ report(
         [
             Case(name: "URLComponents + URLRequest") { count in
                 for _ in 0..<count {
-                    var components = URLComponents(url: plainURL, resolvingAgainstBaseURL: false)!
+                    guard var components = URLComponents(url: plainURL, resolvingAgainstBaseURL: false) else { continue }
                     components.queryItems = pairs.map { URLQueryItem(name: $0.0, value: $0.1) }
-                    consume(URLRequest(url: components.url!))
+                    guard let url = components.url else { continue }
+                    consume(URLRequest(url: url))
                 }
             },
             Case(name: "Query: Request") { count in

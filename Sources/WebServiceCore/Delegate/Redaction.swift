@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// What must not be read in logs, and the text that stands in its place.
@@ -131,8 +131,10 @@ private struct JSONRedactor {
 
     private func key(_ literal: ArraySlice<UInt8>) -> String {
         let data = Data(literal)
-        // A literal that is no JSON is compared as it stands.
-        if literal.contains(UInt8(ascii: "\\")), let key = try? JSONDecoder().decode(String.self, from: data) { return key }
+        if literal.contains(UInt8(ascii: "\\")) {
+            let key = try? JSONDecoder().decode(String.self, from: data)  // a literal that is no JSON is compared as it stands
+            if let key { return key }
+        }
         return String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)
     }
 

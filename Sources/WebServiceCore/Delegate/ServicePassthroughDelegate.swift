@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// Sees what passes through a ``WebService``, and may change requests and reject responses: for logging, measuring, signing.

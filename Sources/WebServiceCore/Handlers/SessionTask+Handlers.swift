@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 // Of the two forms of each handler, the one that returns a result is the disfavoured overload: only so do all closures resolve, with and

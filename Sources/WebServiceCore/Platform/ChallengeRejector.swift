@@ -1,7 +1,7 @@
 import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// Declines what a server asks in a 401, so that the 401 itself is the answer: credentials are sent by us, never by Foundation.

@@ -1,54 +1,54 @@
 import Synchronization
 
 #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
-    import Glibc
+import Glibc
 
-    /// The lock of all modules, as the thread sanitizer can see it.
-    ///
-    /// The sanitizer does not know `Synchronization.Mutex` on Linux and would report every access that it guards; it knows POSIX mutexes.
-    ///
-    /// @unchecked: the value is touched only between lock and unlock.
-    package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
-        private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-        private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+/// The lock of all modules, as the thread sanitizer can see it.
+///
+/// The sanitizer does not know `Synchronization.Mutex` on Linux and would report every access that it guards; it knows POSIX mutexes.
+///
+/// @unchecked: the value is touched only between lock and unlock.
+package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
+    private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
-        package init(_ value: consuming sending Value) {
-            lock.initialize(to: pthread_mutex_t())
-            pthread_mutex_init(lock, nil)
-            self.value.initialize(to: value)
-        }
-
-        deinit {
-            pthread_mutex_destroy(lock)
-            lock.deallocate()
-            value.deinitialize(count: 1)
-            value.deallocate()
-        }
-
-        package borrowing func withLock<Result: ~Copyable, Failure: Error>(
-            _ body: (inout sending Value) throws(Failure) -> sending Result
-        ) throws(Failure) -> sending Result {
-            pthread_mutex_lock(lock)
-            defer { pthread_mutex_unlock(lock) }
-            return try body(&value.pointee)
-        }
+    package init(_ value: consuming sending Value) {
+        lock.initialize(to: pthread_mutex_t())
+        pthread_mutex_init(lock, nil)
+        self.value.initialize(to: value)
     }
+
+    deinit {
+        pthread_mutex_destroy(lock)
+        lock.deallocate()
+        value.deinitialize(count: 1)
+        value.deallocate()
+    }
+
+    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return try body(&value.pointee)
+    }
+}
 
 #else
 
-    /// The lock of all modules: `Synchronization.Mutex`, in one place so that builds for the thread sanitizer can put another in its stead.
-    package struct Mutex<Value>: ~Copyable, Sendable {
-        private let base: Synchronization.Mutex<Value>
+/// The lock of all modules: `Synchronization.Mutex`, in one place so that builds for the thread sanitizer can put another in its stead.
+package struct Mutex<Value>: ~Copyable, Sendable {
+    private let base: Synchronization.Mutex<Value>
 
-        package init(_ value: consuming sending Value) {
-            base = Synchronization.Mutex(value)
-        }
-
-        package borrowing func withLock<Result: ~Copyable, Failure: Error>(
-            _ body: (inout sending Value) throws(Failure) -> sending Result
-        ) throws(Failure) -> sending Result {
-            try base.withLock(body)
-        }
+    package init(_ value: consuming sending Value) {
+        base = Synchronization.Mutex(value)
     }
+
+    package borrowing func withLock<Result: ~Copyable, Failure: Error>(
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try base.withLock(body)
+    }
+}
 
 #endif

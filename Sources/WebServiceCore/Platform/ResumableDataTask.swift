@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.

@@ -154,7 +154,7 @@ extension Request {
         case 2: name.equalsIgnoringASCIICase("TE")
         case 4: name.equalsIgnoringASCIICase("Host")
         case 6: name.equalsIgnoringASCIICase("Expect")
-        case 7: name.equalsIgnoringASCIICase("Upgrade") || name.equalsIgnoringASCIICase("Trailer")
+        case 7: name.equalsIgnoringASCIICase("Upgrade") || name.equalsIgnoringASCIICase("Trailer") || isProxy(name)
         case 10: name.equalsIgnoringASCIICase("Connection") || name.equalsIgnoringASCIICase("Keep-Alive") || isProxy(name)
         case 14: name.equalsIgnoringASCIICase("Content-Length") || isProxy(name)
         case 17: name.equalsIgnoringASCIICase("Transfer-Encoding") || isProxy(name)

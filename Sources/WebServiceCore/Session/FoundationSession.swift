@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// The session that a ``WebService`` uses unless it is given another: one long-lived `URLSession` with a delegate of ours.

@@ -1,7 +1,7 @@
 import Foundation
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// One handler of a task, as it was added. A `look` closure gives no result and leaves that of the chain as it was.

@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// Setters of the request. Each changes one field of ``Request``, where its meaning is said; order does not matter, except that the last body

@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// One exchange: sends its request once, when it is resumed, and pushes the answer through its handlers.

@@ -2,11 +2,11 @@ import Foundation
 import WebServiceCore
 
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #elseif canImport(Musl)
-    import Musl
+import Musl
 #else
-    import Glibc
+import Glibc
 #endif
 
 /// A thread that somebody waits for: exactly one of ``join()`` and ``detach()`` is to be called, once.
@@ -19,9 +19,9 @@ struct JoinableThread: @unchecked Sendable {  // it holds an identifier that eve
     init(_ body: @escaping @Sendable () -> Void) throws {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)
-            var thread: pthread_t?
+        var thread: pthread_t?
         #else
-            var thread = pthread_t()
+        var thread = pthread_t()
         #endif
         let status = withUnsafeTemporaryAllocation(of: pthread_attr_t.self, capacity: 1) { attributes in
             guard let attributes = attributes.baseAddress, pthread_attr_init(attributes) == 0 else { return ENOMEM }
@@ -61,9 +61,9 @@ private final class Start {
     }
 
     #if canImport(Darwin)
-        static let run: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? = { call($0) }
+    static let run: @convention(c) (UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? = { call($0) }
     #else
-        static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { $0.flatMap(call) }
+    static let run: @convention(c) (UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? = { $0.flatMap(call) }
     #endif
 
     private static func call(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {

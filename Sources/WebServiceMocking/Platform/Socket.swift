@@ -2,11 +2,11 @@ import Foundation
 import WebServiceCore
 
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #elseif canImport(Musl)
-    import Musl
+import Musl
 #else
-    import Glibc
+import Glibc
 #endif
 
 /// The descriptor of a stream socket on 127.0.0.1. It does not own the descriptor: one owner calls ``release()``, once, when nobody uses it any more.
@@ -14,15 +14,15 @@ struct Socket: Sendable, Hashable {
     let descriptor: Int32
 
     #if canImport(Glibc)
-        static let streamType = Int32(SOCK_STREAM.rawValue)
+    static let streamType = Int32(SOCK_STREAM.rawValue)
     #else
-        static let streamType = SOCK_STREAM
+    static let streamType = SOCK_STREAM
     #endif
 
     #if canImport(Darwin)
-        private static let sendFlags: Int32 = 0  // SO_NOSIGPIPE is set on each socket
+    private static let sendFlags: Int32 = 0  // SO_NOSIGPIPE is set on each socket
     #else
-        private static let sendFlags = Int32(MSG_NOSIGNAL)
+    private static let sendFlags = Int32(MSG_NOSIGNAL)
     #endif
 
     /// A socket that listens; with port 0 the system picks one that is free.
@@ -123,7 +123,7 @@ struct Socket: Sendable, Hashable {
         let size = socklen_t(MemoryLayout<Int32>.size)
         _ = setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, size)
         #if canImport(Darwin)
-            _ = setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &one, size)
+        _ = setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &one, size)
         #endif
     }
 
@@ -138,7 +138,7 @@ struct Socket: Sendable, Hashable {
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
         #if canImport(Darwin)
-            address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
+        address.sin_len = UInt8(MemoryLayout<sockaddr_in>.size)
         #endif
         return try withUnsafePointer(to: &address) { pointer in
             try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { try body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }

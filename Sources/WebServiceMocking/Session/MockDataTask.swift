@@ -3,7 +3,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A data task whose answer is a closure. Whoever takes the completion out of the state calls it, so it is called once.

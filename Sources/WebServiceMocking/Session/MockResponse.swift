@@ -2,7 +2,7 @@ public import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// A response as a value: the answer of a ``MockSession`` or of a ``MockServer``.

@@ -2,7 +2,7 @@ public import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// A session that sends nothing: it answers from stubs and records what it would have sent.

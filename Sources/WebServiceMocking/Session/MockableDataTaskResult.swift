@@ -2,7 +2,7 @@ public import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// What can stand as the answer of a ``MockSession``: a ``MockResponse``, a `URLResponse`, a `URLError`, an `NSError`, or a type of your own.

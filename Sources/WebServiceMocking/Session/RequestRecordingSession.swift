@@ -2,7 +2,7 @@ public import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    public import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// A session that records what is sent and leaves the sending, and everything else, to another one.

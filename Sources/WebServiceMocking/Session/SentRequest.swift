@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A request that was encoded once, to be recorded, matched and answered. What Core has encoded stays as it is, and becomes a

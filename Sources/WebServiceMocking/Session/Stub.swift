@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// One answer of a ``MockSession``, the requests it is for, and where in the source it was added.

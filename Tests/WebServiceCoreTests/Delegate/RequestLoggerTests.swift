@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 @Suite("Request logger and redaction")

@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// Writes down every call, and does what the test tells it to.

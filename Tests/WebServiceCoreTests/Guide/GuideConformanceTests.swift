@@ -5,7 +5,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 // The programming guide that the framework's names come from, snippet by snippet, in today's Swift.
@@ -77,7 +77,7 @@ extension ServiceTask {
 }
 
 final class CustomSession: Session {
-    public func dataTask(
+    func dataTask(
         request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
         return FoundationSession.shared.dataTask(request: request.urlRequestValue, completion: completion) as any DataTask

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// Values that handlers leave behind, in order, from any thread; tests wait for them without sleeping.

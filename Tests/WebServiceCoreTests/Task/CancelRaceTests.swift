@@ -7,7 +7,7 @@ import WebServiceMocking
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 @Suite("Cancel races", .serialized)

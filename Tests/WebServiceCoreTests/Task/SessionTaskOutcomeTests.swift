@@ -6,7 +6,7 @@ import WebServiceMocking
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// Rules 5 to 7: one outcome, whoever brings it.

@@ -5,7 +5,7 @@ import Testing
 @testable import WebServiceCore
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The seven rules of the pipeline.

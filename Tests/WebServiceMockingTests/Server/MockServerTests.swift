@@ -5,7 +5,7 @@ import WebServiceCore
 @testable import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 @Suite struct MockServerTests {

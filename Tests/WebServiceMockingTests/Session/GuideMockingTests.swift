@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The code of the guide's chapter on mocking, in its order.

@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 @Suite struct MockSessionTests {

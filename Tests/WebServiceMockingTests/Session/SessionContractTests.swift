@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 #if canImport(FoundationNetworking)
-    import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// H-48: what every session promises, asked of the mock and of the real ones with the same responses.

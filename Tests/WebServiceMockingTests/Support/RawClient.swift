@@ -3,9 +3,9 @@ import Foundation
 @testable import WebServiceMocking
 
 #if canImport(Darwin)
-    import Darwin
+import Darwin
 #else
-    import Glibc
+import Glibc
 #endif
 
 /// A client that writes exactly the bytes it is given. Reading gives up after 20 seconds, so that a test fails instead of hanging.

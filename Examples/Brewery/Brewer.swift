@@ -1,0 +1,14 @@
+import Foundation
+
+/// A brewer as the API speaks of it.
+struct Brewer: Codable, Sendable, Equatable {
+    var id: Int?
+    var name: String
+    var state: String
+}
+
+extension Brewer: CustomStringConvertible {
+    var description: String {
+        "\(id.map { "#\($0) " } ?? "")\(name) (\(state))"
+    }
+}

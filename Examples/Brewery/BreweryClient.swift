@@ -1,0 +1,93 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the brewery's API offers.
+protocol BreweryAPI {
+    var webService: WebService { get }
+}
+
+extension BreweryAPI {
+    func brewers() -> ServiceTask {
+        webService.GET("/brewers")
+    }
+
+    func brewers(inState state: String) -> ServiceTask {
+        webService.GET("/brewers").setQueryParameters(["state": state])
+    }
+
+    func brewer(_ id: Int) -> ServiceTask {
+        webService.GET("/brewers/{id}", pathParameters: ["id": id])
+    }
+
+    func add(_ brewer: Brewer) -> ServiceTask {
+        webService.POST("/brewers").setJSON(brewer)
+    }
+
+    func rename(_ id: Int, to name: String) -> ServiceTask {
+        webService.PUT("/brewers/{id}", pathParameters: ["id": id]).setFormParameters(["name": name])
+    }
+
+    func delete(_ id: Int) -> ServiceTask {
+        webService.DELETE("/brewers/{id}", pathParameters: ["id": id])
+    }
+
+    func menu() -> ServiceTask {
+        webService.GET("/menu")
+    }
+}
+
+/// The brewery's API at some address.
+struct BreweryClient: BreweryAPI {
+    let webService: WebService
+}
+
+/// What can be wrong with an answer of the brewery.
+enum BreweryError: Error {
+    case status(Int)
+    case unexpectedJSON
+}
+
+extension ServiceTask {
+    /// Fails unless the status is in the two hundreds.
+    func requireSuccess() -> Self {
+        response { _, response in
+            let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+            guard (200...299).contains(status) else { throw BreweryError.status(status) }
+        }
+    }
+
+    /// Decodes the answer and hands it over on the main queue.
+    func responseAsBrewers(handler: @escaping @MainActor @Sendable ([Brewer]) -> Void) -> Self {
+        requireSuccess()
+            .responseJSON { json, _ in
+                guard let list = json as? [[String: Any]] else { return .failure(BreweryError.unexpectedJSON) }
+                return .value(try list.map(Brewer.init(json:)))
+            }
+            .updateUI { value in
+                if let brewers = value as? [Brewer] { handler(brewers) }
+            }
+    }
+
+    /// Decodes the answer and hands it over on the main queue.
+    func responseAsBrewer(handler: @escaping @MainActor @Sendable (Brewer) -> Void) -> Self {
+        requireSuccess()
+            .responseJSON { json, _ in
+                guard let object = json as? [String: Any] else { return .failure(BreweryError.unexpectedJSON) }
+                return .value(try Brewer(json: object))
+            }
+            .updateUI { value in
+                if let brewer = value as? Brewer { handler(brewer) }
+            }
+    }
+}
+
+extension Brewer {
+    init(json: [String: Any]) throws {
+        guard let name = json["name"] as? String, let state = json["state"] as? String else { throw BreweryError.unexpectedJSON }
+        self.init(id: json["id"] as? Int, name: name, state: state)
+    }
+}

@@ -1,0 +1,40 @@
+import Foundation
+import WebServiceCore
+import WebServiceMocking
+
+/// A small brewery API on a real server on this machine.
+enum BreweryServer {
+    static func start() throws -> MockServer {
+        let cellar = Cellar()
+        return try MockServer { request in
+            let parts = request.path.split(separator: "/").map(String.init)
+            switch (request.method, parts.count, parts.first) {
+            case (.GET, 1, "brewers"):
+                return try json(200, cellar.list(state: request.queryItems.first { $0.name == "state" }?.value))
+            case (.POST, 1, "brewers"):
+                guard let brewer = try? JSONDecoder().decode(Brewer.self, from: request.body) else { break }  // answered with 400
+                return try json(201, cellar.add(brewer))
+            case (.GET, 2, "brewers"):
+                return try Int(parts[1]).flatMap(cellar.brewer).map { try json(200, $0) } ?? notFound
+            case (.PUT, 2, "brewers"):
+                guard let name = request.formItems.first(where: { $0.name == "name" })?.value else { break }
+                return try Int(parts[1]).flatMap { cellar.rename($0, to: name) }.map { try json(200, $0) } ?? notFound
+            case (.DELETE, 2, "brewers"):
+                return Int(parts[1]).flatMap(cellar.remove) == nil ? notFound : MockResponse(statusCode: 204)
+            case (.GET, 1, "menu"):
+                return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
+            default:
+                return notFound
+            }
+            return MockResponse(statusCode: 400, json: ["error": "the body is not what it should be"])
+        }
+    }
+
+    private static let notFound = MockResponse(statusCode: 404, json: ["error": "there is no such thing here"])
+
+    private static func json(_ status: Int, _ value: some Encodable) throws -> MockResponse {
+        var response = MockResponse(statusCode: status, data: try JSONEncoder().encode(value))
+        response.headers[.contentType] = ContentType.json
+        return response
+    }
+}

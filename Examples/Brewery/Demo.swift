@@ -1,0 +1,105 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The steps of the demo, one exchange each.
+@MainActor
+struct Demo {
+    /// The server could not be talked to.
+    struct Unreachable: Error {
+        let reason: String
+    }
+
+    let client: BreweryClient
+
+    /// Runs all steps.
+    ///
+    /// - Returns: How many did not go as they should.
+    func run() async throws -> Int {
+        let failures = Box(0)
+        try await step("List all brewers", client.brewers(), failures) { task in
+            task.responseAsBrewers { brewers in say(brewers) }
+        }
+        try await step("Search with a query", client.brewers(inState: "new york"), failures) { task in
+            task.responseAsBrewers { brewers in say(brewers) }
+        }
+        let added = Box<Int?>(nil)
+        try await step("Add one by JSON", client.add(Brewer(name: "Trashboat & Söhne", state: "new york")), failures) { task in
+            task.responseAsBrewer { brewer in
+                added.value = brewer.id
+                say("now there is \(brewer)")
+            }
+        }
+        let id = added.value ?? 4
+        try await step("Update it by a form", client.rename(id, to: "Trashboat + Daughters"), failures) { task in
+            task.responseAsBrewer { brewer in say("now it is \(brewer)") }
+        }
+        try await step("Delete it", client.delete(id), failures) { task in
+            task.requireSuccess().updateUI { _ in say("gone") }
+        }
+        try await step("Ask for it again: a 404 that is recovered", client.brewer(id), failures) { task in
+            task.requireSuccess()
+                .recover { error in
+                    guard case BreweryError.status(404) = error else { throw error }
+                    return .value("nobody by that number, and that is fine")
+                }
+                .updateUI { value in say(value as? String ?? "") }
+        }
+        try await step("Read a menu that is no JSON: a failing decode", client.menu(), fails: true, failures) { task in
+            task.responseAsBrewers { brewers in say(brewers) }
+        }
+        return failures.value
+    }
+
+    /// Runs one exchange to its end and prints it.
+    ///
+    /// - Parameters:
+    ///   - failures: Counts the exchanges that fail, unless `fails` says that they have to.
+    private func step(
+        _ title: String, _ task: ServiceTask, fails: Bool = false, _ failures: Box<Int>, handlers: (ServiceTask) -> ServiceTask
+    ) async throws {
+        let request = task.request
+        let query = request.queryParameters.map { "?" + $0.map { "\($0.key)=\($0.value)" }.joined(separator: "&") } ?? ""
+        print("\n\(title)\n  > \(request)\(query)")
+        let unreachable = Box<String?>(nil)
+        await withCheckedContinuation { continuation in
+            let task = task.response { data, response in
+                let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+                print("  < \(status), \(data?.count ?? 0) bytes")
+            }
+            handlers(task)
+                .updateErrorUI { error in
+                    if let error = error as? URLError {
+                        unreachable.value = "\(error.localizedDescription) (\(error.code.rawValue))"
+                    } else {
+                        say("failed\(fails ? ", as it should" : ""): \(error)")
+                        if !fails { failures.value += 1 }
+                    }
+                }
+                .metricsCollected { metrics in
+                    if let time = metrics.responseTime { print("  = \(String(format: "%.1f", time * 1000)) ms") }
+                    continuation.resume()
+                }
+                .resume()
+        }
+        if let reason = unreachable.value { throw Unreachable(reason: reason) }
+    }
+}
+
+/// A value that handlers on the main actor leave behind.
+@MainActor
+private final class Box<Value> {
+    var value: Value
+    init(_ value: Value) { self.value = value }
+}
+
+private func say(_ text: String) {
+    print("    \(text)")
+}
+
+private func say(_ brewers: [Brewer]) {
+    say("\(brewers.count) brewers: \(brewers.map(\.description).joined(separator: ", "))")
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+/// Guide.md and README.md against the snippets that are compiled and run.
+@Suite("Documentation")
+struct DocumentationTests {
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+    private func text(_ path: String) throws -> String {
+        try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
+    }
+
+    /// Lines without indentation, empty ones left out.
+    private func lines(_ text: some StringProtocol) -> [String] {
+        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    }
+
+    private func swiftBlocks(_ page: String) -> [[String]] {
+        page.components(separatedBy: "```swift\n").dropFirst().compactMap { $0.components(separatedBy: "\n```").first.map(lines) }
+    }
+
+    @Test("every Swift snippet of a page is compiled and run, word for word", arguments: ["Guide.md", "README.md"])
+    func snippetsAreCompiled(page: String) throws {
+        let compiled = lines(try text("Tests/GuideTests/GuideSnippets.swift"))
+        let blocks = swiftBlocks(try text(page))
+        #expect(!blocks.isEmpty)
+        for block in blocks {
+            let isThere = compiled.indices.contains { compiled[$0...].starts(with: block) }
+            #expect(isThere, "not among the compiled snippets: \(block.joined(separator: "\n"))")
+        }
+    }
+
+    @Test("every relative link and every anchor of a page leads somewhere", arguments: ["Guide.md", "README.md", "CONTRIBUTING.md"])
+    func links(page: String) throws {
+        let text = try text(page)
+        let anchors = Set(
+            text.split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
+                heading.drop { $0 == "#" || $0 == " " }.lowercased().filter { $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" }
+                    .replacingOccurrences(of: " ", with: "-")
+            })
+        for match in text.matches(of: /\]\(([^)]+)\)/) {
+            let target = String(match.1)
+            if target.hasPrefix("#") {
+                #expect(anchors.contains(String(target.dropFirst())), "\(target)")
+            } else if !target.contains("://") {
+                #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(target).path), "\(target)")
+            }
+        }
+    }
+}
