@@ -1,4 +1,10 @@
-/// Things to do at given moments, earliest first: a binary heap whose entries can be removed. Pure; time is a number.
+/// What is told when its moment has come.
+package protocol AlarmTarget: AnyObject, Sendable {
+    /// Called once, on any thread, unless the alarm was cancelled before.
+    func ring()
+}
+
+/// Whom to tell at which moment, earliest first: a binary heap whose entries can be removed. Pure; time is a number.
 ///
 /// Adding and removing cost O(log n) and, once the queue has grown, no allocation.
 struct AlarmQueue {
@@ -10,7 +16,7 @@ struct AlarmQueue {
 
     private struct Slot {
         var moment: UInt64
-        var work: (@Sendable () -> Void)?
+        var target: (any AlarmTarget)?
         var generation: Int
         var place: Int
     }
@@ -24,11 +30,11 @@ struct AlarmQueue {
 
     var count: Int { heap.count }
 
-    mutating func add(at moment: UInt64, _ work: @escaping @Sendable () -> Void) -> Token {
+    mutating func add(at moment: UInt64, _ target: any AlarmTarget) -> Token {
         let slot = free.popLast() ?? slots.count
-        if slot == slots.count { slots.append(Slot(moment: 0, work: nil, generation: 0, place: 0)) }
+        if slot == slots.count { slots.append(Slot(moment: 0, target: nil, generation: 0, place: 0)) }
         slots[slot].moment = moment
-        slots[slot].work = work
+        slots[slot].target = target
         heap.append(slot)
         slots[slot].place = heap.count - 1
         siftUp(heap.count - 1)
@@ -36,20 +42,20 @@ struct AlarmQueue {
     }
 
     mutating func remove(_ token: Token) {
-        guard slots[token.slot].generation == token.generation, slots[token.slot].work != nil else { return }
+        guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return }
         _ = take(at: slots[token.slot].place)
     }
 
     /// Takes out what is due, in the order of the moments.
-    mutating func takeDue(at now: UInt64) -> [@Sendable () -> Void] {
-        var due: [@Sendable () -> Void] = []
+    mutating func takeDue(at now: UInt64) -> [any AlarmTarget] {
+        var due: [any AlarmTarget] = []
         while let earliest, earliest <= now {
-            if let work = take(at: 0) { due.append(work) }
+            if let target = take(at: 0) { due.append(target) }
         }
         return due
     }
 
-    private mutating func take(at place: Int) -> (@Sendable () -> Void)? {
+    private mutating func take(at place: Int) -> (any AlarmTarget)? {
         let slot = heap[place]
         let last = heap.removeLast()
         if place < heap.count {
@@ -58,11 +64,11 @@ struct AlarmQueue {
             siftDown(place)
             siftUp(slots[last].place)
         }
-        let work = slots[slot].work
-        slots[slot].work = nil
+        let target = slots[slot].target
+        slots[slot].target = nil
         slots[slot].generation += 1
         free.append(slot)
-        return work
+        return target
     }
 
     private mutating func siftUp(_ start: Int) {

@@ -1,23 +1,22 @@
 import Dispatch
+import Foundation
 
 /// Tells the time and calls back later. Injected, so that tests turn the clock themselves instead of sleeping.
 package protocol Timekeeper: AnyObject, Sendable {
     /// Nanoseconds of a clock that only goes forward.
     var now: UInt64 { get }
 
-    /// Calls `work` once, on any thread, when the delay has passed.
-    func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> Alarm
+    /// Tells `target` once, when the delay has passed, and holds it until then.
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm
+
+    /// Takes an alarm back; harmless when it rang already.
+    func cancel(_ alarm: Alarm)
 }
 
 /// Something scheduled with a ``Timekeeper``.
 package struct Alarm: Sendable {
     fileprivate let token: AlarmQueue.Token
-    fileprivate let timer: AlarmTimer
-
-    /// Takes the work back; harmless when it ran already.
-    package func cancel() {
-        timer.remove(token)
-    }
+    fileprivate var shard = 0
 }
 
 /// The parts that every ``Timekeeper`` shares: the queue behind its lock.
@@ -27,62 +26,87 @@ package final class AlarmTimer: Sendable {
     package init() {}
 
     /// - Returns: The alarm, and whether it is the earliest of all, so that whoever watches the clock has to look again.
-    package func add(at moment: UInt64, _ work: @escaping @Sendable () -> Void) -> (alarm: Alarm, isEarliest: Bool) {
+    package func add(at moment: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
         queue.withLock { queue in
             let before = queue.earliest
-            let token = queue.add(at: moment, work)
-            return (Alarm(token: token, timer: self), before.map { moment < $0 } ?? true)
+            let token = queue.add(at: moment, target)
+            return (Alarm(token: token), before.map { moment < $0 } ?? true)
         }
     }
 
-    fileprivate func remove(_ token: AlarmQueue.Token) {
-        queue.withLock { $0.remove(token) }
+    package func cancel(_ alarm: Alarm) {
+        queue.withLock { $0.remove(alarm.token) }
     }
 
-    /// Runs what is due and returns the moment of what is next.
+    /// Tells whose moment has come, and returns the moment of what is next.
     package func fire(at now: UInt64) -> UInt64? {
-        for work in queue.withLock({ $0.takeDue(at: now) }) { work() }
+        for target in queue.withLock({ $0.takeDue(at: now) }) { target.ring() }
         return queue.withLock { $0.earliest }
     }
 
     package var count: Int { queue.withLock { $0.count } }
 }
 
-/// The real clock: one dispatch timer for the whole process, set to the earliest alarm.
+/// The real clock. Its alarms lie in a few shards, and a thread always uses the same one: tasks on different processors do not wait for
+/// each other to set alarms that hardly ever ring.
 final class SystemTimekeeper: Timekeeper {
     static let shared = SystemTimekeeper()
 
-    private let alarms = AlarmTimer()
-    // Dispatch sources may be used from any thread; Dispatch on Linux does not say so to the compiler.
-    private nonisolated(unsafe) let source: any DispatchSourceTimer
-    private let armed = Mutex<UInt64?>(nil)
-
-    private init() {
-        source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "WebService.alarms"))
-        source.setEventHandler { [unowned self] in ring() }  // the shared instance lives as long as the process
-        source.activate()
-    }
+    private let shards = (0..<8).map { _ in Shard() }
 
     var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> Alarm {
-        let moment = now.addingSaturated(delay)
-        let (alarm, isEarliest) = alarms.add(at: moment, work)
-        if isEarliest { arm(moment) }
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        let index = Self.threadNumber % shards.count
+        var alarm = shards[index].schedule(at: now.addingSaturated(delay), target)
+        alarm.shard = index
         return alarm
     }
 
-    private func ring() {
-        armed.withLock { $0 = nil }
-        if let next = alarms.fire(at: now) { arm(next) }
+    func cancel(_ alarm: Alarm) {
+        shards[alarm.shard].alarms.cancel(alarm)
     }
 
-    /// Sets the timer unless it rings early enough already; one early ring too many does no harm.
-    private func arm(_ moment: UInt64) {
-        armed.withLock { armed in
-            if let armed, armed <= moment { return }
-            armed = moment
-            source.schedule(deadline: DispatchTime(uptimeNanoseconds: moment), leeway: .milliseconds(1))
+    /// A number that differs between most threads.
+    private static var threadNumber: Int {
+        #if canImport(Darwin)
+        Int(bitPattern: pthread_self()) >> 12 & 0xFF_FFFF
+        #else
+        Int(truncatingIfNeeded: pthread_self() >> 12 & 0xFF_FFFF)
+        #endif
+    }
+
+    /// One dispatch timer, set to the earliest of its alarms.
+    private final class Shard: Sendable {
+        let alarms = AlarmTimer()
+        private let armed = Mutex<UInt64?>(nil)
+        // Dispatch sources may be used from any thread; Dispatch on Linux does not say so to the compiler.
+        private nonisolated(unsafe) let source: any DispatchSourceTimer
+
+        init() {
+            source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "WebService.alarms"))
+            source.setEventHandler { [unowned self] in ring() }  // the shards live as long as the process
+            source.activate()
+        }
+
+        func schedule(at moment: UInt64, _ target: any AlarmTarget) -> Alarm {
+            let (alarm, isEarliest) = alarms.add(at: moment, target)
+            if isEarliest { arm(moment) }
+            return alarm
+        }
+
+        private func ring() {
+            armed.withLock { $0 = nil }
+            if let next = alarms.fire(at: DispatchTime.now().uptimeNanoseconds) { arm(next) }
+        }
+
+        /// Sets the timer unless it rings early enough already; one early ring too many does no harm.
+        private func arm(_ moment: UInt64) {
+            armed.withLock { armed in
+                if let armed, armed <= moment { return }
+                armed = moment
+                source.schedule(deadline: DispatchTime(uptimeNanoseconds: moment), leeway: .milliseconds(1))
+            }
         }
     }
 }

@@ -9,6 +9,9 @@ final class BaseURL: Sendable {
     /// The path as given: empty, or beginning with a slash.
     let path: String
 
+    /// Origin and path without slashes at the end: what a path is joined to.
+    let prefix: String
+
     /// The query without its question mark. `nil` when there is none.
     let query: String?
 
@@ -20,6 +23,7 @@ final class BaseURL: Sendable {
         var pathWriter = ByteWriter(reserving: text.utf8.count + 16)
         try PathJoin(reference.path, values: nil, isAbsolute: true).write(below: "", into: &pathWriter)
         path = pathWriter.text
+        prefix = origin + path[..<(path.utf8.lastIndex { $0 != UInt8(ascii: "/") }.map(path.utf8.index(after:)) ?? path.startIndex)]
         var queryWriter = ByteWriter(reserving: 64)
         query = reference.writeQuery(into: &queryWriter, behind: nil) ? queryWriter.text : nil
     }

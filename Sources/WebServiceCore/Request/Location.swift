@@ -18,6 +18,11 @@ extension Request {
                 throw error
             case .absolute(let text):
                 return try Self.write(absolute: Array(text.utf8), nil, into: &writer)
+            case .path(let path, nil, below: let base?) where base.query == nil && PathJoin.isPlain(path):
+                writer.write(base.prefix)
+                if path.utf8.first != UInt8(ascii: "/") { writer.write(byte: UInt8(ascii: "/")) }
+                writer.write(path)
+                return false
             case .path(let path, let values, let base):
                 let path = Array(path.utf8)
                 if BaseURL.scheme(of: path) != nil { return try Self.write(absolute: path, values, into: &writer) }

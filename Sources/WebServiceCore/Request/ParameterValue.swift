@@ -45,7 +45,7 @@ public enum ParameterValue: Sendable, Hashable {
             return
         }
         switch value {
-        case nil, is NSNull:
+        case nil:
             self = .null
         case let value as any ParameterConvertible:
             self = value.parameterValue
@@ -61,8 +61,10 @@ public enum ParameterValue: Sendable, Hashable {
             self = .object(Parameters(value, depth: depth + 1))
         case let value as [Any]:
             self = .array(value.map { ParameterValue(any: $0, depth: depth + 1) })
-        case let value as NSNumber:
+        case let value as NSNumber:  // behind the lists: a cast to a class first turns them, and all they hold, into objects
             self = ParameterValue(number: value)
+        case is NSNull:
+            self = .null
         case let value?:
             let mirror = Mirror(reflecting: value)
             if mirror.displayStyle == .optional {

@@ -22,25 +22,27 @@ struct PathJoin {
         }
         let end = base.utf8.lastIndex { $0 != UInt8(ascii: "/") }
         if let end { writer.write(base[...end]) }
-        if values == nil, isPlain {
-            if path.first != UInt8(ascii: "/") { writer.write(byte: UInt8(ascii: "/")) }
-            writer.write(bytes: path)
-            return
-        }
         for segment in try segments() {
             writer.write(byte: UInt8(ascii: "/"))
             writer.write(segment)
         }
     }
 
-    /// Whether nothing in the path needs work: no byte to escape, no placeholder, no dot segment, no leading `//`.
-    private var isPlain: Bool {
-        var previous = UInt8(ascii: "/")
-        for byte in path {
-            guard ByteSet.path.contains(byte), byte != UInt8(ascii: ".") || previous != UInt8(ascii: "/") else { return false }
-            previous = byte
-        }
-        return isAbsolute || !path.starts(with: "//".utf8)
+    /// Whether a text is a path in which nothing needs work: no byte to escape, no placeholder, query or fragment, nothing like a scheme,
+    /// no dot segment, no leading `//`. Most paths are such, and joining them costs no more than copying them.
+    static func isPlain(_ text: String) -> Bool {
+        text.utf8.withContiguousStorageIfAvailable { bytes in
+            guard !bytes.isEmpty else { return false }
+            var isPlain = bytes.count < 2 || bytes[0] != UInt8(ascii: "/") || bytes[1] != UInt8(ascii: "/")
+            ByteSet.plainPath.withTable { isAllowed in
+                var previous = UInt8(ascii: "/")
+                for byte in bytes {
+                    if !isAllowed[Int(byte)] || byte == UInt8(ascii: ".") && previous == UInt8(ascii: "/") { isPlain = false }
+                    previous = byte
+                }
+            }
+            return isPlain
+        } ?? false
     }
 
     private func segments() throws(WebServiceError) -> [String] {
@@ -93,9 +95,9 @@ struct PathJoin {
         var rest = part
         while let open = rest.firstIndex(of: UInt8(ascii: "{")), let close = rest[open...].firstIndex(of: UInt8(ascii: "}")) {
             let name = rest[rest.index(after: open)..<close]
-            let isName = !name.isEmpty && name.allSatisfy { ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+            let isName = name.allSatisfy { ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
             writer.encodeKeepingTriplets(rest[..<open], allowed: .path)
-            if isName {
+            if isName, !name.isEmpty {
                 let name = String(decoding: name, as: UTF8.self)
                 placeholder = name
                 used.insert(name)

@@ -36,6 +36,9 @@ struct ByteSet: Sendable {
     /// RFC 3986, section 3.3: what may stand in a path, and the slash.
     static let path = ByteSet(pathBytes)
 
+    /// ``path`` without the colon, which could end a scheme.
+    static let plainPath = ByteSet(pathBytes.filter { $0 != UInt8(ascii: ":") })
+
     /// RFC 3986, section 3.4: what may stand in a query.
     static let query = ByteSet(pathBytes + Array("?".utf8))
 }

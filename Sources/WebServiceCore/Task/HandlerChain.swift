@@ -70,7 +70,7 @@ struct HandlerChain: Sendable {
     enum Step: Sendable {
         /// The delegate looks at the response, before the first handler.
         case validate
-        case run(Handler, Track)
+        case run(Handler)
         /// All handlers known so far have run.
         case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool)
         case rest
@@ -114,20 +114,32 @@ struct HandlerChain: Sendable {
 
     /// Takes the right to run handlers.
     ///
-    /// - Returns: Whether the caller has to call ``next()`` until it says ``Step/rest``, because nobody else does.
+    /// - Returns: Whether the caller has to begin, because nobody else does: to ``pickUp()`` the track and to ask for the ``next(on:)`` step until
+    ///   it is ``Step/rest``.
     mutating func claim() -> Bool {
         guard isOpen, !isRunning, !isDrained else { return false }
         isRunning = true
         return true
     }
 
-    /// Gives up the right to run handlers in the middle, as when the task is suspended.
-    mutating func release() {
+    /// Where the chain stands; the claimant keeps it while it runs handlers.
+    func pickUp() -> Track {
+        track
+    }
+
+    /// Puts the track back while the right to run handlers is handed on, to the main actor or back.
+    mutating func putDown(_ track: Track) {
+        self.track = track
+    }
+
+    /// Gives up the right to run handlers: at the end, or in the middle when the task is suspended.
+    mutating func release(_ track: Track) {
+        self.track = track
         isRunning = false
     }
 
-    /// What the claimant runs next; the result of a step comes back through ``finish(_:)``.
-    mutating func next() -> Step {
+    /// What the claimant runs next, where the chain stands so.
+    mutating func next(on track: borrowing Track) -> Step {
         if needsValidation {
             needsValidation = false
             return .validate
@@ -135,7 +147,7 @@ struct HandlerChain: Sendable {
         while position < handlers.count {
             let handler = handlers[position]
             position += 1
-            if track.admits(handler) { return .run(handler, track) }
+            if track.admits(handler) { return .run(handler) }
         }
         handlers.removeAll()
         position = 0
@@ -146,19 +158,14 @@ struct HandlerChain: Sendable {
             }
             return .collectMetrics(metricsHandlers, isFirst: !hasCollectedMetrics)
         }
-        isRunning = false
         return .rest
     }
 
-    /// What the claimant runs next, where that belongs on the main actor; else `nil`, and nothing has changed.
-    mutating func nextOnMain() -> Step? {
+    /// The next handler where that belongs on the main actor; else `nil`, and it stays for ``next(on:)``.
+    mutating func nextOnMain(on track: borrowing Track) -> Handler? {
         while position < handlers.count, !track.admits(handlers[position]) { position += 1 }
         guard position < handlers.count, handlers[position].runsOnMain else { return nil }
-        return next()
-    }
-
-    /// Takes the result of a step.
-    mutating func finish(_ track: Track) {
-        self.track = track
+        position += 1
+        return handlers[position - 1]
     }
 }

@@ -71,10 +71,13 @@ public final class SessionTask: Sendable {
 
 extension SessionTask {
     func watchDeadline(_ deadline: Duration) {
-        let alarm = service.timekeeper.schedule(after: deadline) { [self] in
-            complete(Outcome(error: URLError(.timedOut)), isInterrupted: true)
-        }
-        if !shared.withLock({ $0.watch(alarm) }) { alarm.cancel() }
+        let alarm = service.timekeeper.schedule(after: deadline, self)
+        if !shared.withLock({ $0.watch(alarm) }) { service.timekeeper.cancel(alarm) }
+    }
+
+    func willRun(_ delegate: (any ServicePassthroughDelegate)?) {
+        guard let delegate else { return }
+        shared.withLock { $0.delegate = delegate }
     }
 
     func willSend(_ request: EncodedRequest) {
@@ -98,9 +101,15 @@ extension SessionTask {
     }
 
     private func perform(_ action: TaskState.CompleteAction) {
-        action.alarm?.cancel()
+        if let alarm = action.alarm { service.timekeeper.cancel(alarm) }
         if action.runsHandlers { scheduleHandlers() }
         action.transport?.cancel()
+    }
+}
+
+extension SessionTask: AlarmTarget {
+    package func ring() {
+        complete(Outcome(error: URLError(.timedOut)), isInterrupted: true)
     }
 }
 
@@ -133,40 +142,38 @@ extension SessionTask {
     }
 
     private var context: Context {
-        Context(outcome: shared.withLock { $0.outcome } ?? Outcome(), delegate: service.sessionAndDelegate.delegate)
+        shared.withLock { Context(outcome: $0.outcome ?? Outcome(), delegate: $0.delegate) }
     }
 
     /// Runs handlers until there is none left or the next one belongs on the main actor, which then goes on with it.
     private func runHandlers() {
         let context = context
-        var step = shared.withLock { $0.nextStep() }
+        var track = shared.withLock { $0.chain.pickUp() }
         while true {
-            switch step {
+            switch shared.withLock({ $0.nextStep(on: track) }) {
             case .rest:
                 return
-            case .run(let handler, let track) where handler.runsOnMain:
-                Task { @MainActor in self.runMainHandlers(handler, track) }
+            case .run(let handler) where handler.runsOnMain:
+                Task { @MainActor [track] in self.runMainHandlers(handler, track) }
                 return
-            case .run(let handler, let track):
-                let result = run(handler, track, context.outcome)
-                if !track.isFailure { report(result, context) }
-                step = shared.withLock { $0.nextStep(after: result) }
+            case .run(let handler):
+                let wasFailure = track.isFailure
+                track = run(handler, track, context.outcome)
+                if !wasFailure { report(track, context) }
             case .validate:
-                let result = validate(context)
-                report(result, context)
-                step = shared.withLock { $0.nextStep(after: result) }
+                track = validate(context)
+                report(track, context)
             case .collectMetrics(let handlers, let isFirst):
                 collectMetrics(handlers, isFirst: isFirst, context)
-                step = shared.withLock { $0.nextStep() }
             }
         }
     }
 
     @MainActor
-    private func runMainHandlers(_ first: Handler, _ firstTrack: Track) {
+    private func runMainHandlers(_ first: Handler, _ track: Track) {
         let context = context
-        var (handler, track) = (first, firstTrack)
-        while true {
+        var next: Handler? = first
+        while let handler = next {
             shared.withLock { $0.metrics.mark(.updateUIStart) }
             context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
@@ -176,8 +183,7 @@ extension SessionTask {
             default: break
             }
             context.delegate?.updateUIEnd(response: context.outcome.response)
-            guard case .run(let nextHandler, let nextTrack) = shared.withLock({ $0.nextMainStep() }) else { break }
-            (handler, track) = (nextHandler, nextTrack)
+            next = shared.withLock { $0.nextMainHandler(on: track) }
         }
         scheduleHandlers()
     }

@@ -46,6 +46,8 @@ struct TaskState: Sendable {
     var request: Request
     /// The request as it was sent, for the delegate.
     var sent: EncodedRequest?
+    /// Hears of what happens; held from the first resume to the end.
+    var delegate: (any ServicePassthroughDelegate)?
     var chain = HandlerChain()
     var metrics = ServiceTaskMetrics()
     private var transport: Transport?
@@ -142,21 +144,19 @@ struct TaskState: Sendable {
         return !isSuspended && chain.claim()
     }
 
-    /// Takes the result of a handler and says what whoever runs the handlers does next. A suspended task lets the handler that runs
-    /// return, and then rests.
-    mutating func nextStep(after track: Track? = nil) -> HandlerChain.Step {
-        if let track { chain.finish(track) }
-        guard !isSuspended else {
-            chain.release()
-            return .rest
-        }
-        return chain.next()
+    /// What whoever runs the handlers does next, where the chain stands so. A suspended task lets the handler that runs return, and then rests.
+    mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
+        let step = isSuspended ? .rest : chain.next(on: track)
+        if case .rest = step { chain.release(copy track) }
+        return step
     }
 
     /// The next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
-    mutating func nextMainStep() -> HandlerChain.Step? {
+    mutating func nextMainHandler(on track: Track) -> Handler? {
         metrics.mark(.updateUIEnd)
-        return isSuspended ? nil : chain.nextOnMain()
+        let handler = isSuspended ? nil : chain.nextOnMain(on: track)
+        if handler == nil { chain.putDown(track) }
+        return handler
     }
 
     /// The JSON that was parsed already; else `nil`, and the caller parses it.

@@ -10,21 +10,23 @@ extension WebService {
     /// 1. A body provider makes the body, in the background.
     /// 2. The request is checked and encoded. What is wrong with it becomes the outcome; nothing is sent.
     /// 3. The deadline begins to run.
-    /// 4. The delegate may rewrite the message and hears that it is sent (``transmit(_:completion:)``).
+    /// 4. The delegate may rewrite the message and hears that it is sent (`Wire.transmit`).
     /// 5. The session moves the bytes, unless the task was cancelled meanwhile.
     /// 6. The first outcome counts: the answer, the transport's error, the deadline or `cancel()`.
     /// 7. On another thread: the delegate may reject the response; then the handlers run, in the order they were added
     ///    (`SessionTask.runHandlers()`).
     func run(_ request: Request, for task: SessionTask) {
+        let wire = Wire(self)
+        task.willRun(wire.delegate)
         do {
             let encoded = try request.encode()
             task.watchDeadline(request.deadline)
             guard case .provider(_, let provider) = request.content else {
-                return try send(encoded, for: task)
+                return try send(encoded, for: task, over: wire)
             }
-            let preparation = Task { [self] in
+            let preparation = Task {
                 do {
-                    try send(try request.encode(providedBody: try await provider()), for: task)
+                    try send(try request.encode(providedBody: try await provider()), for: task, over: wire)
                 } catch {
                     task.complete(Outcome(error: error))
                 }
@@ -35,21 +37,29 @@ extension WebService {
         }
     }
 
-    private func send(_ request: EncodedRequest, for task: SessionTask) throws {
+    private func send(_ request: EncodedRequest, for task: SessionTask, over wire: Wire) throws {
         task.willSend(request)
-        let dataTask = try transmit(request) { data, response, error in
+        let dataTask = try wire.transmit(request) { data, response, error in
             task.complete(Outcome(transported: data, response, error))
         }
         if task.attach(.exchange(dataTask)) { dataTask.resume() }
     }
+}
 
-    /// One message on the wire: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is
-    /// the session alone.
+/// What carries the messages of one exchange: the session, and the delegate that sees them.
+struct Wire: Sendable {
+    let session: any Session
+    let delegate: (any ServicePassthroughDelegate)?
+
+    init(_ service: WebService) {
+        (session, delegate) = service.sessionAndDelegate
+    }
+
+    /// One message: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is the session alone.
     func transmit(
         _ request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) throws -> any DataTask {
-        let (session, delegate) = sessionAndDelegate
         guard let delegate else { return session.dataTask(request: request, completion: completion) }
         let original = try request.urlRequest()
         var message = original
@@ -73,7 +83,7 @@ extension WebService: Session {
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
         do {
-            return try transmit(request, completion: completion)
+            return try Wire(self).transmit(request, completion: completion)
         } catch {
             return AnnouncingDataTask(nil) { completion(nil, nil, error) }
         }

@@ -27,7 +27,7 @@ extension WebService {
     ///
     /// - Parameter pathParameters: The values of the placeholders `{name}` in the path. Each is percent-encoded, slashes as well; each has to
     ///   have its placeholder. `nil` when the path has none.
-    /// - Throws: ``WebServiceError/Code/invalidURL``, or what ``urlBuilder`` throws.
+    /// - Throws: ``WebServiceError/Code/invalidURL``, or what ``urlBuilder`` throws, which is called instead of these rules where there is one.
     public func absoluteURL(_ path: String, pathParameters: Parameters? = nil) throws -> URL {
         try location(path, pathParameters).url()
     }

@@ -23,6 +23,9 @@ public final class WebService: Sendable {
     /// The URL that every path is below; `nil` when there is none, or when it is no absolute http or https URL, which each request then tells.
     public let baseURL: URL?
 
+    /// Makes the URL of each path in place of the rules of ``absoluteURL(_:pathParameters:)``; `nil` for the rules.
+    public let urlBuilder: URLBuilder?
+
     let base: Base
     let timekeeper: any Timekeeper
     private let state: Mutex<State>
@@ -30,7 +33,6 @@ public final class WebService: Sendable {
     private struct State {
         var session: any Session = FoundationSession.shared
         weak var delegate: (any ServicePassthroughDelegate)?
-        var urlBuilder: URLBuilder?
     }
 
     enum Base: Sendable {
@@ -39,7 +41,8 @@ public final class WebService: Sendable {
         indirect case invalid(WebServiceError)
     }
 
-    /// Makes the URL of a path in a way of your own. It gets the base URL and the path as it was given, placeholders replaced by nobody.
+    /// Makes the URL of a path in a way of your own. It gets the base URL and the path as it was given, placeholders replaced by nobody. What it
+    /// returns is checked like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
     /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
@@ -47,8 +50,11 @@ public final class WebService: Sendable {
     /// - Parameters:
     ///   - baseURL: An absolute http or https URL without user information; `nil` when every path is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``.
-    public convenience init(baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil) {
-        self.init(baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate)
+    ///   - urlBuilder: See ``urlBuilder``.
+    public convenience init(
+        baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
+    ) {
+        self.init(baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder)
     }
 
     /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
@@ -56,11 +62,19 @@ public final class WebService: Sendable {
     /// - Parameters:
     ///   - baseURLString: An absolute http or https URL without user information; empty when every path is an absolute URL.
     ///   - passthroughDelegate: See ``passthroughDelegate``.
-    public convenience init(baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil) {
-        self.init(baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, timekeeper: SystemTimekeeper.shared)
+    ///   - urlBuilder: See ``urlBuilder``.
+    public convenience init(
+        baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
+    ) {
+        self.init(
+            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: SystemTimekeeper.shared
+        )
     }
 
-    package init(baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, timekeeper: any Timekeeper) {
+    package init(
+        baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
+        timekeeper: any Timekeeper
+    ) {
         if baseURLString.isEmpty {
             base = .none
         } else {
@@ -69,6 +83,7 @@ public final class WebService: Sendable {
             }
         }
         if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
+        self.urlBuilder = urlBuilder
         self.timekeeper = timekeeper
         state = Mutex(State(delegate: passthroughDelegate))
     }
@@ -82,18 +97,14 @@ public final class WebService: Sendable {
         set { state.withLock { $0.session = newValue } }
     }
 
-    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it at each message.
+    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are
+    /// resumed, and hold it until they have ended.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { sessionAndDelegate.delegate }
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Replaces the rules of ``absoluteURL(_:pathParameters:)`` by your own; `nil` for the rules. What it returns is checked like any absolute URL.
-    public var urlBuilder: URLBuilder? {
-        get { state.withLock { $0.urlBuilder } }
-        set { state.withLock { $0.urlBuilder = newValue } }
-    }
-
+    /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
     var sessionAndDelegate: (session: any Session, delegate: (any ServicePassthroughDelegate)?) {
         let (session, delegate) = state.withLock { ($0.session, $0.delegate) }
         guard delegate == nil, Self.suppliesDelegate else { return (session, delegate) }

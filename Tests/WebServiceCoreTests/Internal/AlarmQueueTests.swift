@@ -9,10 +9,10 @@ struct AlarmQueueTests {
         var queue = AlarmQueue()
         let rang = Collected<Int>()
         for moment in [50, 10, 40, 20, 30] {
-            _ = queue.add(at: UInt64(moment)) { rang.add(moment) }
+            _ = queue.add(at: UInt64(moment), Bell { rang.add(moment) })
         }
         #expect(queue.earliest == 10)
-        for work in queue.takeDue(at: 35) { work() }
+        for bell in queue.takeDue(at: 35) { bell.ring() }
         #expect(rang.values == [10, 20, 30])
         #expect(queue.earliest == 40)
         #expect(queue.count == 2)
@@ -22,11 +22,11 @@ struct AlarmQueueTests {
     func removal() {
         var queue = AlarmQueue()
         let rang = Collected<String>()
-        let first = queue.add(at: 1) { rang.add("first") }
+        let first = queue.add(at: 1, Bell { rang.add("first") })
         queue.remove(first)
-        let second = queue.add(at: 2) { rang.add("second") }
+        let second = queue.add(at: 2, Bell { rang.add("second") })
         queue.remove(first)
-        for work in queue.takeDue(at: 5) { work() }
+        for bell in queue.takeDue(at: 5) { bell.ring() }
         queue.remove(second)
         #expect(rang.values == ["second"])
         #expect(queue.count == 0)
@@ -42,7 +42,7 @@ struct AlarmQueueTests {
             switch UInt8.random(in: 0..<10, using: &random) {
             case 0..<5:
                 let moment = UInt64.random(in: 0..<1_000_000, using: &random)
-                model.append((moment, id, queue.add(at: moment) { rang.add(id) }))
+                model.append((moment, id, queue.add(at: moment, Bell { rang.add(id) })))
             case 5..<9 where !model.isEmpty:
                 let victim = model.remove(at: Int.random(in: 0..<model.count, using: &random))
                 queue.remove(victim.token)
@@ -69,12 +69,18 @@ struct AlarmQueueTests {
     @Test("the system's clock rings, and a cancelled alarm does not")
     func systemClock() async {
         let rang = Collected<Int>()
-        let cancelled = SystemTimekeeper.shared.schedule(after: .milliseconds(2)) { rang.add(1) }
-        cancelled.cancel()
-        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(6)) { rang.add(3) }
-        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(3)) { rang.add(2) }
+        let cancelled = SystemTimekeeper.shared.schedule(after: .milliseconds(2), Bell { rang.add(1) })
+        SystemTimekeeper.shared.cancel(cancelled)
+        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(6), Bell { rang.add(3) })
+        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(3), Bell { rang.add(2) })
         #expect(await rang.wait(for: 2) == [2, 3])
     }
+}
+
+private final class Bell: AlarmTarget {
+    private let body: @Sendable () -> Void
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    func ring() { body() }
 }
 
 /// Random numbers that are the same in every run.

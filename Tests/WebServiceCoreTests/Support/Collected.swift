@@ -49,8 +49,12 @@ final class ManualTimekeeper: Timekeeper {
     var now: UInt64 { time.withLock { $0 } }
     var pending: Int { alarms.count }
 
-    func schedule(after delay: Duration, _ work: @escaping @Sendable () -> Void) -> Alarm {
-        alarms.add(at: now.addingSaturated(delay), work).alarm
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        alarms.add(at: now.addingSaturated(delay), target).alarm
+    }
+
+    func cancel(_ alarm: Alarm) {
+        alarms.cancel(alarm)
     }
 
     func advance(by duration: Duration) {
