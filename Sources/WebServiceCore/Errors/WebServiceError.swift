@@ -66,6 +66,16 @@ public struct WebServiceError: Error, Sendable {
         public static let decoding = Code("decoding")
         /// No response body where the handler needs one.
         public static let emptyResponse = Code("emptyResponse")
+        /// A status that a typed task does not accept; the body is at hand.
+        public static let unacceptableStatus = Code("unacceptableStatus")
+        /// A media type that a typed task does not accept; the body is at hand.
+        public static let unexpectedContentType = Code("unexpectedContentType")
+        /// A body longer than ``Request/maximumResponseBytes``; nothing of it is kept.
+        public static let responseTooLarge = Code("responseTooLarge")
+        /// The whole exchange took longer than ``Request/deadline``.
+        public static let deadline = Code("deadline")
+        /// More messages than ``SessionTask/maximumMessages`` for one exchange.
+        public static let tooManyMessages = Code("tooManyMessages")
         /// A mock session has no stub for the request.
         public static let noStub = Code("noStub")
     }

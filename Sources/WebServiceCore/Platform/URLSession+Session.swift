@@ -18,15 +18,15 @@ extension URLSession: Session {
     ) -> any DataTask {
         ResumableDataTask(request: request, completion: completion) { [self] request, completion in
             guard delegate == nil else { return dataTask(with: request, completionHandler: completion) }
-            let rejector = ChallengeRejector()
+            let passive = PassiveTaskDelegate()
             let task = dataTask(with: request) { data, response, error in
-                if let rejected = rejector.rejectedResponse, error != nil {
+                if let rejected = passive.rejectedResponse, error != nil {
                     completion(Data(), rejected, nil)
                 } else {
                     completion(data, response, error)
                 }
             }
-            task.delegate = rejector
+            task.delegate = passive
             return task
         }
     }

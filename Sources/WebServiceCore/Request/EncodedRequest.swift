@@ -19,6 +19,8 @@ package final class EncodedRequest: URLRequestEncodable {
     package let contentType: String?
     /// Seconds the transport may wait for the next bytes.
     package let timeout: TimeInterval
+    /// The longest body that is wanted, in bytes; `nil` for any.
+    package let maximumResponseBytes: Int?
     private let cachePolicy: URLRequest.CachePolicy
     private let shouldHandleCookies: Bool
     private let template: URLRequest?
@@ -33,7 +35,31 @@ package final class EncodedRequest: URLRequestEncodable {
         cachePolicy = request.cachePolicy
         shouldHandleCookies = request.shouldHandleCookies
         template = request.template
+        maximumResponseBytes = request.maximumResponseBytes
     }
+
+    /// The same with one more header field, whose value is known to be legal.
+    func adding(_ name: String, _ value: String) -> EncodedRequest {
+        var headers = headers
+        headers.add(value, for: Headers.Name(name))
+        return EncodedRequest(self, headers: headers)
+    }
+
+    private init(_ other: EncodedRequest, headers: Headers) {
+        method = other.method
+        url = other.url
+        self.headers = headers
+        body = other.body
+        contentType = other.contentType
+        timeout = other.timeout
+        maximumResponseBytes = other.maximumResponseBytes
+        cachePolicy = other.cachePolicy
+        shouldHandleCookies = other.shouldHandleCookies
+        template = other.template
+    }
+
+    /// Method and URL without its query: safe to log.
+    var summary: String { "\(method) \(url.prefix { $0 != "?" })" }
 
     /// What stands for a request that cannot be encoded: its scheme is one that no session sends to.
     static let unsendable = URLRequest(url: URL(string: "invalid:") ?? URL(fileURLWithPath: "/"))

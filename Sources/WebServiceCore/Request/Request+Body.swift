@@ -9,6 +9,10 @@ extension Request {
         case provider(contentType: String?, @Sendable () async throws -> Data)
         indirect case invalid(WebServiceError)
 
+        var isProvided: Bool {
+            if case .provider = self { true } else { false }
+        }
+
         var contentType: String? {
             switch self {
             case .none, .invalid: nil
@@ -71,6 +75,14 @@ extension Request {
     /// - Parameter contentType: The media type; `nil` means `application/octet-stream`.
     public mutating func setBodyProvider(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) {
         content = .provider(contentType: contentType, provider)
+    }
+
+    /// The request with its body made, where a provider makes it.
+    func providingBody() async throws -> Request {
+        guard case .provider(let contentType, let provider) = content else { return self }
+        var request = self
+        request.content = .data(try await provider(), contentType: contentType)
+        return request
     }
 
     /// Runs a step that makes a body; its error is kept and comes back when the request is encoded.

@@ -36,8 +36,8 @@ extension Request: URLRequestEncodable {
 
     /// The one place where a request is checked and becomes what is sent.
     ///
-    /// - Parameter providedBody: What the body provider gave; only needed where the request has one.
-    func encode(providedBody: Data? = nil) throws(WebServiceError) -> EncodedRequest {
+    /// A body provider is not asked: ``providingBody()`` does that before.
+    func encode() throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
             guard ASCII.isToken(method.rawValue) else {
                 throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
@@ -46,7 +46,7 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(.encoding, "timeout and deadline have to be finite and greater than zero")
             }
             let url = try encodeURL(urlParameters)
-            let data = try encodeContent(providedBody: providedBody)
+            let data = try encodeContent()
             if method.forbidsBody, data?.isEmpty == false || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
@@ -86,7 +86,7 @@ extension Request: URLRequestEncodable {
         return pairs.writer
     }
 
-    private func encodeContent(providedBody: Data?) throws(WebServiceError) -> Data? {
+    private func encodeContent() throws(WebServiceError) -> Data? {
         if parametersBelongInBody, let parameters {
             guard case .none = content, template?.httpBodyStream == nil else {
                 throw WebServiceError(.encoding, "the request has both a body and parameters that belong in the body")
@@ -94,10 +94,9 @@ extension Request: URLRequestEncodable {
             return parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData()
         }
         switch content {
-        case .none: return nil
+        case .none, .provider: return nil
         case .data(let data, _): return data
         case .form(let parameters): return try encodeForm(parameters)
-        case .provider: return providedBody
         case .invalid(let error): throw error
         }
     }
@@ -110,9 +109,7 @@ extension Request: URLRequestEncodable {
     private var formBytes: ByteSet {
         guard let formParametersAllowedCharacters else { return .form }
         let reserved = Array("&=+%".utf8)
-        return ByteSet((UInt8(0)..<128).filter {
-            formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0)
-        })
+        return ByteSet((UInt8(0)..<128).filter { formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0) })
     }
 }
 

@@ -53,8 +53,8 @@ public struct Request: Sendable {
     /// Seconds the transport may wait for the next bytes. The task fails with `URLError.timedOut` when it passes.
     public var timeout: TimeInterval = Request.defaultTimeout
 
-    /// How long the whole exchange may take by the framework's own clock, from `resume()` to the last byte, whatever the transport
-    /// does. The task fails with `URLError.timedOut` when it passes.
+    /// How long the whole exchange may take by the framework's own clock, from `resume()` to the last byte, retries and redirects included, whatever the
+    /// transport does. The task fails with ``WebServiceError/Code/deadline`` when it passes.
     public var deadline: Duration = Request.defaultDeadline
 
     /// 60 seconds, as in Foundation.
@@ -63,12 +63,22 @@ public struct Request: Sendable {
     /// 10 minutes.
     public static let defaultDeadline: Duration = .seconds(600)
 
+    /// What to do with redirects.
+    public var redirectPolicy = RedirectPolicy.follow
+
+    /// How long the body of an answer may be, in bytes after decompression; `nil` for no limit. A longer one fails the task with
+    /// ``WebServiceError/Code/responseTooLarge``, as soon as the session notices it.
+    public var maximumResponseBytes: Int? = Request.defaultMaximumResponseBytes
+
+    /// 100 MiB.
+    public static let defaultMaximumResponseBytes = 100 << 20
+
+    /// Interceptors of this request alone, inside those of the service.
+    public var interceptors: [any Interceptor] = []
+
     var location: Location
     var content: Content = .none {
-        didSet {
-            template?.httpBodyStream = nil
-            template?.httpBody = nil
-        }
+        didSet { template?.httpBody = nil }  // which clears a stream as well: Foundation has one place for both
     }
 
     /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream; its body is that of ``content`` once that is set.

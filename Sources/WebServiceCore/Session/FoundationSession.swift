@@ -38,67 +38,22 @@ public final class FoundationSession: Session {
         urlSession.finishTasksAndInvalidate()
     }
 
-    /// Makes a task that sends the request once it is resumed.
+    /// Makes a task that sends the request once it is resumed. It fails with `URLError.timedOut` when no byte comes for ``Request/timeout``, and with
+    /// ``WebServiceError/Code/responseTooLarge`` as soon as the body is longer than ``Request/maximumResponseBytes``.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        ResumableDataTask(request: request, completion: completion) { [self] request, completion in
-            let task = urlSession.dataTask(with: request)
-            exchanges.add(task) { [self] data, response, error in
+        let maximum = (request as? EncodedRequest)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
+        return ResumableDataTask(request: request, completion: completion) { [self] request, completion in
+            var net = request
+            // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
+            net.timeoutInterval = request.timeoutInterval.rounded(.up) + 1
+            let task = urlSession.dataTask(with: net)
+            exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum) { [self] data, response, error in
                 withExtendedLifetime(self) { completion(data, response, error) }
             }
             return task
-        }
-    }
-}
-
-/// What arrived so far for each task, and whom to tell at the end. Foundation calls on one serial queue.
-private final class ExchangeTable: NSObject, URLSessionDataDelegate {
-    private struct Exchange {
-        var data = Data()
-        var response: URLResponse?
-        var wasChallenged = false
-        let completion: ResumableDataTask.Completion
-    }
-
-    private let exchanges = Mutex<[Int: Exchange]>([:])
-
-    func add(_ task: URLSessionTask, completion: @escaping ResumableDataTask.Completion) {
-        exchanges.withLock { $0[task.taskIdentifier] = Exchange(completion: completion) }
-    }
-
-    func urlSession(
-        _ session: URLSession,
-        dataTask: URLSessionDataTask,
-        didReceive response: URLResponse,
-        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
-    ) {
-        exchanges.withLock { $0[dataTask.taskIdentifier]?.response = response }
-        completionHandler(.allow)
-    }
-
-    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        exchanges.withLock { $0[dataTask.taskIdentifier]?.data.append(data) }
-    }
-
-    func urlSession(
-        _ session: URLSession,
-        task: URLSessionTask,
-        didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        guard challenge.asksForCredentials else { return completionHandler(.performDefaultHandling, nil) }
-        exchanges.withLock { $0[task.taskIdentifier]?.wasChallenged = true }
-        completionHandler(.rejectProtectionSpace, nil)
-    }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let exchange = exchanges.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        if let error, !(exchange.wasChallenged && exchange.response != nil) {
-            exchange.completion(nil, nil, error)
-        } else {
-            exchange.completion(exchange.data, exchange.response, nil)
         }
     }
 }

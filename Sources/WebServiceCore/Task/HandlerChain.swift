@@ -16,10 +16,28 @@ enum Handler: Sendable {
     case responseError(@Sendable (any Error) -> Void)
     case updateUI(@MainActor @Sendable (Any?) -> Void)
     case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
+    /// Steps of typed tasks: they look at the outcome on both tracks and leave the chain as it is.
+    case step(@Sendable (StepInput) -> Void)
+    case asyncStep(@Sendable (StepInput) async -> Void)
+    case mainStep(@MainActor @Sendable (StepInput) -> Void)
+
+    /// What the timeline calls it.
+    var name: String {
+        switch self {
+        case .response, .lookAtResponse: "response"
+        case .responseJSON, .lookAtJSON: "responseJSON"
+        case .transform, .lookAtValue: "transform"
+        case .recover: "recover"
+        case .responseError: "responseError"
+        case .updateUI: "updateUI"
+        case .updateErrorUI: "updateErrorUI"
+        case .step, .asyncStep, .mainStep: "typed step"
+        }
+    }
 
     var runsOnMain: Bool {
         switch self {
-        case .updateUI, .updateErrorUI: true
+        case .updateUI, .updateErrorUI, .mainStep: true
         default: false
         }
     }
@@ -42,11 +60,16 @@ enum Track: @unchecked Sendable {
         case .response, .lookAtResponse, .responseJSON, .lookAtJSON, .updateUI: !isFailure
         case .transform, .lookAtValue: if case .success = self { true } else { false }
         case .recover, .responseError, .updateErrorUI: isFailure
+        case .step, .asyncStep, .mainStep: true
         }
     }
 
     var isFailure: Bool {
         if case .failure = self { true } else { false }
+    }
+
+    var error: (any Error)? {
+        if case .failure(let error) = self { error } else { nil }
     }
 
     /// Where the chain stands behind a handler that gave this result.

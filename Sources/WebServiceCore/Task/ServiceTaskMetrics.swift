@@ -33,20 +33,29 @@ public struct ServiceTaskMetrics: Sendable {
     private var start: UInt64 = 0
     private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
 
-    mutating func mark(_ stage: Stage) {
+    /// The monotonic moment and the date at which the first stage began.
+    var origin: (moment: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
+
+    /// The monotonic moments between which the exchange took place.
+    var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
+
+    /// - Returns: The moment.
+    @discardableResult
+    mutating func mark(_ stage: Stage) -> UInt64 {
         let now = DispatchTime.now().uptimeNanoseconds
         if start == 0 {
             wallStart = Date()
             start = now
         }
         switch stage {
-        case .fetchStart: moments.0 = now
+        case .fetchStart: if moments.0 == 0 { moments.0 = now }
         case .responseEnd: moments.1 = now
         case .responseJSONStart: moments.2 = now
         case .responseJSONEnd: moments.3 = now
         case .updateUIStart: if moments.4 == 0 { moments.4 = now }
         case .updateUIEnd: moments.5 = now
         }
+        return now
     }
 
     private func moment(_ stage: Stage) -> UInt64? {

@@ -149,6 +149,24 @@ extension SessionTask {
         setting { $0.deadline = deadline }
     }
 
+    /// Sets ``Request/redirectPolicy``.
+    @discardableResult
+    public func setRedirectPolicy(_ policy: RedirectPolicy) -> Self {
+        setting { $0.redirectPolicy = policy }
+    }
+
+    /// Sets ``Request/maximumResponseBytes``; `nil` for no limit.
+    @discardableResult
+    public func setMaximumResponseBytes(_ maximum: Int?) -> Self {
+        setting { $0.maximumResponseBytes = maximum }
+    }
+
+    /// Adds an interceptor behind those that the request has, inside those of the service.
+    @discardableResult
+    public func intercepted(by interceptor: any Interceptor) -> Self {
+        setting { $0.interceptors.append(interceptor) }
+    }
+
     private func setting(_ change: (inout Request) -> Void) -> Self {
         configure(change)
         return self

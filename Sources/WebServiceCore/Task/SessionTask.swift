@@ -56,7 +56,35 @@ public final class SessionTask: Sendable {
     /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
     /// and a late answer is ignored. Otherwise nothing happens.
     public func cancel() {
-        if let action = shared.withLock({ $0.cancel() }) { perform(action) }
+        if let action = shared.withLock({ $0.cancel() }) {
+            perform(action)
+        } else {
+            shared.withLock { $0.cancelSteps() }?.cancel()
+        }
+    }
+
+    /// More messages than this for one exchange, whatever retries, redirects and refreshes ask for, and it fails with
+    /// ``WebServiceError/Code/tooManyMessages``.
+    public static let maximumMessages = 100
+
+    /// What happened so far. The handlers are in it only when ``recordHandlers()`` was called.
+    public var timeline: Timeline {
+        shared.withLock { state in
+            var recorder = state.timeline
+            if !recorder.hasAttempts, let (start, end) = state.metrics.exchange, let sent = state.sent, let outcome = state.outcome {
+                recorder.addAttempt(
+                    from: start, to: end, request: sent.summary, status: (outcome.response as? HTTPURLResponse)?.statusCode, detail: ""
+                )
+            }
+            return recorder.timeline(start: state.metrics.origin?.moment ?? 0, date: state.metrics.origin?.date)
+        }
+    }
+
+    /// Has each handler written into the ``timeline`` with start and length; off by default, because it takes time.
+    @discardableResult
+    public func recordHandlers() -> Self {
+        shared.withLock { $0.recordsHandlers = true }
+        return self
     }
 
     /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.
@@ -80,13 +108,6 @@ extension SessionTask {
         shared.withLock { $0.delegate = delegate }
     }
 
-    func willSend(_ request: EncodedRequest) {
-        shared.withLock { state in
-            state.sent = request
-            state.metrics.mark(.fetchStart)
-        }
-    }
-
     /// - Returns: Whether what is under way is still wanted; else it has been cancelled.
     @discardableResult
     func attach(_ transport: Transport) -> Bool {
@@ -95,8 +116,20 @@ extension SessionTask {
         return isWanted
     }
 
+    /// What interceptors share with this exchange.
+    var exchangeContext: ExchangeContext {
+        let timekeeper = service.timekeeper
+        return ExchangeContext(timekeeper: timekeeper, baseOrigin: service.baseURL.flatMap(Origin.init)) { kind, detail in
+            let now = timekeeper.now
+            self.shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
+        } recordStretch: { kind, detail, length in
+            let now = timekeeper.now
+            self.shared.withLock { $0.timeline.add(kind, from: now - min(length, now), to: now, detail) }
+        }
+    }
+
     /// Brings an outcome; the first one counts.
-    func complete(_ outcome: Outcome, isInterrupted: Bool = false) {
+    func complete(_ outcome: Outcome, isInterrupted: Bool) {
         if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted) }) { perform(action) }
     }
 
@@ -107,9 +140,30 @@ extension SessionTask {
     }
 }
 
+extension SessionTask: ExchangeOwner {
+    func willSend(_ request: EncodedRequest) -> Bool {
+        shared.withLock { $0.willSend(request) }
+    }
+
+    func didReceive(_ outcome: Outcome, for request: EncodedRequest) {
+        let now = service.timekeeper.now
+        shared.withLock { $0.recordAttempt(request, outcome, at: now) }
+    }
+
+    func record(_ kind: Timeline.Kind, _ detail: String) {
+        let now = service.timekeeper.now
+        shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
+    }
+
+    func complete(_ outcome: Outcome) {
+        complete(outcome, isInterrupted: false)
+    }
+}
+
 extension SessionTask: AlarmTarget {
     package func ring() {
-        complete(Outcome(error: URLError(.timedOut)), isInterrupted: true)
+        let error = WebServiceError(.deadline, "the exchange took longer than \(request.deadline)", request: request)
+        complete(Outcome(error: error), isInterrupted: true)
     }
 }
 
@@ -139,13 +193,14 @@ extension SessionTask {
     private struct Context {
         let outcome: Outcome
         let delegate: (any ServicePassthroughDelegate)?
+        let recordsHandlers: Bool
     }
 
     private var context: Context {
-        shared.withLock { Context(outcome: $0.outcome ?? Outcome(), delegate: $0.delegate) }
+        shared.withLock { Context(outcome: $0.outcome ?? Outcome(), delegate: $0.delegate, recordsHandlers: $0.recordsHandlers) }
     }
 
-    /// Runs handlers until there is none left or the next one belongs on the main actor, which then goes on with it.
+    /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor or in a Swift task, which then goes on.
     private func runHandlers() {
         let context = context
         var track = shared.withLock { $0.chain.pickUp() }
@@ -156,10 +211,15 @@ extension SessionTask {
             case .run(let handler) where handler.runsOnMain:
                 Task { @MainActor [track] in self.runMainHandlers(handler, track) }
                 return
+            case .run(.asyncStep(let step)):
+                runAsync(step, track, context)
+                return
             case .run(let handler):
+                let start = context.recordsHandlers ? service.timekeeper.now : 0
                 let wasFailure = track.isFailure
                 track = run(handler, track, context.outcome)
                 if !wasFailure { report(track, context) }
+                if context.recordsHandlers { recordHandler(handler, from: start) }
             case .validate:
                 track = validate(context)
                 report(track, context)
@@ -174,18 +234,46 @@ extension SessionTask {
         let context = context
         var next: Handler? = first
         while let handler = next {
-            shared.withLock { $0.metrics.mark(.updateUIStart) }
+            let start = context.recordsHandlers ? service.timekeeper.now : 0
+            shared.withLock { _ = $0.metrics.mark(.updateUIStart) }
             context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
             case (.updateUI(let body), .success(let value)): body(value)
             case (.updateUI(let body), .pending): body(nil)
             case (.updateErrorUI(let body), .failure(let error)): body(error)
+            case (.mainStep(let step), _): step(input(track, context.outcome))
             default: break
             }
             context.delegate?.updateUIEnd(response: context.outcome.response)
+            if context.recordsHandlers { recordHandler(handler, from: start) }
             next = shared.withLock { $0.nextMainHandler(on: track) }
         }
         scheduleHandlers()
+    }
+
+    /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
+    private func runAsync(_ step: @escaping @Sendable (StepInput) async -> Void, _ track: Track, _ context: Context) {
+        let input = input(track, context.outcome)
+        let start = context.recordsHandlers ? service.timekeeper.now : 0
+        shared.withLock { state in
+            state.chain.putDown(track)
+            let task = Task {
+                await step(input)
+                if context.recordsHandlers { self.recordHandler(.asyncStep(step), from: start) }
+                self.shared.withLock { _ = $0.setRunningStep(nil) }
+                self.scheduleHandlers()
+            }
+            if state.setRunningStep(task) { task.cancel() }
+        }
+    }
+
+    private func input(_ track: Track, _ outcome: Outcome) -> StepInput {
+        StepInput(outcome: outcome, request: request, failure: track.error ?? outcome.error)
+    }
+
+    private func recordHandler(_ handler: Handler, from start: UInt64) {
+        let now = service.timekeeper.now
+        shared.withLock { $0.timeline.add(.handler, from: start, to: now, handler.name) }
     }
 
     private func run(_ handler: Handler, _ track: Track, _ outcome: Outcome) -> Track {
@@ -209,6 +297,8 @@ extension SessionTask {
                 return Track(try body(error))
             case (.responseError(let body), .failure(let error)):
                 body(error)
+            case (.step(let step), _):
+                step(input(track, outcome))
             default:
                 break
             }
@@ -267,5 +357,24 @@ extension SessionTask {
 
     private var sentRequest: URLRequest? {
         shared.withLock { $0.sent }?.urlRequestValue
+    }
+
+    /// Resumes the task and waits until everything that was added to it has run. Cancelling the awaiting Swift task cancels the exchange.
+    func finished() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                add(.step { _ in continuation.resume() })
+                resume()
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// The answer, once there is an outcome.
+    func response() throws -> Response {
+        let outcome = context.outcome
+        if let error = outcome.error { throw error }
+        return Response(outcome)
     }
 }

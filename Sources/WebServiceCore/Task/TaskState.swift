@@ -9,6 +9,27 @@ struct Outcome: Sendable {
     var data: Data?
     var response: URLResponse?
     var error: (any Error)?
+    var source = Response.Source.network
+    var attempts = 1
+    var redirects: [URL] = []
+}
+
+extension Response {
+    init(_ outcome: Outcome) {
+        self.init(
+            data: outcome.data ?? Data(), urlResponse: outcome.response, source: outcome.source, attempts: outcome.attempts,
+            redirects: outcome.redirects
+        )
+    }
+}
+
+extension Outcome {
+    init(_ response: Response) {
+        self.init(
+            data: response.data, response: response.urlResponse, source: response.source, attempts: response.attempts,
+            redirects: response.redirects
+        )
+    }
 }
 
 /// What is under way and can be cancelled.
@@ -44,8 +65,14 @@ struct TaskState: Sendable {
     private(set) var wasCancelled = false
     private(set) var outcome: Outcome?
     var request: Request
-    /// The request as it was sent, for the delegate.
-    var sent: EncodedRequest?
+    /// The request as it was sent last, for the delegate.
+    private(set) var sent: EncodedRequest?
+    /// How many messages were sent.
+    private(set) var messages = 0
+    /// When the last one was sent.
+    private var sentAt: UInt64 = 0
+    var timeline = TimelineRecorder()
+    var recordsHandlers = false
     /// Hears of what happens; held from the first resume to the end.
     var delegate: (any ServicePassthroughDelegate)?
     var chain = HandlerChain()
@@ -103,6 +130,26 @@ struct TaskState: Sendable {
         return true
     }
 
+    /// A message is about to be sent.
+    ///
+    /// - Returns: Whether it may be.
+    mutating func willSend(_ request: EncodedRequest) -> Bool {
+        guard messages < SessionTask.maximumMessages else { return false }
+        messages += 1
+        sent = request
+        sentAt = metrics.mark(.fetchStart)
+        return true
+    }
+
+    /// The message that was sent last has been answered, and was not the only one, or may not be.
+    mutating func recordAttempt(_ request: EncodedRequest, _ outcome: Outcome, at now: UInt64) {
+        timeline.addAttempt(
+            from: sentAt, to: now, request: request.summary,
+            status: (outcome.response as? HTTPURLResponse)?.statusCode,
+            detail: (outcome.error as? URLError).map { "URLError \($0.code.rawValue)" } ?? (outcome.error as? WebServiceError)?.code.description ?? ""
+        )
+    }
+
     struct CompleteAction: Sendable {
         var runsHandlers = false
         var alarm: Alarm?
@@ -130,6 +177,22 @@ struct TaskState: Sendable {
         wasCancelled = true
         isSuspended = false
         return complete(Outcome(error: URLError(.cancelled)), isInterrupted: true)
+    }
+
+    /// What `cancel()` cancels when there is an outcome already: the steps of a typed task that take their time.
+    private var runningStep: Task<Void, Never>?
+    private var stepsAreCancelled = false
+
+    /// - Returns: Whether the step is to be cancelled at once.
+    mutating func setRunningStep(_ task: Task<Void, Never>?) -> Bool {
+        runningStep = task
+        return stepsAreCancelled
+    }
+
+    /// - Returns: The step that runs.
+    mutating func cancelSteps() -> Task<Void, Never>? {
+        stepsAreCancelled = true
+        return runningStep
     }
 
     /// - Returns: Whether the caller has to run the handlers.

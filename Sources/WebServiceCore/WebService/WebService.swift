@@ -33,6 +33,9 @@ public final class WebService: Sendable {
     private struct State {
         var session: any Session = FoundationSession.shared
         weak var delegate: (any ServicePassthroughDelegate)?
+        /// `nil` for none, so that reading it costs nothing.
+        var interceptors: [any Interceptor]?
+        var cookieJar: CookieJar?
     }
 
     enum Base: Sendable {
@@ -100,15 +103,33 @@ public final class WebService: Sendable {
     /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are
     /// resumed, and hold it until they have ended.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
-        get { sessionAndDelegate.delegate }
+        get { wire.delegate }
         set { state.withLock { $0.delegate = newValue } }
     }
 
+    /// What wraps the sending of every request, the first one outermost. Tasks ask for them when they are resumed. With none, nothing is in the way:
+    /// no Swift task is made.
+    public var interceptors: [any Interceptor] {
+        get { state.withLock { $0.interceptors } ?? [] }
+        set { state.withLock { $0.interceptors = newValue.isEmpty ? nil : newValue } }
+    }
+
+    /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither
+    /// send nor store any. Tasks ask for it when they are resumed.
+    public var cookieJar: CookieJar? {
+        get { state.withLock { $0.cookieJar } }
+        set { state.withLock { $0.cookieJar = newValue } }
+    }
+
     /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
-    var sessionAndDelegate: (session: any Session, delegate: (any ServicePassthroughDelegate)?) {
-        let (session, delegate) = state.withLock { ($0.session, $0.delegate) }
-        guard delegate == nil, Self.suppliesDelegate else { return (session, delegate) }
-        return (session, (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate)
+    var wire: Wire {
+        let wire = state.withLock { state in
+            Wire(session: state.session, delegate: state.delegate, interceptors: state.interceptors, cookieJar: state.cookieJar)
+        }
+        guard wire.delegate == nil, Self.suppliesDelegate else { return wire }
+        var supplied = wire
+        supplied.delegate = (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate
+        return supplied
     }
 
     /// Whether some module conforms `WebService` to the data source. A fact of the program, so it is asked for once.

@@ -4,11 +4,12 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Declines what a server asks in a 401, so that the 401 itself is the answer: credentials are sent by us, never by Foundation.
+/// Keeps Foundation from acting on answers by itself. It declines what a server asks in a 401, so that the 401 itself is the answer: credentials are sent
+/// by us. And it follows no redirect, so that the redirect is the answer: ``RedirectPolicy`` follows.
 ///
 /// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends the task as cancelled instead;
 /// then ``rejectedResponse`` holds the response that the server gave.
-final class ChallengeRejector: NSObject, URLSessionTaskDelegate {
+final class PassiveTaskDelegate: NSObject, URLSessionTaskDelegate {
     private let rejected = Mutex<URLResponse?>(nil)
 
     var rejectedResponse: URLResponse? { rejected.withLock { $0 } }
@@ -25,6 +26,18 @@ final class ChallengeRejector: NSObject, URLSessionTaskDelegate {
         } else {
             completionHandler(.performDefaultHandling, nil)
         }
+    }
+}
+
+extension PassiveTaskDelegate {
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
     }
 }
 

@@ -1,0 +1,134 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension Request {
+    /// A command line for curl (7.88 or newer) that sends what the request says: for bug reports, logs and a terminal.
+    ///
+    /// ```
+    /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]' --header 'Content-Type: application/json'
+    ///   --header 'Expect:' --data-binary '{"name":"Trashboat"}' --url 'https://brewhapi.example.com/brewers'
+    /// ```
+    /// - The text is one line of printable characters for any POSIX shell. Whatever the request holds, pasting runs `curl`, `printf` and nothing else.
+    /// - Method, URL, header fields (repeated ones joined, by name) and body arrive byte for byte as a session sends them; what else is there,
+    ///   such as `User-Agent`, is curl's own. Redirects are not followed, and no file of the user's is read.
+    /// - A body goes through `printf` and a pipe where it is long, begins with `@` or holds anything that cannot be printed.
+    /// - A body of which nothing is known before the request is sent (from a provider or a stream) is the text `[body made when sent]`. Providers
+    ///   do not run.
+    /// - A request that cannot be encoded gives a comment: `# '…'` with the error's description.
+    ///
+    /// - Parameter redaction: What must not be shown. A body that it cannot look into, such as bytes that are no UTF-8, is replaced as a whole.
+    ///   `nil` shows everything, so also passwords.
+    public func curlDescription(redaction: Redaction? = .standard) -> String {
+        do throws(WebServiceError) {
+            var request = self
+            if case .provider(let contentType, _) = content { request.content = .data(CurlDescription.unknownBody, contentType: contentType) }
+            return CurlDescription.command(for: try request.encode(), self, redaction)
+        } catch {
+            // Quoted, because not every shell knows comments where it is typed into.
+            return "# \(CurlDescription.quoted(error.description.escapingControls))"
+        }
+    }
+}
+
+/// How an encoded request is written for a shell.
+private enum CurlDescription {
+    /// Stands for a body that is not known yet.
+    static let unknownBody = Data("[body made when sent]".utf8)
+
+    /// Longer bodies are piped: Linux takes no argument of 128 KiB.
+    private static let longestArgument = 65_536
+
+    static func command(for encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> String {
+        // First of all: without it a `.curlrc` adds whatever it likes.
+        var command = "curl --disable --globoff --path-as-is"
+        var pipe = ""
+        func add(_ option: String, _ argument: String) { command += " --\(option) \(quoted(argument))" }
+
+        switch encoded.method {
+        case .GET: break
+        case .HEAD: command += " --head"
+        default: add("request", encoded.method.rawValue)
+        }
+        let headers = (encoded.urlRequestValue.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }
+        for (name, value) in headers {
+            let value = redaction?.value(ofHeader: name, value) ?? value
+            add("header", value.isEmpty ? "\(name);" : "\(name): \(value)")
+        }
+        if let body = body(of: encoded, request, redaction) {
+            // What curl would add by itself; it asks before it sends more than 1 MiB, and older ones 1 KiB.
+            if !headers.contains(where: { $0.key.equalsIgnoringASCIICase("Content-Type") }) { add("header", "Content-Type:") }
+            if body.count > 1024 { add("header", "Expect:") }
+            let namesFile = body.first == UInt8(ascii: "@")
+            if !namesFile, body.count <= longestArgument, let text = String(validating: body, as: UTF8.self), isPrintable(text) {
+                add("data-binary", text)
+            } else {
+                pipe = "\(printf(body)) | "
+                add("data-binary", "@-")
+            }
+        } else if !encoded.method.forbidsBody {
+            add("header", "Content-Length: 0")
+        }
+        add("url", visible(redaction?.url(encoded.url) ?? encoded.url))
+        return pipe + command
+    }
+
+    /// What is shown of the body; `nil` where it is empty.
+    private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> Data? {
+        if request.template?.httpBodyStream != nil { return unknownBody }
+        guard let body = encoded.body, !body.isEmpty else { return nil }
+        if case .provider = request.content { return body }
+        guard let redaction else { return body }
+        // The whole body has to be UTF-8: a redaction forgives a character that is cut off at the end.
+        let isText = String(validating: body, as: UTF8.self) != nil
+        let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
+        return Data((text ?? redaction.placeholder).utf8)
+    }
+
+    /// What the body is by the way it was made; a header field that says something else must not keep secrets from being seen.
+    private static func bodyType(of request: Request) -> String? {
+        switch request.content {
+        case .form: ContentType.formEncoded
+        case .data(_, let type): type ?? request.headers[.contentType]
+        case .none, .provider, .invalid: request.parameterEncoding.contentType
+        }
+    }
+}
+
+// MARK: - The shell
+
+extension CurlDescription {
+    /// One argument (POSIX.1-2024, XCU section 2.2.2): between single quotes nothing but the quote itself has a meaning. What cannot be printed is
+    /// written by `printf`, because a terminal acts on it before the shell does.
+    static func quoted(_ text: String) -> String {
+        guard isPrintable(text) else { return "\"$(\(printf(text.utf8)))\"" }
+        let parts = text.utf8.split(separator: UInt8(ascii: "'"), omittingEmptySubsequences: false)
+        return "'\(parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: #"'\''"#))'"
+    }
+
+    /// The command that writes the bytes: `\ooo` is what every `printf` understands (POSIX.1-2024, XCU, printf).
+    private static func printf(_ bytes: some Sequence<UInt8>) -> String {
+        var format: [UInt8] = []
+        for byte in bytes {
+            if (0x20...0x7E).contains(byte), !#"%\'"#.utf8.contains(byte) {
+                format.append(byte)
+            } else {
+                format += [UInt8(ascii: "\\")] + [byte >> 6, byte >> 3 & 7, byte & 7].map { UInt8(ascii: "0") + $0 }
+            }
+        }
+        return "printf -- '\(String(decoding: format, as: UTF8.self))'"
+    }
+
+    private static func isPrintable(_ text: String) -> Bool {
+        text.escapingControls.utf8.count == text.utf8.count
+    }
+
+    /// curl refuses blanks in a URL; there are none but those of a placeholder.
+    private static func visible(_ url: String) -> String {
+        var writer = ByteWriter(reserving: url.utf8.count)
+        writer.encode(url, allowed: ByteSet(0x21...0x7E))
+        return writer.text
+    }
+}

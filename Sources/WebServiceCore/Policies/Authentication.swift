@@ -1,0 +1,141 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Sends the credentials of one account along, and gets new ones when they are refused: one refresh at a time, however many requests are refused.
+///
+/// ```swift
+/// let authentication = Authentication(
+///     TokenSource({ tokens.current }) { rejected in try await tokens.renew() }
+/// )
+/// service.interceptors = [.retry(), authentication]
+/// ```
+/// Install it on a service, or on single requests (``Request/interceptors``, ``SessionTask/intercepted(by:)``).
+/// - Credentials go only to the origin of the service's base URL and to ``origins``, and not along a redirect to another one.
+/// - A request that has the header field already is left alone.
+/// - When a request is refused with 401 for a credential that is still the current one, a refresh begins, unless one runs already; the request is parked and
+///   then sent again, once. When the credential has changed meanwhile, it is only sent again. A second refusal is the answer.
+/// - A credential that expires within ``leeway`` is refreshed before it is sent.
+/// - A refresh that fails, or takes longer than ``refreshLimit``, fails everybody who waits with ``WebServiceError/Code/authenticationFailed``; the next
+///   refused request tries again, at most ``maximumRefreshes`` times in ``refreshWindow``, and with ``WebServiceError/Code/excessiveRefresh``
+///   beyond.
+/// - ``clear()`` is log-out, ``update(_:)`` a credential from elsewhere.
+///
+/// All members may be used from any thread. Each wait is in the task's ``Timeline``.
+public final class Authentication: Interceptor {
+    /// Origins beside that of the base URL that credentials may go to.
+    public let origins: Set<Origin>
+    /// How long before its expiry a credential is refreshed.
+    public let leeway: TimeInterval
+    /// How long a refresh may take.
+    public let refreshLimit: Duration
+    /// How many refreshes may begin within ``refreshWindow``.
+    public let maximumRefreshes: Int
+    /// The window for ``maximumRefreshes``.
+    public let refreshWindow: Duration
+
+    private let provider: any TokenProvider
+    private let now: @Sendable () -> Date
+    private let flight = RefreshFlight()
+
+    /// The authentication whose refresh the current Swift task runs for.
+    @TaskLocal private static var refreshing: ObjectIdentifier?
+
+    /// Makes an authentication for one account.
+    ///
+    /// - Parameter now: The wall clock that expiry dates are compared with.
+    public init(
+        _ provider: any TokenProvider,
+        origins: Set<Origin> = [],
+        leeway: TimeInterval = 30,
+        refreshLimit: Duration = .seconds(30),
+        maximumRefreshes: Int = 5,
+        refreshWindow: Duration = .seconds(30),
+        now: @escaping @Sendable () -> Date = { Date() }
+    ) {
+        self.provider = provider
+        self.origins = origins
+        self.leeway = leeway
+        self.refreshLimit = refreshLimit
+        self.maximumRefreshes = maximumRefreshes
+        self.refreshWindow = refreshWindow
+        self.now = now
+    }
+
+    /// Log-out: forgets the credential that a refresh gave. Requests that are parked fail with ``WebServiceError/Code/authenticationFailed``, a running refresh is
+    /// ignored, and no request that was begun before is sent again.
+    public func clear() {
+        flight.clear()
+    }
+
+    /// Takes a credential from elsewhere, such as a new log-in of the same account; parked requests are sent again with it at once.
+    public func update(_ credential: Credential) {
+        flight.update(credential)
+    }
+
+    /// Sends the request with the credential.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        guard Self.refreshing != ObjectIdentifier(self), let origin = request.url.flatMap(Origin.init),
+            origin == next.context.baseOrigin || origins.contains(origin)
+        else { return try await next(request) }
+
+        var ticket = flight.ticket
+        var credential = try await current(ticket)
+        if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
+            ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
+            credential = try await current(ticket)
+        }
+        guard let credential, request.headers[credential.header] == nil else { return try await next(request) }
+        let response = try await next(request.with(credential))
+        guard response.status == 401, request.template?.httpBodyStream == nil else { return response }
+
+        let newer = flight.ticket
+        guard newer.account == ticket.account else { throw Self.cleared }
+        if newer.generation == ticket.generation {
+            ticket = try await refreshed(credential, ticket, next, reason: "status 401")
+        } else {
+            ticket = newer
+        }
+        guard let replacement = try await current(ticket), replacement != credential else { return response }
+        guard flight.ticket.account == ticket.account else { throw Self.cleared }
+        next.record(.retry, "with a newer credential")
+        return try await next(request.with(replacement))
+    }
+
+    private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
+        if let credential = ticket.credential { return credential }
+        return try await provider.credential()
+    }
+
+    /// Waits until there is a credential newer than the ticket's.
+    private func refreshed(
+        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ next: Next, reason: String
+    ) async throws -> RefreshFlight.Ticket {
+        let timekeeper = next.context.timekeeper
+        let start = timekeeper.now
+        defer { next.context.recordStretch(.refresh, reason, timekeeper.now - start) }
+        let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
+        return try await flight.wait(ticket, limits, timekeeper) { [self] in
+            try await Self.$refreshing.withValue(ObjectIdentifier(self)) { try await provider.refresh(rejected) }
+        }
+    }
+
+    static let cleared = WebServiceError(.authenticationFailed, "the account was logged out")
+}
+
+extension Request {
+    fileprivate func with(_ credential: Credential) -> Request {
+        var request = self
+        request.headers[credential.header] = credential.value
+        return request
+    }
+}
+
+extension WebServiceError.Code {
+    /// Credentials could not be refreshed in time, or were cleared while a request waited for them.
+    public static let authenticationFailed = WebServiceError.Code("authenticationFailed")
+    /// More refreshes than ``Authentication/maximumRefreshes`` within its window.
+    public static let excessiveRefresh = WebServiceError.Code("excessiveRefresh")
+}

@@ -1,0 +1,160 @@
+import Foundation
+
+/// The refresh of one account: at most one at a time, keyed by the generation of the credential, with everybody who waits for it.
+final class RefreshFlight: Sendable {
+    /// What a request was sent with.
+    struct Ticket: Sendable {
+        /// Counts log-outs.
+        var account: Int
+        /// Counts credentials.
+        var generation: Int
+        /// The credential that the last refresh or update gave; `nil` when there was none.
+        var credential: Credential?
+    }
+
+    struct Limits: Sendable {
+        let duration: Duration
+        let count: Int
+        let window: Duration
+    }
+
+    fileprivate typealias Waiter = CheckedContinuation<Ticket, any Error>
+
+    fileprivate struct State {
+        var ticket = Ticket(account: 0, generation: 0)
+        var waiters: [Int: Waiter] = [:]
+        var nextWaiter = 0
+        /// The number of the refresh that runs; `nil` when none does. What an older one brings is ignored.
+        var running: Int?
+        var nextFlight = 0
+        var begun: [UInt64] = []
+    }
+
+    private let state = Mutex(State())
+
+    var ticket: Ticket { state.withLock { $0.ticket } }
+
+    func clear() {
+        let waiters = state.withLock { state in
+            state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1)
+            state.running = nil
+            return state.takeWaiters()
+        }
+        for waiter in waiters { waiter.resume(throwing: Authentication.cleared) }
+    }
+
+    func update(_ credential: Credential) {
+        let (waiters, ticket) = state.withLock { state in
+            state.ticket.generation += 1
+            state.ticket.credential = credential
+            state.running = nil
+            return (state.takeWaiters(), state.ticket)
+        }
+        for waiter in waiters { waiter.resume(returning: ticket) }
+    }
+
+    fileprivate enum Arrival {
+        /// There is something newer, or an error, already.
+        case over(Result<Ticket, any Error>)
+        case parked
+        /// Parked, and the refresh has to be begun.
+        case first(flight: Int)
+    }
+
+    /// Waits until there is a credential newer than the ticket's; begins a refresh when none runs. Cancelling the Swift task ends the wait of this one only.
+    func wait(
+        _ ticket: Ticket, _ limits: Limits, _ timekeeper: any Timekeeper, refresh: @escaping @Sendable () async throws -> Credential?
+    ) async throws -> Ticket {
+        let id = state.withLock { state in
+            state.nextWaiter += 1
+            return state.nextWaiter
+        }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { waiter in
+                // A cancel that came before has found nobody to tell.
+                guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
+                let now = timekeeper.now
+                switch state.withLock({ $0.arrive(id, waiter, ticket, limits, now) }) {
+                case .over(let result): waiter.resume(with: result)
+                case .parked: break
+                case .first(let flight): begin(flight, limits, timekeeper, refresh)
+                }
+                if Task.isCancelled { leave(id) }
+            }
+        } onCancel: {
+            leave(id)
+        }
+    }
+
+    private func leave(_ id: Int) {
+        state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+    }
+
+    private func begin(
+        _ flight: Int, _ limits: Limits, _ timekeeper: any Timekeeper, _ refresh: @escaping @Sendable () async throws -> Credential?
+    ) {
+        let limit = Limit { [self] in
+            land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")))
+        }
+        let alarm = timekeeper.schedule(after: limits.duration, limit)
+        Task {
+            do {
+                let credential = try await refresh()
+                timekeeper.cancel(alarm)
+                land(flight, .success(credential))
+            } catch {
+                timekeeper.cancel(alarm)
+                land(flight, .failure(WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)))
+            }
+        }
+    }
+
+    private final class Limit: AlarmTarget {
+        private let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+        package func ring() { body() }
+    }
+
+    /// A refresh has ended. The first word of the one that runs counts.
+    private func land(_ flight: Int, _ result: Result<Credential?, any Error>) {
+        let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket)? in
+            guard state.running == flight else { return nil }
+            state.running = nil
+            if case .success(let credential?) = result {
+                state.ticket.generation += 1
+                state.ticket.credential = credential
+            }
+            return (state.takeWaiters(), state.ticket)
+        }
+        guard let landed else { return }
+        for waiter in landed.waiters { waiter.resume(with: result.map { _ in landed.ticket }) }
+    }
+}
+
+extension RefreshFlight.State {
+    fileprivate mutating func takeWaiters() -> [RefreshFlight.Waiter] {
+        defer { waiters = [:] }
+        return Array(waiters.values)
+    }
+
+    fileprivate mutating func arrive(
+        _ id: Int, _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits, _ now: UInt64
+    ) -> RefreshFlight.Arrival {
+        guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
+        guard theirs.generation == ticket.generation else { return .over(.success(ticket)) }
+        if running != nil {
+            waiters[id] = waiter
+            return .parked
+        }
+        begun.removeAll { $0.addingSaturated(limits.window) <= now }
+        guard begun.count < limits.count else {
+            let message = "more than \(limits.count) refreshes in \(limits.window)"
+            return .over(.failure(WebServiceError(.excessiveRefresh, message)))
+        }
+        begun.append(now)
+        nextFlight += 1
+        running = nextFlight
+        waiters[id] = waiter
+        return .first(flight: nextFlight)
+    }
+}

@@ -1,0 +1,92 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// The answer to a request: what interceptors pass on and what typed tasks decode.
+public struct Response: Sendable {
+    /// The body; empty when there is none.
+    public var data: Data
+
+    /// The response as Foundation knows it; `nil` only when a session answered without one.
+    public var urlResponse: URLResponse?
+
+    /// Who gave the answer.
+    public var source: Source
+
+    /// How many messages were sent for it: 1 without retries and redirects, 0 when an interceptor answered by itself.
+    public var attempts: Int
+
+    /// The URLs that redirected here, in order; empty without redirects.
+    public var redirects: [URL]
+
+    /// Makes a response out of what a session gave.
+    public init(data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []) {
+        self.data = data
+        self.urlResponse = urlResponse
+        self.source = source
+        self.attempts = attempts
+        self.redirects = redirects
+    }
+
+    /// Makes a response of one's own, such as an interceptor that answers by itself.
+    ///
+    /// - Parameter status: From 100 to 999.
+    /// - Returns: `nil` when the URL or the status is not possible.
+    public init?(status: Int, headers: Headers = [:], data: Data = Data(), url: URL, source: Source) {
+        var fields: [String: String] = [:]
+        for field in headers { fields[field.name] = headers[field.name] }
+        guard (100...999).contains(status),
+            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: fields)
+        else { return nil }
+        self.init(data: data, urlResponse: response, source: source, attempts: 0)
+    }
+
+    /// The status code (RFC 9110, section 15); 0 when the answer is not HTTP's.
+    public var status: Int { (urlResponse as? HTTPURLResponse)?.statusCode ?? 0 }
+
+    /// Whether the status is one of the two hundreds.
+    public var isSuccess: Bool { (200...299).contains(status) }
+
+    /// The URL that answered, after redirects.
+    public var url: URL? { urlResponse?.url }
+
+    /// The value of a header field; Foundation has joined repeated ones with `", "`.
+    public func header(_ name: Headers.Name) -> String? {
+        (urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue)
+    }
+
+    /// All header fields, sorted by name; Foundation does not keep their order and has joined repeated ones.
+    public var headers: Headers {
+        let fields = (urlResponse as? HTTPURLResponse)?.allHeaderFields ?? [:]
+        return Headers(fields.map { ("\($0.key)", "\($0.value)") }.sorted { $0.0 < $1.0 })
+    }
+
+    /// Who gave an answer: an open set.
+    public struct Source: Sendable, Hashable, CustomStringConvertible {
+        /// The name of the source.
+        public let description: String
+
+        /// Makes a source of one's own.
+        public init(_ name: String) {
+            description = name
+        }
+
+        /// The session.
+        public static let network = Source("network")
+        /// A mock.
+        public static let mock = Source("mock")
+    }
+}
+
+extension Response: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Status, size and source: safe to log.
+    public var description: String { "\(status), \(data.count) bytes, \(source)" }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the same as ``description``, because header fields and body may hold secrets.
+    public var customMirror: Mirror { Mirror(self, children: ["response": description], displayStyle: .struct) }
+}

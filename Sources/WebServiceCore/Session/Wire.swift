@@ -1,0 +1,159 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+package import FoundationNetworking
+#endif
+
+/// For whom messages are sent: a ``SessionTask``, or one leg of it behind interceptors.
+protocol ExchangeOwner: AnyObject, Sendable {
+    /// A message is about to be sent.
+    ///
+    /// - Returns: Whether it may be: an exchange has only so many.
+    func willSend(_ request: EncodedRequest) -> Bool
+    /// Something is under way that can be cancelled.
+    ///
+    /// - Returns: Whether it is still wanted; else it has been cancelled.
+    func attach(_ transport: Transport) -> Bool
+    /// The answer to a message that is not the only one of the exchange.
+    func didReceive(_ outcome: Outcome, for request: EncodedRequest)
+    /// Something worth knowing happened.
+    func record(_ kind: Timeline.Kind, _ detail: String)
+    /// The end.
+    func complete(_ outcome: Outcome)
+}
+
+/// What carries the messages of one exchange: session, delegate and cookie jar, as they were when the task was resumed.
+struct Wire: Sendable {
+    let session: any Session
+    var delegate: (any ServicePassthroughDelegate)?
+    let interceptors: [any Interceptor]?
+    let cookieJar: CookieJar?
+
+    /// Sends a request and follows its redirects, which are the same over every session because they are followed here.
+    ///
+    /// - Parameter redirects: The URLs that redirected to this request.
+    func send(_ request: Request, _ encoded: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = []) {
+        do {
+            guard request.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
+            let message = addingCookies(to: encoded, request)
+            guard owner.willSend(message) else {
+                throw WebServiceError(.tooManyMessages, "more than \(SessionTask.maximumMessages) messages for one exchange", request: request)
+            }
+            let dataTask = try transmit(message) { data, response, error in
+                var outcome = Outcome(transported: data, response, error)
+                outcome.attempts = redirects.count + 1
+                outcome.redirects = redirects
+                receive(outcome, request, message, for: owner)
+            }
+            if owner.attach(.exchange(dataTask)) { dataTask.resume() }
+        } catch {
+            owner.complete(Outcome(error: error))
+        }
+    }
+
+    private func receive(_ outcome: Outcome, _ request: Request, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+        guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
+            if !outcome.redirects.isEmpty { owner.didReceive(outcome, for: message) }
+            return owner.complete(outcome)
+        }
+        if let maximum = request.maximumResponseBytes, let data = outcome.data, data.count > maximum {
+            return owner.complete(Outcome(error: WebServiceError.tooLarge(maximum, request, http)))
+        }
+        if let cookieJar, request.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url) {
+            cookieJar.store([cookies], from: url)
+        }
+        guard (300..<400).contains(http.statusCode) else {
+            if !outcome.redirects.isEmpty { owner.didReceive(outcome, for: message) }
+            return owner.complete(outcome)
+        }
+        redirect(outcome, http, request, message, for: owner)
+    }
+
+    private func redirect(
+        _ outcome: Outcome, _ http: HTTPURLResponse, _ request: Request, _ message: EncodedRequest, for owner: any ExchangeOwner
+    ) {
+        let location = http.value(forHTTPHeaderField: "Location")
+        let decision = request.redirectPolicy.decision(
+            for: request, at: message.url, status: http.statusCode, locations: location.map { [$0] } ?? [], followed: outcome.redirects.count
+        )
+        owner.didReceive(outcome, for: message)
+        switch decision {
+        case .deliver:
+            owner.complete(outcome)
+        case .fail(var error):
+            error.response = http
+            error.body = outcome.data
+            owner.complete(Outcome(error: error))
+        case .follow(let next, let droppedCredentials):
+            owner.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
+            do {
+                send(next, try next.encode(), for: owner, redirects: outcome.redirects + (URL(string: message.url).map { [$0] } ?? []))
+            } catch {
+                owner.complete(Outcome(error: error))
+            }
+        }
+    }
+
+    private func addingCookies(to message: EncodedRequest, _ request: Request) -> EncodedRequest {
+        guard let cookieJar, request.shouldHandleCookies, let url = URL(string: message.url), let cookies = cookieJar.header(for: url) else {
+            return message
+        }
+        return message.adding("Cookie", cookies)
+    }
+
+    /// One message: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is the session alone.
+    func transmit(
+        _ request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) throws -> any DataTask {
+        guard let delegate else { return session.dataTask(request: request, completion: completion) }
+        let original = try request.urlRequest()
+        var message = original
+        if let modified = delegate.modifiedRequest(request: original) {
+            message = try Request(modified).urlRequest()
+        }
+        let limited = LimitedURLRequest(urlRequestValue: message, maximumResponseBytes: (request as? EncodedRequest)?.maximumResponseBytes)
+        let dataTask = session.dataTask(request: limited) { [message] data, response, error in
+            delegate.responseReceived(response: response, data: data, request: message, error: error)
+            completion(data, response, error)
+        }
+        return AnnouncingDataTask(dataTask) { [message] in delegate.requestSent(request: message) }
+    }
+}
+
+/// A `URLRequest` that a delegate has seen, with what it cannot say itself.
+package struct LimitedURLRequest: URLRequestEncodable {
+    package let urlRequestValue: URLRequest
+    /// The longest body that is wanted, in bytes; `nil` for any.
+    package let maximumResponseBytes: Int?
+}
+
+extension WebServiceError {
+    static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
+        WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request, response: response)
+    }
+}
+
+extension Outcome {
+    /// What a session handed back. An error that Foundation counts as a transport error is a `URLError` from here on; an answer with nothing
+    /// in it is one as well, because no server gave it.
+    init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+        if let error {
+            self.init(error: URLError(transport: error) ?? error)
+        } else if data == nil, response == nil {
+            self.init(error: URLError(.badServerResponse))
+        } else {
+            self.init(data: data, response: response)
+        }
+    }
+}
+
+extension URLError {
+    /// The error as a `URLError` without the failing URL, which may hold secrets; `nil` when it is of another domain.
+    init?(transport error: any Error) {
+        let error = error as NSError
+        let code: Code? = Code(rawValue: error.code)
+        guard error.domain == NSURLErrorDomain, let code else { return nil }
+        self.init(code, userInfo: [NSLocalizedDescriptionKey: error.localizedDescription])
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Which answers the typed tasks of one exchange accept.
+final class ResponseRules: Sendable {
+    struct Rules: Sendable {
+        var statuses = Statuses.success
+        var contentTypes: [String]?
+        var checks: [@Sendable (Response) throws -> Void] = []
+    }
+
+    enum Statuses: Sendable {
+        /// 200 to 299.
+        case success
+        case these(Set<Int>)
+        case any
+
+        func contains(_ status: Int) -> Bool {
+            switch self {
+            case .success: (200...299).contains(status)
+            case .these(let statuses): statuses.contains(status)
+            case .any: true
+            }
+        }
+    }
+
+    private let rules = Mutex(Rules())
+
+    func set(_ change: (inout Rules) -> Void) {
+        rules.withLock { change(&$0) }
+    }
+
+    /// The answer, when it is acceptable.
+    func accept(_ input: StepInput) throws -> Response {
+        if let failure = input.failure { throw failure }
+        let response = Response(input.outcome)
+        let rules = rules.withLock { $0 }
+        guard rules.statuses.contains(response.status) else {
+            throw input.error(.unacceptableStatus, "the status is \(response.status)")
+        }
+        if let contentTypes = rules.contentTypes, !response.data.isEmpty {
+            let type = response.header(.contentType) ?? ""
+            guard contentTypes.contains(where: { MediaType.matches(type, pattern: $0) }) else {
+                throw input.error(.unexpectedContentType, "the media type is '\(MediaType.essence(type))'")
+            }
+        }
+        for check in rules.checks { try check(response) }
+        return response
+    }
+}
+
+extension StepInput {
+    /// An error that knows everything about the exchange.
+    func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
+        WebServiceError(code, message, request: request, response: outcome.response, body: outcome.data, underlying: underlying)
+    }
+}
+
+/// Media types (RFC 9110, section 8.3.1): compared without regard to case and parameters.
+enum MediaType {
+    /// Type and subtype in lower case, without parameters; at most 80 printable bytes.
+    static func essence(_ value: String) -> String {
+        let text = value.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).asciiLowercased()
+        return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
+    }
+
+    /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` stands for every `+json` as well.
+    static func matches(_ value: String, pattern: String) -> Bool {
+        let type = essence(value)
+        let pattern = essence(pattern)
+        if pattern == "*/*" || type == pattern { return true }
+        if pattern.hasSuffix("/*") { return type.hasPrefix(pattern.dropLast()) }
+        return pattern == ContentType.json && type.hasSuffix("+json")
+    }
+
+    /// The value of a parameter such as `charset`, without quotes.
+    static func parameter(_ name: String, of value: String) -> String? {
+        for part in value.split(separator: ";").dropFirst() {
+            let pair = part.split(separator: "=", maxSplits: 1)
+            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).equalsIgnoringASCIICase(name) else { continue }
+            return pair[1].trimmingCharacters(in: .whitespaces).trimmingCharacters(in: ["\"", "'"])
+        }
+        return nil
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The typed face of a ``SessionTask``: the same exchange and the same chain of handlers, with a value of a known type at the end.
+///
+/// ```swift
+/// let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+/// service.GET("/brewers").decode([Brewer].self).map(\.count).updateUI { count in show(count) }.updateErrorUI { error in show(error) }.resume()
+/// ```
+/// - `decode`, `data`, `string`, `json` and `empty` of a ``SessionTask`` begin one; `map`, `mapAsync`, `flatMap`, `recover` and `validate` go on;
+///   `onSuccess`, `onError`, `onCompletion`, `updateUI` and `updateErrorUI` observe, any number of times, also when the value is there already.
+/// - The status has to be from 200 to 299 unless `validate` says otherwise.
+/// - Steps and observers run in the order in which they were added, one at a time, in the background or on the main actor as each says.
+/// - ``value``, ``result`` and ``response`` resume the task if nobody did. Cancelling the Swift task that awaits them cancels the exchange.
+///
+/// All members may be used from any thread.
+public final class TypedTask<Value: Sendable>: Sendable {
+    /// The exchange.
+    public let task: SessionTask
+
+    let rules: ResponseRules
+    private let box = ResultBox<Value>()
+
+    /// - Parameter step: Makes the result; runs once, when the exchange has ended and everything added before has run.
+    init(_ task: SessionTask, _ rules: ResponseRules, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>) {
+        self.task = task
+        self.rules = rules
+        task.add(.step { [box] input in box.set(step(input)) })
+    }
+
+    /// - Parameter step: Makes the result; the handlers that follow wait for it.
+    init(_ task: SessionTask, _ rules: ResponseRules, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
+        self.task = task
+        self.rules = rules
+        task.add(.asyncStep { [box] input in box.set(await asyncStep(input)) })
+    }
+
+    /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
+    init(_ task: SessionTask, _ rules: ResponseRules, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>) {
+        self.task = task
+        self.rules = rules
+        task.add(.mainStep { [box] input in box.set(mainStep(input)) })
+    }
+
+    /// Sends the request, if nobody did; harmless otherwise.
+    @discardableResult
+    public func resume() -> Self {
+        task.resume()
+        return self
+    }
+
+    /// Asks the exchange to stop; see ``SessionTask/cancel()``. A `mapAsync` or `flatMap` under way is cancelled as well. The result is
+    /// `URLError.cancelled` unless there was one already.
+    public func cancel() {
+        task.cancel()
+    }
+
+    /// The value, once it is there. Resumes the task if nobody did; cancelling the awaiting Swift task cancels the exchange.
+    ///
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for what the framework found, and what steps threw.
+    public var value: Value {
+        get async throws { try await result.get() }
+    }
+
+    /// The result, once it is there; like ``value``, without throwing.
+    public var result: Result<Value, any Error> {
+        get async {
+            await task.finished()
+            return box.result
+        }
+    }
+
+    /// The answer, whatever its status, once it is there. Resumes the task if nobody did; cancelling the awaiting Swift task cancels the exchange.
+    ///
+    /// - Throws: The error of the exchange when there was no answer.
+    public var response: Response {
+        get async throws {
+            await task.finished()
+            return try task.response()
+        }
+    }
+
+    /// Adds an observer behind everything that was added so far.
+    func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
+        task.add(.step { [box] _ in observer(box.result) })
+        return self
+    }
+
+    /// Adds an observer on the main actor behind everything that was added so far.
+    func observeOnMain(_ observer: @escaping @MainActor @Sendable (Result<Value, any Error>) -> Void) -> Self {
+        task.add(.mainStep { [box] _ in observer(box.result) })
+        return self
+    }
+
+    /// The step that follows this one.
+    func then<Next: Sendable>(_ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>) -> TypedTask<Next> {
+        TypedTask<Next>(task, rules, step: { [box] _ in step(box.result) })
+    }
+
+    /// The step that follows this one, which may take its time.
+    func thenAsync<Next: Sendable>(
+        _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
+    ) -> TypedTask<Next> {
+        TypedTask<Next>(task, rules, asyncStep: { [box] _ in await step(box.result) })
+    }
+}
+
+/// What a step of a typed task begins with.
+struct StepInput: Sendable {
+    let outcome: Outcome
+    let request: Request
+    /// Why there is nothing to work with: the error of the exchange, or of an untyped handler before.
+    let failure: (any Error)?
+}
+
+/// The result of one step, set once by the step and read by everything behind it.
+private final class ResultBox<Value: Sendable>: Sendable {
+    private let state = Mutex<Result<Value, any Error>?>(nil)
+
+    func set(_ result: Result<Value, any Error>) {
+        state.withLock { $0 = result }
+    }
+
+    /// Readers stand behind the step in the chain, so it has run; that it has not is no state that can be reached.
+    var result: Result<Value, any Error> {
+        state.withLock { $0 } ?? .failure(URLError(.unknown))
+    }
+}
