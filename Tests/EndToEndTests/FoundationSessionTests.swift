@@ -112,11 +112,8 @@ struct FoundationSessionTests {
             return response
         }
         defer { server.stop() }
-        let clock = ContinuousClock()
-        let start = clock.now
         let answer = await kind.service(server).GET("/").setDeadline(.milliseconds(300)).answer()
-        #expect(answer.urlErrorCode == .timedOut)
-        #expect(start.duration(to: clock.now) < .seconds(5))
+        #expect((answer.error as? WebServiceError)?.code == .deadline)
     }
 
     @Test("H-33, rule 7: a refused connection and a server that hangs up are URLErrors", arguments: FoundationBacked.allCases)

@@ -5,22 +5,21 @@ import FoundationNetworking
 #endif
 
 extension Request {
-    /// A command line for curl (7.88 or newer) that sends what the request says: for bug reports, logs and a terminal.
+    /// A command line for curl (7.88 or newer) that sends what the request says: for a terminal, a bug report, a log.
     ///
     /// ```
     /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]' --header 'Content-Type: application/json'
-    ///   --header 'Expect:' --data-binary '{"name":"Trashboat"}' --url 'https://brewhapi.example.com/brewers'
+    ///     --data-binary '{"name":"Trashboat"}' --url 'https://brewhapi.example.com/brewers'
     /// ```
-    /// - The text is one line of printable characters for any POSIX shell. Whatever the request holds, pasting runs `curl`, `printf` and nothing else.
-    /// - Method, URL, header fields (repeated ones joined, by name) and body arrive byte for byte as a session sends them; what else is there,
-    ///   such as `User-Agent`, is curl's own. Redirects are not followed, and no file of the user's is read.
-    /// - A body goes through `printf` and a pipe where it is long, begins with `@` or holds anything that cannot be printed.
-    /// - A body of which nothing is known before the request is sent (from a provider or a stream) is the text `[body made when sent]`. Providers
-    ///   do not run.
-    /// - A request that cannot be encoded gives a comment: `# '…'` with the error's description.
+    /// - The text is one line of printable characters for any POSIX shell (XCU, section 2). Whatever the request holds, only `curl` and `printf` run.
+    /// - Method, URL, header fields (by name, repeated ones joined) and body are those of ``urlRequest()``, byte for byte; other fields, such as
+    ///   `User-Agent`, are curl's own. One message is sent: redirects are not followed, and neither a `.curlrc` nor any other file is read.
+    /// - A body that is long, begins with `@` or holds anything that cannot be printed is written by `printf` and piped.
+    /// - A body from a provider or a stream is not known before the request is sent; `[body made when sent]` stands for it. Providers do not run.
+    /// - A request that cannot be encoded gives a comment: `# '…'` with the error's description, whatever ``urlRequest()`` throws.
     ///
-    /// - Parameter redaction: What must not be shown. A body that it cannot look into, such as bytes that are no UTF-8, is replaced as a whole.
-    ///   `nil` shows everything, so also passwords.
+    /// - Parameter redaction: What must not be shown, so that placeholders are sent in its place. A body that it cannot look into, such as bytes
+    ///   that are no UTF-8, is replaced as a whole. `nil` shows everything, passwords as well.
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self

@@ -104,9 +104,10 @@ extension RedirectPolicy {
         return scheme.equalsIgnoringASCIICase("https") || scheme.equalsIgnoringASCIICase("http")
     }
 
-    /// The value without blanks around it. `nil` where it holds control characters, bytes that were no UTF-8, or several values joined to one; what
-    /// else is illegal in a URL will be percent-encoded.
+    /// The value without blanks around it. `nil` where it is too long, holds control characters, bytes that were no UTF-8, or several values joined to
+    /// one; what else is illegal in a URL will be percent-encoded.
     private static func usable(_ location: String) -> String? {
+        guard location.utf8.count <= Request.maximumHeaderValueLength else { return nil }
         let isBlank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
         let text = String(decoding: location.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
         let isClean = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{FFFD}" }

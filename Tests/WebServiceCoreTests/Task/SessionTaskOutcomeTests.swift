@@ -142,13 +142,13 @@ struct SessionTaskOutcomeTests {
     func deadline() async {
         let session = HandSession()
         let clock = ManualTimekeeper()
-        let errors = Collected<URLError.Code?>()
+        let errors = Collected<WebServiceError.Code?>()
         WebService.make(session, timekeeper: clock).GET("/x").setDeadline(.seconds(5))
-            .responseError { errors.add(($0 as? URLError)?.code) }.resume()
+            .responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
         clock.advance(by: .milliseconds(4_999))
         #expect(errors.values.isEmpty)
         clock.advance(by: .milliseconds(1))
-        #expect(await errors.wait() == [.timedOut])
+        #expect(await errors.wait() == [.deadline])
         #expect(session.exchanges.values.first?.log == ["resume", "cancel"])
         #expect(clock.pending == 0)
     }
@@ -180,7 +180,7 @@ struct SessionTaskOutcomeTests {
                 }
                 return Data()
             }
-            .responseError { events.add("\((($0 as? URLError)?.code == .timedOut))") }.resume()
+            .responseError { events.add("\((($0 as? WebServiceError)?.code == .deadline))") }.resume()
         await events.wait()
         clock.advance(by: .seconds(1))
         #expect(await events.wait(for: 2) == ["began", "true"])

@@ -1,0 +1,128 @@
+import Dispatch
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Cancelling typed tasks")
+struct TypedTaskCancelTests {
+    private func isCancelled<Value>(_ result: Result<Value, any Error>) -> Bool {
+        if case .failure(let error) = result { (error as? URLError)?.code == .cancelled } else { false }
+    }
+
+    @Test("cancelling the awaiting Swift task cancels the request on the wire, once")
+    func awaiting() async {
+        let session = HandSession()
+        let work = Task { await WebService.make(session).GET("/x").data().result }
+        let exchange = await session.exchanges.wait()[0]
+        work.cancel()
+        #expect(isCancelled(await work.value))
+        #expect(exchange.log == ["resume", "cancel"])
+    }
+
+    @Test("H-26: a Swift task that is cancelled already sends nothing")
+    func cancelledBefore() async {
+        let session = HandSession()
+        let work = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return await WebService.make(session).GET("/x").data().result
+        }
+        work.cancel()
+        #expect(isCancelled(await work.value))
+        #expect(session.exchanges.values.allSatisfy { $0.log.last == "cancel" })
+    }
+
+    @Test("cancel stops a mapAsync under way")
+    func mapAsync() async {
+        let began = Collected<Int>()
+        let task = WebService.make(HandSession(text: "1")).GET("/x").decode(Int.self).mapAsync { value -> Int in
+            began.add(value)
+            let (stream, continuation) = AsyncStream<Never>.makeStream()
+            await withTaskCancellationHandler {
+                for await _ in stream {}
+            } onCancel: {
+                continuation.finish()
+            }
+            try Task.checkCancellation()
+            return value
+        }
+        task.resume()
+        await began.wait()
+        task.cancel()
+        let result = await task.result
+        #expect(throws: CancellationError.self) { try result.get() }
+    }
+
+    @Test("cancel stops the second exchange of a flatMap")
+    func flatMap() async {
+        let second = HandSession()
+        let first = WebService.make(HandSession(text: "1"))
+        let other = WebService.make(second)
+        let task = first.GET("/x").decode(Int.self).flatMap { _ in other.GET("/y").data() }
+        task.resume()
+        let exchange = await second.exchanges.wait()[0]
+        task.cancel()
+        #expect(isCancelled(await task.result))
+        #expect(exchange.log == ["resume", "cancel"])
+    }
+
+    @Test("H-22: a typed task that is never resumed is freed with its steps and observers")
+    func neverResumed() {
+        let freed = Collected<String>()
+        do {
+            let canary = Canary { freed.add("step") }
+            let task = WebService.make().GET("/x").data().map { data -> Int in
+                canary.touch()
+                return data.count
+            }
+            .onSuccess { _ in canary.touch() }
+            _ = task
+        }
+        #expect(freed.values == ["step"])
+    }
+
+    @Test("H-29: a typed task that has ended is freed with its steps")
+    func ended() async throws {
+        let freed = Collected<String>()
+        do {
+            let canary = Canary { freed.add("step") }
+            let value = try await WebService.make(HandSession(text: "1")).GET("/x").data().map { data -> Int in
+                canary.touch()
+                return data.count
+            }.value
+            #expect(value == 1)
+        }
+        #expect(await freed.wait() == ["step"])
+    }
+
+    @Test("H-26, G9: 20,000 awaits cancelled at every point end exactly once each")
+    func races() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200, data: Data("1".utf8)))
+        let service = WebService.make(session)
+        let count = 20_000 / CancelRaceTests.scale
+        let outcomes = await withTaskGroup(of: Int.self) { group in
+            for index in 0..<count {
+                let work = Task { await service.GET("/x").decode(Int.self).map { $0 + 1 }.result }
+                if index % 3 == 0 { work.cancel() } else if index % 3 == 1 { DispatchQueue.global().async { work.cancel() } }
+                group.addTask {
+                    switch await work.value {
+                    case .success(2): 0
+                    case .failure(let error) where (error as? URLError)?.code == .cancelled: 1
+                    default: 100_000_000
+                    }
+                }
+            }
+            return await group.reduce(into: [0, 0]) { counts, outcome in
+                if outcome < 2 { counts[outcome] += 1 }
+            }
+        }
+        #expect(outcomes[0] + outcomes[1] == count)
+        #expect(outcomes[0] > 0 && outcomes[1] > 0)
+    }
+}

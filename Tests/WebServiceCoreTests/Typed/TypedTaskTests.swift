@@ -1,0 +1,239 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+private struct Beer: Codable, Equatable, Sendable {
+    var name: String
+    var abv: Double?
+}
+
+/// Belongs to the main actor, and so does its decoding.
+@MainActor
+private struct MainBeer: @MainActor Decodable, Equatable {
+    var name: String
+}
+
+extension HandSession {
+    /// Answers with a body and header fields.
+    convenience init(_ body: Data, status: Int = 200, headers: [String: String] = [:]) {
+        self.init { exchange in
+            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+            exchange.completion(body, HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
+        }
+    }
+}
+
+@Suite("Typed tasks")
+struct TypedTaskTests {
+    private func service(_ text: String, status: Int = 200, type: String? = nil) -> WebService {
+        .make(HandSession(Data(text.utf8), status: status, headers: type.map { ["Content-Type": $0] } ?? [:]))
+    }
+
+    private func failure<Value>(_ task: TypedTask<Value>) async throws -> WebServiceError {
+        let result = await task.result
+        guard case .failure(let error) = result else {
+            Issue.record("succeeded")
+            throw TestError()
+        }
+        return try #require(error as? WebServiceError)
+    }
+
+    // MARK: Decoding
+
+    @Test("decodes JSON and property lists, with the decoder that is asked for")
+    func decoding() async throws {
+        let beers = try await service(#"[{"name":"Ale","abv":5.5}]"#).GET("/x").decode([Beer].self).value
+        #expect(beers == [Beer(name: "Ale", abv: 5.5)])
+
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        struct Snake: Decodable, Sendable { var fullName: String }
+        #expect(try await service(#"{"full_name":"x"}"#).GET("/x").decode(Snake.self, decoder: decoder).value.fullName == "x")
+
+        let plist = try PropertyListEncoder().encode(Beer(name: "Ale"))
+        let beer = try await WebService.make(HandSession(plist)).GET("/x").decode(Beer.self, decoder: PropertyListDecoder()).value
+        #expect(beer == Beer(name: "Ale"))
+    }
+
+    @Test("a decoding error names the coding path and keeps the body")
+    func decodingError() async throws {
+        let error = try await failure(service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
+        #expect(error.code == .decoding)
+        #expect(error.message.contains("beers[1].name"))
+        #expect(error.underlying is DecodingError)
+        #expect(error.body?.count == 35)
+        #expect(error.request?.url?.path == "/v1/x")
+        let missing = try await failure(service("{}").GET("/x").decode(Beer.self))
+        #expect(missing.message.contains("no 'name' at the top"))
+    }
+
+    @Test("a type that belongs to the main actor is decoded there")
+    func mainActor() async throws {
+        let task = service(#"{"name":"Ale"}"#).GET("/x").decode { @MainActor response in
+            MainActor.assertIsolated()
+            return try JSONDecoder().decode(MainBeer.self, from: response.data)
+        }
+        let beer = try await task.value
+        #expect(await MainActor.run { beer == MainBeer(name: "Ale") })
+    }
+
+    @Test("Void and optional results accept 204 and empty bodies, others say what is missing")
+    func emptyBodies() async throws {
+        try await service("", status: 204).GET("/x").empty().value
+        try await service("anything").GET("/x").empty().value
+        #expect(try await service("", status: 204).GET("/x").decode(Beer?.self).value == nil)
+        #expect(try await service(#"{"name":"Ale"}"#).GET("/x").decode(Beer?.self).value == Beer(name: "Ale"))
+        #expect(try await service("").GET("/x").data().value == Data())
+        let error = try await failure(service("", status: 204).GET("/x").decode(Beer.self))
+        #expect(error.code == .emptyResponse)
+        #expect(error.message.contains("Beer") && error.message.contains("204"))
+    }
+
+    @Test("text is read in the charset that the response names", arguments: [
+        ("text/plain", [0xC3, 0xA9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"),
+        ("text/plain; charset=\"ISO-8859-1\"", [0xE9], "é"), ("text/plain;Charset=windows-1252", [0x80], "€"),
+        ("text/plain; charset=utf-16be", [0x00, 0x41], "A"),
+    ] as [(String, [UInt8], String)])
+    func charsets(type: String, bytes: [UInt8], text: String) async throws {
+        let service = WebService.make(HandSession(Data(bytes), headers: ["Content-Type": type]))
+        #expect(try await service.GET("/x").string().value == text)
+    }
+
+    @Test("M-12: text that is not of its charset, and charsets nobody knows, are errors, not replacement characters")
+    func badCharsets() async throws {
+        let broken = WebService.make(HandSession(Data([0xFF, 0xFE, 0xFF]), headers: ["Content-Type": "text/plain; charset=utf-8"]))
+        #expect(try await failure(broken.GET("/x").string()).code == .decoding)
+        #expect(try await failure(service("x", type: "text/plain; charset=utf-7").GET("/x").string()).code == .decoding)
+    }
+
+    @Test("JSON of any shape is walked by name and place")
+    func anyJSON() async throws {
+        let json = try await service(#"{"a":[1,true,null,"x",2.5,{"b":{}}]}"#).GET("/x").json().value
+        #expect(json.a?[0]?.integer == 1 && json.a?[1]?.bool == true && json.a?[2] == .null)
+        #expect(json["a"]?[3]?.string == "x" && json.a?[4]?.number == 2.5 && json.a?[4]?.integer == nil)
+        #expect(json.a?[5]?.b == .object([:]) && json.a?[6] == nil && json.nothing == nil)
+        #expect(json.a?.array?.count == 6)
+        #expect(try await failure(service("{").GET("/x").json()).code == .decoding)
+        let decoded = try await service(#"{"a":[1,true,null]}"#).GET("/x").decode([String: JSONValue].self).value
+        #expect(decoded["a"] == .array([.number(1), .bool(true), .null]))
+    }
+
+    // MARK: Validation
+
+    @Test("statuses from 200 to 299 are required, and the error keeps the server's body", arguments: [199, 200, 299, 300, 404, 500])
+    func statuses(status: Int) async throws {
+        let task = service(#"{"error":"why"}"#, status: status).GET("/x").data()
+        if (200...299).contains(status) {
+            #expect(try await task.value.count == 15)
+        } else {
+            let error = try await failure(task)
+            #expect(error.code == .unacceptableStatus)
+            #expect(error.status == status)
+            #expect(error.body == Data(#"{"error":"why"}"#.utf8))
+        }
+    }
+
+    @Test("validate changes and lifts the rule, wherever it stands in the chain")
+    func validation() async throws {
+        #expect(try await service("x", status: 404).GET("/x").data().validate(statuses: [404]).value.count == 1)
+        #expect(try await service("x", status: 500).GET("/x").string().map(\.count).validateNothing().value == 1)
+        #expect(try await failure(service("x").GET("/x").data().validate(statuses: 201...204)).code == .unacceptableStatus)
+        let result = await service("x").GET("/x").data().validate { _ in throw TestError(name: "mine") }.result
+        #expect(throws: TestError(name: "mine")) { try result.get() }
+    }
+
+    @Test("M-13: media types are compared without case and parameters; +json is JSON", arguments: [
+        ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true), ("text/html", false), (nil, false),
+    ])
+    func contentTypes(type: String?, accepted: Bool) async throws {
+        let task = service("{}", type: type).GET("/x").json().validate(contentTypes: ["application/json"])
+        if accepted {
+            #expect(try await task.value == .object([:]))
+        } else {
+            #expect(try await failure(task).code == .unexpectedContentType)
+        }
+    }
+
+    @Test("a problem document is read from the error, and other bodies decode to types of one's own")
+    func problem() async throws {
+        let body = #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#
+        let error = try await failure(service(body, status: 409, type: "application/problem+json").GET("/x").data())
+        let problem = try #require(error.problem)
+        #expect(problem.type == "https://h/p" && problem.title == "Out of stock" && problem.status == 409)
+        #expect(problem.detail == "no ale" && problem.instance == "/o/1" && problem.extensions["left"] == .number(0))
+        struct Left: Decodable { var left: Int }
+        #expect(try error.decodeBody(Left.self).left == 0)
+        let other = try await failure(service("{}", status: 409, type: "application/json").GET("/x").data())
+        #expect(other.problem == nil)
+    }
+
+    // MARK: Steps
+
+    @Test("map, mapAsync, flatMap and recover go on from one another, in order")
+    func steps() async throws {
+        let service = service("[1,2,3]")
+        let sum = try await service.GET("/x").decode([Int].self)
+            .map { $0.reduce(0, +) }
+            .mapAsync { sum in
+                await Task.yield()
+                return sum * 10
+            }
+            .flatMap { value in service.GET("/y").decode([Int].self).map { $0.count + value } }
+            .value
+        #expect(sum == 63)
+        let recovered = try await self.service("no", status: 500).GET("/x").string().recover { error in
+            "recovered from \((error as? WebServiceError)?.status ?? 0)"
+        }.value
+        #expect(recovered == "recovered from 500")
+        let failed = await self.service("1").GET("/x").decode(Int.self).map { _ -> Int in throw TestError(name: "map") }.map { $0 + 1 }.result
+        #expect(throws: TestError(name: "map")) { try failed.get() }
+    }
+
+    @Test("any number of observers hear the result, early and late, in order, where they belong")
+    func observers() async throws {
+        let seen = Collected<String>()
+        let task = service("7").GET("/x").decode(Int.self)
+        task.onSuccess { seen.add("success \($0)") }
+            .onError { _ in seen.add("must not run") }
+            .updateUI { value in
+                MainActor.assertIsolated()
+                seen.add("ui \(value)")
+            }
+            .updateErrorUI { _ in seen.add("must not run") }
+            .onCompletion { seen.add("completion \((try? $0.get()) ?? 0)") }
+            .resume()
+        await seen.wait(for: 3)
+        task.onSuccess { seen.add("late \($0)") }
+        #expect(await seen.wait(for: 4) == ["success 7", "ui 7", "completion 7", "late 7"])
+
+        let errors = Collected<String>()
+        service("x", status: 500).GET("/x").data().onSuccess { _ in errors.add("must not run") }
+            .onError { _ in errors.add("error") }.updateErrorUI { _ in errors.add("ui") }.resume()
+        #expect(await errors.wait(for: 2) == ["error", "ui"])
+    }
+
+    @Test("value, result and response may be awaited many times; response is given whatever its status")
+    func awaiting() async throws {
+        let session = HandSession(Data("x".utf8), status: 404)
+        let task = WebService.make(session).GET("/x").data()
+        async let first = task.result
+        async let second = task.response
+        let (result, response) = try await (first, second)
+        #expect(throws: WebServiceError.self) { try result.get() }
+        #expect(response.status == 404 && response.data.count == 1 && response.attempts == 1)
+        #expect(session.exchanges.values.count == 1)
+    }
+
+    @Test("an untyped handler that fails before the typed step is its failure")
+    func untypedFailure() async throws {
+        let task = service("x").GET("/x").response { _, _ in throw TestError(name: "untyped") }.data()
+        let result = await task.result
+        #expect(throws: TestError(name: "untyped")) { try result.get() }
+    }
+}
