@@ -107,11 +107,12 @@ extension CurlDescription {
         return "'\(parts.map { String(decoding: $0, as: UTF8.self) }.joined(separator: #"'\''"#))'"
     }
 
-    /// The command that writes the bytes: `\ooo` is what every `printf` understands (POSIX.1-2024, XCU, printf).
+    /// The command that writes the bytes: `\ooo` is what every `printf` understands (POSIX.1-2024, XCU, printf). `!` is escaped as well, because
+    /// older versions of bash look for it inside `"$(…)"`.
     private static func printf(_ bytes: some Sequence<UInt8>) -> String {
         var format: [UInt8] = []
         for byte in bytes {
-            if (0x20...0x7E).contains(byte), !#"%\'"#.utf8.contains(byte) {
+            if (0x20...0x7E).contains(byte), !#"!%\'"#.utf8.contains(byte) {
                 format.append(byte)
             } else {
                 format += [UInt8(ascii: "\\")] + [byte >> 6, byte >> 3 & 7, byte & 7].map { UInt8(ascii: "0") + $0 }

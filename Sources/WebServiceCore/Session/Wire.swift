@@ -14,7 +14,9 @@ protocol ExchangeOwner: AnyObject, Sendable {
     ///
     /// - Returns: Whether it is still wanted; else it has been cancelled.
     func attach(_ transport: Transport) -> Bool
-    /// The answer to a message that is not the only one of the exchange.
+    /// Whether it wants to hear the answer to every message, or only of exchanges with redirects.
+    var recordsEveryAttempt: Bool { get }
+    /// The answer to a message.
     func didReceive(_ outcome: Outcome, for request: EncodedRequest)
     /// Something worth knowing happened.
     func record(_ kind: Timeline.Kind, _ detail: String)
@@ -53,20 +55,21 @@ struct Wire: Sendable {
 
     private func receive(_ outcome: Outcome, _ request: Request, _ message: EncodedRequest, for owner: any ExchangeOwner) {
         guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
-            if !outcome.redirects.isEmpty { owner.didReceive(outcome, for: message) }
-            return owner.complete(outcome)
+            return finish(outcome, message, for: owner)
         }
         if let maximum = request.maximumResponseBytes, let data = outcome.data, data.count > maximum {
-            return owner.complete(Outcome(error: WebServiceError.tooLarge(maximum, request, http)))
+            return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, request, http)), message, for: owner)
         }
         if let cookieJar, request.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url) {
             cookieJar.store([cookies], from: url)
         }
-        guard (300..<400).contains(http.statusCode) else {
-            if !outcome.redirects.isEmpty { owner.didReceive(outcome, for: message) }
-            return owner.complete(outcome)
-        }
+        guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }
         redirect(outcome, http, request, message, for: owner)
+    }
+
+    private func finish(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+        if owner.recordsEveryAttempt || !outcome.redirects.isEmpty { owner.didReceive(outcome, for: message) }
+        owner.complete(outcome)
     }
 
     private func redirect(

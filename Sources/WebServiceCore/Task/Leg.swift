@@ -40,6 +40,8 @@ final class Leg: ExchangeOwner {
         return Response(outcome)
     }
 
+    var recordsEveryAttempt: Bool { true }
+
     func willSend(_ request: EncodedRequest) -> Bool {
         task.willSend(request)
     }

@@ -1,4 +1,3 @@
-import Dispatch
 public import Foundation
 
 /// When the stages of a ``SessionTask`` began and ended. A stage that did not take place is `nil`.
@@ -39,10 +38,8 @@ public struct ServiceTaskMetrics: Sendable {
     /// The monotonic moments between which the exchange took place.
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
 
-    /// - Returns: The moment.
-    @discardableResult
-    mutating func mark(_ stage: Stage) -> UInt64 {
-        let now = DispatchTime.now().uptimeNanoseconds
+    /// - Parameter now: The moment on the task's clock.
+    mutating func mark(_ stage: Stage, at now: UInt64) {
         if start == 0 {
             wallStart = Date()
             start = now
@@ -55,7 +52,6 @@ public struct ServiceTaskMetrics: Sendable {
         case .updateUIStart: if moments.4 == 0 { moments.4 = now }
         case .updateUIEnd: moments.5 = now
         }
-        return now
     }
 
     private func moment(_ stage: Stage) -> UInt64? {

@@ -56,7 +56,8 @@ public final class SessionTask: Sendable {
     /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
     /// and a late answer is ignored. Otherwise nothing happens.
     public func cancel() {
-        if let action = shared.withLock({ $0.cancel() }) {
+        let now = service.timekeeper.now
+        if let action = shared.withLock({ $0.cancel(at: now) }) {
             perform(action)
         } else {
             shared.withLock { $0.cancelSteps() }?.cancel()
@@ -130,7 +131,8 @@ extension SessionTask {
 
     /// Brings an outcome; the first one counts.
     func complete(_ outcome: Outcome, isInterrupted: Bool) {
-        if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted) }) { perform(action) }
+        let now = service.timekeeper.now
+        if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted, at: now) }) { perform(action) }
     }
 
     private func perform(_ action: TaskState.CompleteAction) {
@@ -141,8 +143,12 @@ extension SessionTask {
 }
 
 extension SessionTask: ExchangeOwner {
+    /// The metrics say enough of an attempt that is the only one.
+    var recordsEveryAttempt: Bool { false }
+
     func willSend(_ request: EncodedRequest) -> Bool {
-        shared.withLock { $0.willSend(request) }
+        let now = service.timekeeper.now
+        return shared.withLock { $0.willSend(request, at: now) }
     }
 
     func didReceive(_ outcome: Outcome, for request: EncodedRequest) {
@@ -234,8 +240,8 @@ extension SessionTask {
         let context = context
         var next: Handler? = first
         while let handler = next {
-            let start = context.recordsHandlers ? service.timekeeper.now : 0
-            shared.withLock { _ = $0.metrics.mark(.updateUIStart) }
+            let start = service.timekeeper.now
+            shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
             context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
             case (.updateUI(let body), .success(let value)): body(value)
@@ -246,7 +252,8 @@ extension SessionTask {
             }
             context.delegate?.updateUIEnd(response: context.outcome.response)
             if context.recordsHandlers { recordHandler(handler, from: start) }
-            next = shared.withLock { $0.nextMainHandler(on: track) }
+            let end = service.timekeeper.now
+            next = shared.withLock { $0.nextMainHandler(on: track, at: end) }
         }
         scheduleHandlers()
     }
@@ -327,9 +334,13 @@ extension SessionTask {
 
     /// The body as JSON, parsed by the first handler that wants it.
     private func json(_ outcome: Outcome) throws -> Any {
-        if let json = shared.withLock({ $0.beginJSON() }) { return json.value }
+        let start = service.timekeeper.now
+        if let json = shared.withLock({ $0.beginJSON(at: start) }) { return json.value }
         var json: HandlerChain.JSON?
-        defer { shared.withLock { $0.endJSON(json) } }
+        defer {
+            let end = service.timekeeper.now
+            shared.withLock { $0.endJSON(json, at: end) }
+        }
         guard let data = outcome.data, !data.isEmpty else {
             throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: outcome.response)
         }

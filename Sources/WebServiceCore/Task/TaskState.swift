@@ -133,11 +133,12 @@ struct TaskState: Sendable {
     /// A message is about to be sent.
     ///
     /// - Returns: Whether it may be.
-    mutating func willSend(_ request: EncodedRequest) -> Bool {
+    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> Bool {
         guard messages < SessionTask.maximumMessages else { return false }
         messages += 1
         sent = request
-        sentAt = metrics.mark(.fetchStart)
+        sentAt = now
+        metrics.mark(.fetchStart, at: now)
         return true
     }
 
@@ -159,9 +160,9 @@ struct TaskState: Sendable {
     /// The first outcome counts, whoever brings it; `nil` when there is one already.
     ///
     /// - Parameter isInterrupted: Whether the outcome is ours, so that what is under way has to be cancelled.
-    mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false) -> CompleteAction? {
+    mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false, at now: UInt64 = 0) -> CompleteAction? {
         guard phase != .complete else { return nil }
-        if sent != nil { metrics.mark(.responseEnd) }
+        if sent != nil { metrics.mark(.responseEnd, at: now) }
         phase = .complete
         self.outcome = outcome
         chain.open(failure: outcome.error)
@@ -172,11 +173,11 @@ struct TaskState: Sendable {
         return CompleteAction(runsHandlers: !isSuspended && chain.claim(), alarm: alarm, transport: isInterrupted ? transport : nil)
     }
 
-    mutating func cancel() -> CompleteAction? {
+    mutating func cancel(at now: UInt64 = 0) -> CompleteAction? {
         guard phase != .complete else { return nil }
         wasCancelled = true
         isSuspended = false
-        return complete(Outcome(error: URLError(.cancelled)), isInterrupted: true)
+        return complete(Outcome(error: URLError(.cancelled)), isInterrupted: true, at: now)
     }
 
     /// What `cancel()` cancels when there is an outcome already: the steps of a typed task that take their time.
@@ -215,21 +216,21 @@ struct TaskState: Sendable {
     }
 
     /// The next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
-    mutating func nextMainHandler(on track: Track) -> Handler? {
-        metrics.mark(.updateUIEnd)
+    mutating func nextMainHandler(on track: Track, at now: UInt64) -> Handler? {
+        metrics.mark(.updateUIEnd, at: now)
         let handler = isSuspended ? nil : chain.nextOnMain(on: track)
         if handler == nil { chain.putDown(track) }
         return handler
     }
 
     /// The JSON that was parsed already; else `nil`, and the caller parses it.
-    mutating func beginJSON() -> HandlerChain.JSON? {
-        if chain.json == nil { metrics.mark(.responseJSONStart) }
+    mutating func beginJSON(at now: UInt64) -> HandlerChain.JSON? {
+        if chain.json == nil { metrics.mark(.responseJSONStart, at: now) }
         return chain.json
     }
 
-    mutating func endJSON(_ json: HandlerChain.JSON?) {
-        metrics.mark(.responseJSONEnd)
+    mutating func endJSON(_ json: HandlerChain.JSON?, at now: UInt64) {
+        metrics.mark(.responseJSONEnd, at: now)
         chain.json = json
     }
 }

@@ -1,0 +1,182 @@
+import Dispatch
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Interceptors")
+struct InterceptorTests {
+    private func naming(_ name: String, _ log: Collected<String>) -> any Interceptor {
+        ClosureInterceptor { request, next in
+            log.add("\(name) in")
+            var request = request
+            request.headers.add(name, for: "X-Path")
+            let response = try await next(request)
+            log.add("\(name) out")
+            return response
+        }
+    }
+
+    @Test("those of the service wrap those of the request, the first of a list wraps the others")
+    func order() async throws {
+        let log = Collected<String>()
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [naming("a", log), naming("b", log)]
+        let text = try await service.GET("/x").intercepted(by: naming("c", log)).string().value
+        #expect(text == "x")
+        #expect(log.values == ["a in", "b in", "c in", "c out", "b out", "a out"])
+        #expect(session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
+    }
+
+    @Test("an interceptor may answer by itself, send again, or fail")
+    func freedom() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        let url = try #require(URL(string: "https://h/"))
+        service.interceptors = [
+            .closure { _, _ in
+                try #require(Response(status: 203, headers: ["Content-Type": "text/plain"], data: Data("mine".utf8), url: url, source: .mock))
+            }
+        ]
+        let response = try await service.GET("/x").data().response
+        #expect(response.status == 203 && response.source == .mock && response.attempts == 0)
+        #expect(session.exchanges.values.isEmpty)
+
+        service.interceptors = [
+            .closure { request, next in
+                _ = try await next(request)
+                return try await next(request)
+            }
+        ]
+        #expect(try await service.GET("/x").data().value.count == 1)
+        #expect(session.exchanges.values.count == 2)
+
+        service.interceptors = [.closure { _, _ in throw TestError(name: "mine") }]
+        let result = await service.GET("/x").data().result
+        #expect(throws: TestError(name: "mine")) { try result.get() }
+    }
+
+    @Test("the ready interceptor for header fields sets what is missing and leaves what is there")
+    func headers() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [.headers(["Accept": "a/b", "X-App": "1"])]
+        _ = try await service.GET("/x").setHeaderValue("c/d", forName: "accept").data().value
+        let sent = try #require(session.exchanges.values.first).request.urlRequestValue
+        #expect(sent.value(forHTTPHeaderField: "Accept") == "c/d")
+        #expect(sent.value(forHTTPHeaderField: "X-App") == "1")
+    }
+
+    @Test("an interceptor sees the bytes of a body provider, which ran once")
+    func provider() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        let seen = Collected<Data?>()
+        let made = Collected<Int>()
+        service.interceptors = [
+            .closure { request, next in
+                seen.add(request.body)
+                _ = try await next(request)
+                return try await next(request)
+            }
+        ]
+        _ = try await service.POST("/x").setBody(contentType: "a/b") {
+            made.add(1)
+            return Data("body".utf8)
+        }.data().value
+        #expect(seen.values == [Data("body".utf8)] && made.values.count == 1)
+        #expect(session.exchanges.values.map(\.request.urlRequestValue.httpBody) == [Data("body".utf8), Data("body".utf8)])
+        #expect(session.exchanges.values.last?.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") == "a/b")
+    }
+
+    @Test("cancelling the exchange cancels interceptor and transport, once")
+    func cancel() async {
+        let session = HandSession()
+        let service = WebService.make(session)
+        let ended = Collected<String>()
+        service.interceptors = [
+            .closure { request, next in
+                do { return try await next(request) } catch {
+                    ended.add("\((error as? URLError)?.code == .cancelled)")
+                    throw error
+                }
+            }
+        ]
+        let errors = Collected<URLError.Code?>()
+        let task = service.GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        task.resume()
+        let exchange = await session.exchanges.wait()[0]
+        task.cancel()
+        #expect(await errors.wait() == [.cancelled])
+        #expect(await ended.wait() == ["true"])
+        exchange.answer("late")
+        #expect(exchange.log == ["resume", "cancel"])
+        #expect(errors.values.count == 1)
+    }
+
+    @Test("the deadline also ends an interceptor that never answers")
+    func deadline() async {
+        let clock = ManualTimekeeper()
+        let service = WebService.make(HandSession(), timekeeper: clock)
+        let began = Collected<Int>()
+        service.interceptors = [
+            .closure { _, next in
+                began.add(1)
+                try await next.context.timekeeper.sleep(for: .seconds(3600))
+                throw TestError()
+            }
+        ]
+        let errors = Collected<WebServiceError.Code?>()
+        service.GET("/x").setDeadline(.seconds(5)).responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
+        await began.wait()
+        clock.advance(by: .seconds(5))
+        #expect(await errors.wait() == [.deadline])
+    }
+
+    @Test("H-17: an exchange has only so many messages, whatever its interceptors ask for")
+    func messageLimit() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [
+            .closure { request, next in
+                while true { _ = try await next(request) }
+            }
+        ]
+        let result = await service.GET("/x").data().result
+        let error = #expect(throws: WebServiceError.self) { try result.get() }
+        #expect(error?.code == .tooManyMessages)
+        #expect(session.exchanges.values.count == SessionTask.maximumMessages)
+    }
+
+    @Test("without interceptors the answer comes on the session's own call, with no Swift task between")
+    func noTask() {
+        let session = HandSession(text: "x")
+        let task = WebService.make(session).GET("/x")
+        task.resume()
+        #expect(session.exchanges.values.count == 1)
+        #expect(task.state == .completed)
+    }
+
+    @Test("C-40, H-26: 5,000 intercepted exchanges cancelled at every point end exactly once")
+    func races() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200))
+        let service = WebService.make(session)
+        service.interceptors = [.closure { try await $1($0) }, .retry()]
+        let count = 5_000 / CancelRaceTests.scale
+        let ends = Collected<Int>()
+        for index in 0..<count {
+            let task = service.GET("/x").response { _, _ in ends.add(index) }.responseError { _ in ends.add(index) }
+            task.resume()
+            if index % 3 == 0 { task.cancel() } else if index % 3 == 1 { DispatchQueue.global().async { task.cancel() } }
+        }
+        #expect(Set(await ends.wait(for: count)).count == count)
+        #expect(ends.values.count == count)
+    }
+}

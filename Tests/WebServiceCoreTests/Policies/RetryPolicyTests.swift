@@ -1,0 +1,215 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Answers one after another; the last one again and again.
+final class ScriptedSession: Session {
+    enum Answer: Sendable {
+        case status(Int, headers: [String: String] = [:], body: String = "")
+        case error(URLError.Code)
+    }
+
+    let hand: HandSession
+
+    init(_ answers: [Answer]) {
+        let position = Collected<Int>()
+        hand = HandSession { exchange in
+            position.add(1)
+            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+            switch answers[min(position.values.count, answers.count) - 1] {
+            case .status(let status, let headers, let body):
+                let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers)
+                exchange.completion(Data(body.utf8), response, nil)
+            case .error(let code):
+                exchange.completion(nil, nil, URLError(code))
+            }
+        }
+    }
+
+    var sent: [URLRequest] { hand.exchanges.values.map(\.request.urlRequestValue) }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        hand.dataTask(request: request, completion: completion)
+    }
+}
+
+@Suite("Retry")
+struct RetryPolicyTests {
+    /// A policy whose pauses are written down instead of waited for.
+    private func policy(
+        _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0), _ change: (inout RetryPolicy) -> Void = { _ in }
+    ) -> RetryPolicy {
+        var policy = RetryPolicy(now: { now }, random: { random }, sleep: { pauses.add($0) })
+        change(&policy)
+        return policy
+    }
+
+    private func run(
+        _ answers: [ScriptedSession.Answer], _ policy: RetryPolicy, method: Request.Method = .GET, _ change: (inout Request) -> Void = { _ in }
+    ) async -> (session: ScriptedSession, response: Response?, timeline: Timeline) {
+        let session = ScriptedSession(answers)
+        let service = WebService.make(session)
+        service.interceptors = [policy]
+        var request = service.request(method, path: "/x")
+        change(&request)
+        let task = service.sessionTask(request: request).data()
+        let response = try? await task.response  // an error is seen as no response
+        return (session, response, task.task.timeline)
+    }
+
+    @Test("a status that passes is tried again, and the timeline says why and how long was waited")
+    func status() async throws {
+        let pauses = Collected<Duration>()
+        let run = await run([.status(503), .status(502), .status(200)], policy(pauses))
+        #expect(run.response?.status == 200)
+        #expect(run.session.sent.count == 3)
+        #expect(pauses.values == [.milliseconds(500), .seconds(1)])
+        #expect(run.timeline.events.map(\.kind) == [.attempt, .retry, .wait, .attempt, .retry, .wait, .attempt])
+        #expect(run.timeline.events[1].detail == "status 503, pause of 0.5 seconds")
+        #expect(run.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [503, 502, 200])
+    }
+
+    @Test("transport errors that pass are tried again, others are not", arguments: [
+        (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1), (.cancelled, 1), (.unsupportedURL, 1),
+    ])
+    func errors(code: URLError.Code, attempts: Int) async {
+        let run = await run([.error(code)], policy(Collected()))
+        #expect(run.session.sent.count == attempts)
+        #expect(run.response == nil)
+    }
+
+    @Test("H-12: only idempotent methods are sent again, others with an Idempotency-Key or when the policy says so", arguments: [
+        ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
+    ])
+    func methods(method: String, attempts: Int) async {
+        let method = Request.Method(rawValue: method)
+        let run = await run([.status(503)], policy(Collected()), method: method)
+        #expect(run.session.sent.count == attempts)
+        if attempts == 1 { #expect(run.timeline.events.last?.detail == "status 503, \(method) is not idempotent") }
+        let keyed = await self.run([.status(503)], policy(Collected()), method: method) { $0.headers["Idempotency-Key"] = "1" }
+        #expect(keyed.session.sent.count == 3)
+        let any = await self.run([.status(503)], policy(Collected()) { $0.retriesAnyMethod = true }, method: method)
+        #expect(any.session.sent.count == 3)
+    }
+
+    @Test("H-11: a body stream is not sent twice, and the timeline says so")
+    func stream() async {
+        var plain = URLRequest(url: URL(string: "https://h/v1/x") ?? URL(fileURLWithPath: "/"))
+        plain.httpMethod = "PUT"
+        plain.httpBodyStream = InputStream(data: Data("x".utf8))
+        let session = ScriptedSession([.status(503)])
+        let service = WebService.make(session)
+        service.interceptors = [policy(Collected())]
+        let task = service.sessionTask(request: plain).data()
+        _ = await task.result
+        #expect(session.sent.count == 1)
+        #expect(task.task.timeline.events.last?.detail.contains("stream") == true)
+    }
+
+    @Test("H-14: Retry-After is obeyed as seconds and as a date, and what makes no sense is ignored", arguments: [
+        ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0), ("Thu Jan  1 00:00:05 1970", 5.0),
+        ("Wed, 31 Dec 1969 23:00:00 GMT", 0.0), ("-1", 0.5), ("soon", 0.5), ("1e3", 0.5), ("", 0.5), ("2, 3", 0.5), ("1.5", 0.5),
+    ])
+    func retryAfter(value: String, seconds: Double) async {
+        let pauses = Collected<Duration>()
+        let run = await run([.status(429, headers: ["Retry-After": value]), .status(200)], policy(pauses))
+        #expect(run.response?.status == 200)
+        #expect(pauses.values == [.seconds(seconds)])
+    }
+
+    @Test("H-14, M-27: a Retry-After beyond the budget is not waited for, however large", arguments: ["61", "1000000", "99999999999999999999999"])
+    func longRetryAfter(value: String) async {
+        let pauses = Collected<Duration>()
+        let run = await run([.status(503, headers: ["Retry-After": value])], policy(pauses))
+        #expect(run.session.sent.count == 1)
+        #expect(run.response?.status == 503)
+        #expect(pauses.values.isEmpty)
+        #expect(run.timeline.events.last?.kind == .noRetry)
+    }
+
+    @Test("pauses grow from half to all of their double, up to the maximum", arguments: [(0.0, [0.25, 0.5, 1, 1]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
+    func jitter(random: Double, seconds: [Double]) async {
+        let pauses = Collected<Duration>()
+        _ = await run([.status(500)], policy(pauses, random: random) {
+            $0.maximumAttempts = 5
+            $0.maximumDelay = .seconds(2)
+        })
+        #expect(pauses.values == seconds.map { .seconds($0) })
+    }
+
+    @Test("M-27: extreme settings neither trap nor loop", arguments: [Int.min, 0, 1])
+    func extremes(attempts: Int) async {
+        let run = await run([.status(500)], policy(Collected()) {
+            $0.maximumAttempts = attempts
+            $0.baseDelay = .seconds(Int64.max)
+            $0.maximumDelay = .seconds(Int64.max)
+        })
+        #expect(run.session.sent.count == 1)
+        let huge = await self.run([.status(500), .status(200)], policy(Collected()) {
+            $0.baseDelay = .seconds(Int64.max)
+            $0.maximumDelay = .seconds(Int64.max)
+            $0.budget = .zero
+        })
+        #expect(huge.response?.status == 500)
+    }
+
+    @Test("H-18: pauses are taken from the service's clock, and the budget counts the time of attempts")
+    func clock() async {
+        let clock = ManualTimekeeper()
+        let session = ScriptedSession([.status(503, headers: ["Retry-After": "10"]), .status(200)])
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [.retry()]
+        let task = service.GET("/x").data()
+        task.resume()
+        await session.hand.exchanges.wait()
+        while clock.pending < 2 { await Task.yield() }
+        clock.advance(by: .milliseconds(9_999))
+        #expect(session.sent.count == 1)
+        clock.advance(by: .milliseconds(1))
+        #expect(await task.result.map(\.count) == .success(0))
+        #expect(session.sent.count == 2)
+        let wait = task.task.timeline.events.first { $0.kind == .wait }
+        #expect(wait?.length == 10)
+    }
+
+    @Test("H-16: cancel during a pause ends the exchange, and nothing more is sent")
+    func cancelDuringPause() async {
+        let clock = ManualTimekeeper()
+        let session = ScriptedSession([.status(503)])
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [.retry()]
+        let errors = Collected<URLError.Code?>()
+        let task = service.GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        task.resume()
+        while clock.pending < 2 { await Task.yield() }
+        task.cancel()
+        #expect(await errors.wait() == [.cancelled])
+        while clock.pending > 0 { await Task.yield() }
+        clock.advance(by: .seconds(100))
+        #expect(session.sent.count == 1)
+    }
+
+    @Test("H-15: 2,000 exchanges that all fail make no more attempts than allowed")
+    func storm() async {
+        let session = ScriptedSession([.status(503)])
+        let service = WebService.make(session)
+        service.interceptors = [policy(Collected())]
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2_000 { group.addTask { _ = await service.GET("/x").data().result } }
+        }
+        #expect(session.sent.count == 6_000)
+    }
+}
+
+extension Result where Success == Int, Failure == any Error {
+    fileprivate static func == (left: Self, right: Result<Int, Never>) -> Bool {
+        if case .success(let value) = left, case .success(let other) = right { value == other } else { false }
+    }
+}
