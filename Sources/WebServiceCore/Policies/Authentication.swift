@@ -104,6 +104,9 @@ public final class Authentication: Interceptor {
         return try await next(request.with(replacement))
     }
 
+    /// How many requests wait for a refresh.
+    public var parkedRequests: Int { flight.waiting }
+
     private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
         if let credential = ticket.credential { return credential }
         return try await provider.credential()

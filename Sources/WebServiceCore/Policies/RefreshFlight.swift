@@ -8,6 +8,8 @@ final class RefreshFlight: Sendable {
         var account: Int
         /// Counts credentials.
         var generation: Int
+        /// Counts refreshes that failed.
+        var failures: Int
         /// The credential that the last refresh or update gave; `nil` when there was none.
         var credential: Credential?
     }
@@ -21,7 +23,8 @@ final class RefreshFlight: Sendable {
     fileprivate typealias Waiter = CheckedContinuation<Ticket, any Error>
 
     fileprivate struct State {
-        var ticket = Ticket(account: 0, generation: 0)
+        var ticket = Ticket(account: 0, generation: 0, failures: 0)
+        var lastFailure: (any Error)?
         var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
         /// The number of the refresh that runs; `nil` when none does. What an older one brings is ignored.
@@ -34,9 +37,11 @@ final class RefreshFlight: Sendable {
 
     var ticket: Ticket { state.withLock { $0.ticket } }
 
+    var waiting: Int { state.withLock { $0.waiters.count } }
+
     func clear() {
         let waiters = state.withLock { state in
-            state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1)
+            state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1, failures: state.ticket.failures)
             state.running = nil
             return state.takeWaiters()
         }
@@ -120,9 +125,15 @@ final class RefreshFlight: Sendable {
         let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket)? in
             guard state.running == flight else { return nil }
             state.running = nil
-            if case .success(let credential?) = result {
+            switch result {
+            case .success(let credential?):
                 state.ticket.generation += 1
                 state.ticket.credential = credential
+            case .success(nil):
+                break
+            case .failure(let error):
+                state.ticket.failures += 1
+                state.lastFailure = error
             }
             return (state.takeWaiters(), state.ticket)
         }
@@ -142,6 +153,8 @@ extension RefreshFlight.State {
     ) -> RefreshFlight.Arrival {
         guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
         guard theirs.generation == ticket.generation else { return .over(.success(ticket)) }
+        // A refresh has failed since the request was sent: its failure is the answer to this one too, however late it comes.
+        if theirs.failures != ticket.failures, let lastFailure { return .over(.failure(lastFailure)) }
         if running != nil {
             waiters[id] = waiter
             return .parked

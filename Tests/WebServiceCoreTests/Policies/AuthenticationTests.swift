@@ -1,0 +1,343 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A server with accounts: it accepts one token, counts what it sees, and answers on another thread.
+private final class TokenServer: Session {
+    struct State {
+        var accepted: String?
+        var seen: [String?] = []
+    }
+
+    let state: Mutex<State>
+    /// One entry for each request.
+    let arrivals = Collected<Void>()
+    private let status: Int
+
+    init(accepts token: String?, refusal: Int = 401) {
+        state = Mutex(State(accepted: token))
+        status = refusal
+    }
+
+    var seen: [String?] { state.withLock { $0.seen } }
+    func accept(_ token: String?) { state.withLock { $0.accepted = token } }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        HandSession { [self] exchange in
+            let request = exchange.request.urlRequestValue
+            let token = request.value(forHTTPHeaderField: "Authorization")
+            let isAccepted = state.withLock { state in
+                state.seen.append(token)
+                return token == state.accepted.map { "Bearer \($0)" }
+            }
+            DispatchQueue.global().async { exchange.answer("{}", status: isAccepted ? 200 : self.status) }
+            arrivals.add(())
+        }.dataTask(request: request, completion: completion)
+    }
+}
+
+@Suite("Authentication")
+struct AuthenticationTests {
+    /// Tokens t1, t2 …: each refresh gives the next one and makes the server accept it.
+    private final class Issuer: Sendable {
+        private let count = Mutex(0)
+        var refreshes: Int { count.withLock { $0 } }
+        func next() -> Credential {
+            .bearer("t\(count.withLock { count -> Int in count += 1; return count } + 1)")
+        }
+    }
+
+    private func service(_ session: any Session, _ authentication: Authentication, clock: any Timekeeper = SystemTimekeeper.shared) -> WebService {
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [authentication]
+        return service
+    }
+
+    private func code<Value>(_ result: Result<Value, any Error>) -> WebServiceError.Code? {
+        if case .failure(let error) = result { (error as? WebServiceError)?.code } else { nil }
+    }
+
+    // MARK: Sending
+
+    @Test("credentials are read at each send, basic ones as well, and a field that is set already is left alone")
+    func sending() async throws {
+        let session = HandSession(text: "x")
+        let tokens = Collected<Int>()
+        let service = service(session, Authentication(TokenSource {
+            tokens.add(1)
+            return .bearer("t\(tokens.values.count)")
+        }))
+        for _ in 0..<2 { _ = try await service.GET("/x").data().value }
+        _ = try await service.GET("/x").setHeaderValue("mine", forName: "authorization").data().value
+        service.interceptors = [Authentication(TokenSource(try .basic(user: "Ann", password: "pä:ss")))]
+        _ = try await service.GET("/x").data().value
+        service.interceptors = [Authentication(TokenSource(Credential(header: "X-Api-Key", value: "k")))]
+        _ = try await service.GET("/x").data().value
+        let sent = session.exchanges.values.map { $0.request.urlRequestValue }
+        #expect(sent.map { $0.value(forHTTPHeaderField: "Authorization") } == ["Bearer t1", "Bearer t2", "mine", "Basic QW5uOnDDpDpzcw==", nil])
+        #expect(sent.last?.value(forHTTPHeaderField: "X-Api-Key") == "k")
+    }
+
+    @Test("user names with a colon and control characters cannot be sent by Basic", arguments: [("a:b", "c"), ("a\n", "c"), ("a", "c\r\n")])
+    func badBasic(user: String, password: String) {
+        #expect(throws: WebServiceError.self) { try Credential.basic(user: user, password: password) }
+    }
+
+    @Test("C-58: credentials go to the base URL's origin and to the allowed ones only", arguments: [
+        ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false), ("https://h:8443/x", false),
+        ("https://h.evil/x", false), ("https://evil.h/x", false), ("https://ok/x", true),
+    ])
+    func origins(path: String, sends: Bool) async throws {
+        let session = HandSession(text: "x")
+        let origin = try #require(Origin("https://ok"))
+        let service = service(session, Authentication(TokenSource(.bearer("secret")), origins: [origin]))
+        _ = try await service.GET(path).data().value
+        let sent = try #require(session.exchanges.values.first).request.urlRequestValue
+        #expect((sent.value(forHTTPHeaderField: "Authorization") != nil) == sends)
+    }
+
+    // MARK: Refreshing
+
+    private enum Refresh: String, CaseIterable, Sendable {
+        case succeeds, fails, hangs, answersAtOnce, answersTwice
+    }
+
+    @Test("C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 20 rounds in all", arguments: Refresh.allCases)
+    private func storm(kind: Refresh) async throws {
+        let count = 10_000 / CancelRaceTests.scale
+        for _ in 0..<4 {
+            let server = TokenServer(accepts: "t2")
+            let refreshes = Collected<Int>()
+            let read: @Sendable () async throws -> Credential? = { .bearer("t1") }
+            // The refresh waits until every request has been refused, so that all of them are parked.
+            let allRefused: @Sendable () async -> Void = { await server.arrivals.wait(for: count) }
+            let source: TokenSource =
+                switch kind {
+                case .succeeds:
+                    TokenSource(read) { _ in
+                        refreshes.add(1)
+                        await allRefused()
+                        return .bearer("t2")
+                    }
+                case .fails:
+                    TokenSource(read) { _ in
+                        refreshes.add(1)
+                        await allRefused()
+                        throw TestError(name: "refresh")
+                    }
+                case .hangs:
+                    TokenSource(read, refreshWithCallback: { _, _ in refreshes.add(1) })
+                case .answersAtOnce:
+                    TokenSource(read, refreshWithCallback: { _, done in
+                        refreshes.add(1)
+                        done(.success(.bearer("t2")))
+                    })
+                case .answersTwice:
+                    TokenSource(read, refreshWithCallback: { _, done in
+                        refreshes.add(1)
+                        DispatchQueue.concurrentPerform(iterations: 8) { _ in done(.success(.bearer("t2"))) }
+                    })
+                }
+            let clock = ManualTimekeeper()
+            let service = service(server, Authentication(source, refreshLimit: .seconds(5)), clock: clock)
+            let results = Collected<String>()
+            for _ in 0..<count {
+                service.GET("/x")
+                    .response { _, response in results.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)") }
+                    .responseError { error in results.add(((error as? WebServiceError)?.code ?? .encoding).description) }
+                    .resume()
+            }
+            if kind == .hangs {
+                await refreshes.wait()
+                await allRefused()
+                // Every waiter is parked once no request is on its way any more.
+                while service.parkedRequests < count { await Task.yield() }
+                clock.advance(by: .seconds(5))
+            }
+            let values = await results.wait(for: count)
+            #expect(values.count == count)
+            #expect(refreshes.values.count == 1)
+            let expected = kind == .fails || kind == .hangs ? "authenticationFailed" : "200"
+            #expect(values.allSatisfy { $0 == expected })
+            let replayed = kind == .fails || kind == .hangs ? 0 : count
+            #expect(server.seen.filter { $0 == "Bearer t2" }.count == replayed)
+        }
+    }
+
+    @Test("C-51: a late refusal of an older credential is only sent again, without a refresh")
+    func lateRefusal() async {
+        let hand = HandSession()
+        let issuer = Issuer()
+        let service = service(hand, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
+        let done = Collected<Int>()
+        for index in 0..<2 { service.GET("/\(index)").response { _, _ in done.add(index) }.resume() }
+        let first = await hand.exchanges.wait(for: 2)
+        first[0].answer(status: 401)
+        let replay = await hand.exchanges.wait(for: 3)[2]
+        #expect(replay.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer t2")
+        replay.answer()
+        await done.wait()
+        first[1].answer(status: 401)
+        let late = await hand.exchanges.wait(for: 4)[3]
+        #expect(late.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer t2")
+        late.answer()
+        await done.wait(for: 2)
+        #expect(issuer.refreshes == 1)
+    }
+
+    @Test("C-56: an endless refusal is replayed once a request, and refreshes are bounded in their window")
+    func endlessRefusal() async {
+        let server = TokenServer(accepts: nil)
+        let issuer = Issuer()
+        let clock = ManualTimekeeper()
+        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }), clock: clock)
+        for attempt in 1...5 {
+            let response = try? await service.GET("/x").data().response  // a refusal is an answer
+            #expect(response?.status == 401)
+            #expect(server.seen.count == 2 * attempt)
+        }
+        #expect(issuer.refreshes == 5)
+        #expect(code(await service.GET("/x").data().validateNothing().result) == .excessiveRefresh)
+        clock.advance(by: .seconds(31))
+        _ = await service.GET("/x").data().result
+        #expect(issuer.refreshes == 6)
+    }
+
+    @Test("C-52: a refresh that fails fails those who wait, and the next request tries again")
+    func failingRefresh() async throws {
+        let server = TokenServer(accepts: "t2")
+        let attempts = Collected<Int>()
+        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in
+            attempts.add(1)
+            if attempts.values.count == 1 { throw TestError(name: "refresh") }
+            return .bearer("t2")
+        }))
+        let failed = await service.GET("/x").data().result
+        #expect(code(failed) == .authenticationFailed)
+        if case .failure(let error) = failed { #expect((error as? WebServiceError)?.underlying as? TestError == TestError(name: "refresh")) }
+        #expect(try await service.GET("/x").data().response.status == 200)
+        #expect(attempts.values.count == 2)
+    }
+
+    @Test("a refresh that sends its request through the same service does not wait for itself")
+    func recursion() async throws {
+        let server = TokenServer(accepts: "t2")
+        let box = Collected<WebService>()
+        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in
+            let answer = try await box.values[0].POST("/token").data().response
+            #expect(answer.status == 401)
+            return .bearer("t2")
+        }))
+        box.add(service)
+        #expect(try await service.GET("/x").data().response.status == 200)
+        #expect(server.seen == ["Bearer t1", nil, "Bearer t2"])
+    }
+
+    @Test("a credential that is about to expire is refreshed before it is sent, once for all")
+    func proactive() async throws {
+        let server = TokenServer(accepts: "t2")
+        let issuer = Issuer()
+        let now = Date(timeIntervalSince1970: 1_000)
+        let service = service(server, Authentication(
+            TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }))
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<50 { group.addTask { try await service.GET("/x").data().response.status } }
+            return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
+        }
+        #expect(statuses == [200])
+        #expect(issuer.refreshes == 1)
+        #expect(server.seen.allSatisfy { $0 == "Bearer t2" })
+    }
+
+    @Test("C-55: cancelling one who waits ends its wait alone")
+    func cancelledWaiter() async {
+        let server = TokenServer(accepts: "t2")
+        let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
+        let service = service(server, Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in finish.add(done) })))
+        let first = service.GET("/a").data()
+        let second = service.GET("/b").data()
+        first.resume()
+        second.resume()
+        while service.parkedRequests < 2 { await Task.yield() }
+        first.cancel()
+        let cancelled = await first.result
+        #expect(throws: URLError(.cancelled)) { try cancelled.get() }
+        let done = await finish.wait()[0]
+        done(.success(.bearer("t2")))
+        #expect((try? await second.response.status) == 200)  // an error is seen as no status
+        #expect(server.seen.filter { $0 == "Bearer t2" }.count == 1)
+    }
+
+    // MARK: Log-out
+
+    @Test("C-57: log-out fails those who wait, ignores the refresh that runs, and replays nothing of the old account")
+    func clear() async {
+        let server = TokenServer(accepts: "new")
+        let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
+        let account = Mutex<Credential?>(.bearer("old"))
+        let authentication = Authentication(
+            TokenSource({ account.withLock { $0 } }, refreshWithCallback: { _, done in finish.add(done) }))
+        let service = service(server, authentication)
+        let task = service.GET("/x").data()
+        task.resume()
+        while service.parkedRequests < 1 { await Task.yield() }
+        account.withLock { $0 = .bearer("new") }
+        authentication.clear()
+        #expect(code(await task.result) == .authenticationFailed)
+        let done = await finish.wait()[0]
+        done(.success(.bearer("late, of the old account")))
+        #expect((try? await service.GET("/y").data().response.status) == 200)  // an error is seen as no status
+        #expect(server.seen == ["Bearer old", "Bearer new"])
+    }
+
+    @Test("C-57: a refusal that comes after log-out is not sent again with the next account's credential")
+    func refusalAfterClear() async {
+        let hand = HandSession()
+        let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
+        let service = service(hand, authentication)
+        let task = service.GET("/x").data()
+        task.resume()
+        let exchange = await hand.exchanges.wait()[0]
+        authentication.clear()
+        authentication.update(.bearer("other account"))
+        exchange.answer(status: 401)
+        #expect(code(await task.result) == .authenticationFailed)
+        #expect(hand.exchanges.values.count == 1)
+    }
+
+    @Test("update gives those who wait the new credential at once, and the refresh that runs is ignored")
+    func update() async throws {
+        let server = TokenServer(accepts: "given")
+        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in }))
+        let service = service(server, authentication)
+        let task = service.GET("/x").data()
+        task.resume()
+        while service.parkedRequests < 1 { await Task.yield() }
+        authentication.update(.bearer("given"))
+        #expect(try await task.response.status == 200)
+        #expect(task.task.timeline.events.map(\.kind).contains(.refresh))
+    }
+
+    @Test("C-66: no description of a credential shows it")
+    func descriptions() {
+        let credential = Credential.bearer("canary")
+        var dumped = ""
+        dump(credential, to: &dumped)
+        #expect(!"\(credential) \(String(reflecting: credential)) \(dumped)".contains("canary"))
+    }
+}
+
+extension WebService {
+    /// How many requests wait for a refresh.
+    fileprivate var parkedRequests: Int {
+        interceptors.compactMap { ($0 as? Authentication)?.parkedRequests }.reduce(0, +)
+    }
+}
