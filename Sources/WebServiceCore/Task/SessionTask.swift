@@ -68,24 +68,16 @@ public final class SessionTask: Sendable {
     /// ``WebServiceError/Code/tooManyMessages``.
     public static let maximumMessages = 100
 
-    /// What happened so far. The handlers are in it only when ``recordHandlers()`` was called.
-    public var timeline: Timeline {
-        shared.withLock { state in
-            var recorder = state.timeline
-            if !recorder.hasAttempts, let (start, end) = state.metrics.exchange, let sent = state.sent, let outcome = state.outcome {
-                recorder.addAttempt(
-                    from: start, to: end, request: sent.summary, status: (outcome.response as? HTTPURLResponse)?.statusCode, detail: ""
-                )
-            }
-            return recorder.timeline(start: state.metrics.origin?.moment ?? 0, date: state.metrics.origin?.date)
-        }
-    }
-
     /// Has each handler written into the ``timeline`` with start and length; off by default, because it takes time.
     @discardableResult
     public func recordHandlers() -> Self {
         shared.withLock { $0.recordsHandlers = true }
         return self
+    }
+
+    /// Reads several things that belong together.
+    func withState<Value: Sendable>(_ read: (TaskState) -> Value) -> Value {
+        shared.withLock { read($0) }
     }
 
     /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.

@@ -144,11 +144,7 @@ struct TaskState: Sendable {
 
     /// The message that was sent last has been answered, and was not the only one, or may not be.
     mutating func recordAttempt(_ request: EncodedRequest, _ outcome: Outcome, at now: UInt64) {
-        timeline.addAttempt(
-            from: sentAt, to: now, request: request.summary,
-            status: (outcome.response as? HTTPURLResponse)?.statusCode,
-            detail: (outcome.error as? URLError).map { "URLError \($0.code.rawValue)" } ?? (outcome.error as? WebServiceError)?.code.description ?? ""
-        )
+        timeline.add(TimelineRecorder.Attempt(request, outcome), from: sentAt, to: now)
     }
 
     struct CompleteAction: Sendable {

@@ -1,0 +1,87 @@
+public import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension SessionTask {
+    /// What happened so far. The handlers are in it only when ``recordHandlers()`` was called.
+    public var timeline: Timeline {
+        let (recorder, origin) = recorded
+        return recorder.timeline(start: origin?.moment ?? 0, date: origin?.date)
+    }
+
+    /// The messages of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8, to be looked at with a browser's tools.
+    ///
+    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. Phases that are not measured are -1, as the
+    /// format asks.
+    public func httpArchive(redaction: Redaction = .standard) -> Data {
+        let (recorder, origin) = recorded
+        let entries = recorder.ordered.compactMap { entry in
+            entry.attempt.map { HTTPArchive.entry($0, from: entry.start, to: entry.end ?? entry.start, origin, redaction) }
+        }
+        let log: [String: Any] = [
+            "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries] as [String: Any]
+        ]
+        // Only texts and numbers are in it, so it can always be written.
+        return (try? JSONSerialization.data(withJSONObject: log, options: [.prettyPrinted, .sortedKeys])) ?? Data()  // see above
+    }
+
+    /// The events, with the only attempt of a plain exchange taken from its metrics.
+    private var recorded: (TimelineRecorder, origin: (moment: UInt64, date: Date)?) {
+        withState { state in
+            var recorder = state.timeline
+            if !recorder.hasAttempts, let (start, end) = state.metrics.exchange, let sent = state.sent, let outcome = state.outcome {
+                recorder.add(TimelineRecorder.Attempt(sent, outcome), from: start, to: end)
+            }
+            return (recorder, state.metrics.origin)
+        }
+    }
+}
+
+/// The parts of HAR 1.2.
+private enum HTTPArchive {
+    static func entry(
+        _ attempt: TimelineRecorder.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?, _ redaction: Redaction
+    ) -> [String: Any] {
+        let milliseconds = Double(end - min(start, end)) / 1e6
+        let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
+            .addingTimeInterval(Double(start - min(origin?.moment ?? start, start)) / 1e9)
+        var entry: [String: Any] = [
+            "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
+            "time": milliseconds,
+            "request": request(attempt.request, redaction),
+            "response": response(attempt, redaction),
+            "cache": [String: Any](),
+            "timings": ["send": -1, "wait": milliseconds, "receive": -1],
+        ]
+        if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
+        return entry
+    }
+
+    private static func request(_ request: EncodedRequest, _ redaction: Redaction) -> [String: Any] {
+        let url = redaction.url(request.url)
+        let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
+        var headers = request.headers
+        if let contentType = request.contentType { headers[.contentType] = contentType }
+        return [
+            "method": request.method.rawValue, "url": url, "httpVersion": "HTTP/1.1", "cookies": [Any](),
+            "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
+            "queryString": query.split(separator: "&").map { pair in
+                let parts = pair.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? String($0) }
+                return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
+            },
+            "headersSize": -1, "bodySize": request.body?.count ?? 0,
+        ]
+    }
+
+    private static func response(_ attempt: TimelineRecorder.Attempt, _ redaction: Redaction) -> [String: Any] {
+        let response = attempt.response.map { Response(data: Data(), urlResponse: $0) }
+        let headers = response?.headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] } ?? []
+        return [
+            "status": response?.status ?? 0, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](), "headers": headers,
+            "content": ["size": attempt.bodySize, "mimeType": response?.header(.contentType) ?? ""] as [String: Any],
+            "redirectURL": response?.header(.location).map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,
+        ]
+    }
+}
