@@ -131,10 +131,12 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let exchange = exchanges.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
-        if let error, !(exchange.wasChallenged && exchange.response != nil) {
+        // Foundation on Linux does not announce the response of a redirect without a target.
+        let response = exchange.response ?? task.response
+        if let error, !(exchange.wasChallenged && response != nil) {
             exchange.completion(nil, nil, error)
         } else {
-            exchange.completion(exchange.data, exchange.response, nil)
+            exchange.completion(exchange.data, response, nil)
         }
     }
 }

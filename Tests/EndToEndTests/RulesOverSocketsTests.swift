@@ -1,0 +1,180 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Redirects, cookies and limits above real sessions over real sockets.
+@Suite("Rules above every session, over sockets")
+struct RulesOverSocketsTests {
+    private func redirect(_ status: Int, to target: String, body: String = "moved") -> MockResponse {
+        var response = MockResponse(statusCode: status, data: Data(body.utf8))
+        response.headers[.location] = target
+        return response
+    }
+
+    @Test("redirects are followed with the right method, body and URL", arguments: FoundationBacked.allCases, [301, 302, 303, 307, 308])
+    func following(kind: FoundationBacked, status: Int) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.POST, "/dir/x", redirect(status, to: "../ok%2Fhere?x=%2F"))
+        for method in [Request.Method.GET, .POST] {
+            server.on(method, "/ok%2Fhere") { request in
+                MockResponse(statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
+            }
+        }
+        let task = kind.service(server).POST("/dir/x").setBody(Data("12345".utf8), contentType: "a/b").string()
+        let text = try await task.value
+        #expect(text == (status < 304 ? "GET /ok%2Fhere?x=%2F 0" : "POST /ok%2Fhere?x=%2F 5"))
+        let response = try await task.response
+        #expect(response.redirects.map(\.path) == ["/dir/x"] && response.attempts == 2)
+        #expect(server.receivedRequests.last?.headers[.contentType] == (status < 304 ? nil : "a/b"))
+        #expect(server.receivedRequests.count == 2)
+    }
+
+    @Test("C-10, C-11: credentials do not reach another origin, nor come back later in the chain", arguments: FoundationBacked.allCases)
+    func credentials(kind: FoundationBacked) async throws {
+        let home = try MockServer()
+        let other = try MockServer()
+        defer {
+            home.stop()
+            other.stop()
+        }
+        home.on(.GET, "/start", redirect(302, to: "\(other.baseURLString)/a"))
+        other.on(.GET, "/a", redirect(302, to: "http://localhost:\(other.port)/b"))
+        other.on(.GET, "/b", redirect(307, to: "\(home.baseURLString)/end"))
+        home.on(.GET, "/end", MockResponse(statusCode: 200, data: Data("end".utf8)))
+        let service = kind.service(home)
+        service.cookieJar = CookieJar()
+        service.interceptors = [Authentication(TokenSource(.bearer("canary-token")))]
+        let text = try await service.GET("/start").setQueryParameters(["q": "canary-query"])
+            .setHeaders(["Cookie": "canary-cookie", "X-Api-Key": "canary-key", "X-Custom": "canary-custom", "Accept": "text/plain"])
+            .string().value
+        #expect(text == "end")
+        #expect(home.receivedRequests.first?.headers[.authorization] == "Bearer canary-token")
+        let later = other.receivedRequests + home.receivedRequests.dropFirst()
+        #expect(later.count == 3)
+        for request in later {
+            #expect(!String(decoding: request.rawBytes, as: UTF8.self).contains("canary"))
+            #expect(request.headers[.accept] == "text/plain")
+            #expect(request.headers["Referer"] == nil)
+        }
+    }
+
+    @Test("C-15, C-16, H-08: what must not be followed is a typed error, and the other side hears nothing", arguments: FoundationBacked.allCases)
+    func refused(kind: FoundationBacked) async throws {
+        let home = try MockServer()
+        let other = try MockServer()
+        defer {
+            home.stop()
+            other.stop()
+        }
+        home.on(.POST, "/body", redirect(307, to: "\(other.baseURLString)/steal"))
+        home.on(.GET, "/file", redirect(302, to: "file:///etc/passwd"))
+        home.on(.GET, "/user", redirect(302, to: "http://a:b@127.0.0.1:\(other.port)/"))
+        home.on(.GET, "/loop", redirect(302, to: "/loop"))
+        let service = kind.service(home)
+        func code(_ task: SessionTask) async -> WebServiceError.Code? { (await task.answer().error as? WebServiceError)?.code }
+        #expect(await code(service.POST("/body").setBody(Data("secret".utf8))) == .redirectRefused)
+        #expect(await code(service.GET("/file")) == .redirectRefused)
+        #expect(await code(service.GET("/user")) == .redirectRefused)
+        #expect(await code(service.GET("/loop")) == .tooManyRedirects)
+        #expect(home.receivedRequests.filter { $0.path == "/loop" }.count == 21)
+        #expect(other.connectionCount == 0)
+        let manual = await service.GET("/loop").setRedirectPolicy(.manual).answer()
+        #expect(manual.status == 302)
+    }
+
+    @Test("H-09: a redirect without a usable target is an answer", arguments: FoundationBacked.allCases)
+    func noTarget(kind: FoundationBacked) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/none", MockResponse(statusCode: 302, data: Data("where?".utf8)))
+        server.on(.GET, "/304", MockResponse(statusCode: 304))
+        let service = kind.service(server)
+        let none = await service.GET("/none").answer()
+        #expect(none.status == 302, "\(String(describing: none.error))")
+        #expect(await service.GET("/304").answer().status == 304)
+    }
+
+    @Test("cookies are kept where the service has a jar, go with redirects, and honour the request's flag", arguments: FoundationBacked.allCases)
+    func cookies(kind: FoundationBacked) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var login = redirect(303, to: "/home")
+        login.headers.add("sid=1; Path=/; HttpOnly; Expires=Fri, 31 Dec 2100 23:59:59 GMT", for: .setCookie)
+        login.headers.add("theme=dark; Path=/home", for: .setCookie)
+        server.on(.POST, "/login", login)
+        for path in ["/home", "/other"] { server.on(.GET, path) { MockResponse(statusCode: 200, data: Data(($0.headers["Cookie"] ?? "-").utf8)) } }
+        let service = kind.service(server)
+        #expect(await service.POST("/login").answer().text == "-")
+        service.cookieJar = CookieJar()
+        #expect(await service.POST("/login").answer().text == "theme=dark; sid=1")
+        #expect(await service.GET("/other").answer().text == "sid=1")
+        #expect(await service.GET("/other").setShouldHandleCookies(false).answer().text == "-")
+        #expect(await service.GET("/other").setHeaderValue("mine=1", forName: "Cookie").answer().text == "mine=1; sid=1")
+        service.cookieJar = nil
+        #expect(await service.GET("/other").answer().text == "-")
+    }
+
+    @Test("H-01, H-02: a body beyond the limit is an error, at the limit it is not", arguments: FoundationBacked.allCases, [-1, 0, 1])
+    func responseLimit(kind: FoundationBacked, excess: Int) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200, data: Data(count: 200_000 + excess))
+            response.wire = .chunked(size: 10_000)
+            return response
+        }
+        defer { server.stop() }
+        let answer = await kind.service(server).GET("/").setMaximumResponseBytes(200_000).answer()
+        if excess > 0 {
+            #expect((answer.error as? WebServiceError)?.code == .responseTooLarge)
+        } else {
+            #expect(answer.data?.count == 200_000 + excess)
+        }
+        #expect(await kind.service(server).GET("/").setMaximumResponseBytes(nil).answer().data?.count == 200_000 + excess)
+    }
+
+    @Test("H-05: silence beyond the request's timeout is URLError.timedOut, counted in milliseconds")
+    func idleTimeout() async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .noAnswer
+            return response
+        }
+        defer { server.stop() }
+        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(0.2).answer()
+        #expect(answer.urlErrorCode == .timedOut)
+    }
+
+    @Test("the cache policy that forbids the network is honoured", arguments: FoundationBacked.allCases)
+    func cacheOnly(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let answer = await kind.service(server).GET("/").setCachePolicy(.returnCacheDataDontLoad).answer()
+        #expect(answer.urlErrorCode == .resourceUnavailable)
+        #expect(server.connectionCount == 0)
+    }
+
+    @Test("H-16, G15: cancel reaches the wire: the server sees the connection end", arguments: FoundationBacked.allCases)
+    func cancelReachesTheWire(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .noAnswer
+            return response
+        }
+        let service = kind.service(server)
+        let task = service.GET("/").data()
+        task.resume()
+        while server.receivedRequests.isEmpty { await Task.yield() }
+        let clock = ContinuousClock()
+        let start = clock.now
+        task.cancel()
+        let result = await task.result
+        #expect(throws: URLError(.cancelled)) { try result.get() }
+        #expect(start.duration(to: clock.now) < .seconds(1))
+        server.stop()
+    }
+}
