@@ -64,7 +64,18 @@ for inFlight in [1, 64] {
                 .resume()
         }
     }
-    report("Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task], count: quick ? 5_000 : 20_000, rounds: rounds))
+    let awaited = Case(name: "await: try await GET.data().value") { count in
+        keepInFlight(inFlight, of: count) { done in
+            Task {
+                let data = try await service.GET("/brewers").data().value
+                precondition(data.count == 17)
+                done()
+            }
+        }
+    }
+    report(
+        "Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task, awaited], count: quick ? 5_000 : 20_000, rounds: rounds)
+    )
 }
 
 // MARK: - Requests

@@ -86,13 +86,13 @@ public struct Redaction: Sendable {
     /// A body as text with the secret values replaced: JSON, forms and `text/…`. `nil` for any other media type and for what is no UTF-8.
     public func body(_ data: Data, contentType: String?) -> String? {
         let type = contentType?.asciiLowercased() ?? ""
-        if type.hasPrefix(ContentType.formEncoded) { return String(data: data, encoding: .utf8).map(pairs) }
-        let begin = data.first { !" \t\r\n".utf8.contains($0) }
-        let looksLikeJSON = begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
-        guard type.contains("json") || type.hasPrefix("text/") || type.isEmpty && looksLikeJSON else { return nil }
+        let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
+        let isJSON = type.contains("json") || begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
+        let isForm = type.hasPrefix(ContentType.formEncoded)
+        guard isJSON || isForm || type.hasPrefix("text/") else { return nil }
         // A cut through a character at the end must not hide the rest.
-        let text = (0...3).lazy.compactMap { String(data: data.dropLast($0), encoding: .utf8) }.first
-        return text.map { looksLikeJSON ? JSONRedactor(self).redacted($0) : $0 }
+        guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else { return nil }
+        return isJSON ? JSONRedactor(self).redacted(text) : isForm ? pairs(text) : text
     }
 }
 

@@ -90,6 +90,18 @@ struct RequestLoggerTests {
         #expect(Redaction.standard.body(Data(given.utf8), contentType: "application/json") == expected)
     }
 
+    @Test(
+        "JSON is looked into whatever it is called, and wherever it begins",
+        arguments: [
+            ("application/json", "\u{FEFF}{\"token\":\"canary\"}"), ("application/json-seq", "\u{1E}{\"token\":\"canary\"}\n"),
+            ("application/x-ndjson", "1\n{\"token\":\"canary\"}"), ("application/x-www-form-urlencoded", "{\"token\":\"canary\"}"),
+            ("image/png", "{\"token\":\"canary\"}"), (nil, " [{\"token\":\"canary\"}]"),
+        ])
+    func disguisedJSON(type: String?, body: String) {
+        let text = Redaction.standard.body(Data(body.utf8), contentType: type)
+        #expect(text == body.replacingOccurrences(of: "canary", with: "[redacted]"))
+    }
+
     @Test("C-38: JSON nested a hundred thousand deep is redacted without recursion")
     func deepJSON() {
         let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#

@@ -1,0 +1,161 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct EncodedRequestTests {
+    private func plain(_ change: (inout URLRequest) -> Void = { _ in }) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: "https://h/v1?q=1")))
+        change(&request)
+        return request
+    }
+
+    @Test("A plain URLRequest comes back as it was")
+    func roundTrip() throws {
+        let rows: [(inout URLRequest) -> Void] = [
+            { _ in }, { $0.httpMethod = "HEAD" }, { $0.httpMethod = "PURGE" },
+            {
+                $0.httpMethod = "POST"
+                $0.httpBody = Data([0, 255])
+                $0.allHTTPHeaderFields = ["Content-Type": "a/b", "X-A": "1", "Cookie": "a=b; c=d"]
+            },
+            { $0.cachePolicy = .reloadIgnoringLocalCacheData }, { $0.httpShouldHandleCookies = false }, { $0.timeoutInterval = 7.5 },
+            { $0.networkServiceType = .background }, { $0.mainDocumentURL = URL(string: "https://main/") }, { $0.allowsCellularAccess = false },
+        ]
+        for change in rows {
+            let original = try plain(change)
+            let sent = try Request(original).urlRequest()
+            #expect(sent.url == original.url && sent.httpMethod == original.httpMethod && sent.httpBody == original.httpBody)
+            #expect((sent.allHTTPHeaderFields ?? [:]) == (original.allHTTPHeaderFields ?? [:]))
+            #expect(sent.cachePolicy == original.cachePolicy && sent.httpShouldHandleCookies == original.httpShouldHandleCookies)
+            #expect(sent.timeoutInterval == original.timeoutInterval && sent.networkServiceType == original.networkServiceType)
+            #expect(sent.mainDocumentURL == original.mainDocumentURL && sent.allowsCellularAccess == original.allowsCellularAccess)
+            #expect(try Request(sent).urlRequest() == sent)
+        }
+    }
+
+    @Test("The fields of a request made from a plain URLRequest are its own")
+    func fields() throws {
+        let request = Request(
+            try plain {
+                $0.httpMethod = "put"
+                $0.httpBody = Data("x".utf8)
+                $0.allHTTPHeaderFields = ["B": "2", "A": "1"]
+                $0.cachePolicy = .returnCacheDataDontLoad
+                $0.httpShouldHandleCookies = false
+                $0.timeoutInterval = 5
+            })
+        #expect(request.method == .PUT && request.body == Data("x".utf8) && request.headers == ["A": "1", "B": "2"])
+        #expect(request.url?.absoluteString == "https://h/v1?q=1" && request.cachePolicy == .returnCacheDataDontLoad)
+        #expect(!request.shouldHandleCookies && request.timeout == 5 && request.deadline == Request.defaultDeadline)
+    }
+
+    @Test("What is changed on a request made from a plain URLRequest is what is sent")
+    func changed() throws {
+        var request = Request(
+            try plain {
+                $0.httpMethod = "POST"
+                $0.httpBody = Data("old".utf8)
+                $0.allHTTPHeaderFields = ["A": "1", "B": "2", "Content-Type": "a/b"]
+                $0.httpShouldHandleCookies = false
+                $0.cachePolicy = .reloadIgnoringLocalCacheData
+            })
+        request.method = .GET
+        request.url = URL(string: "https://other/x")
+        request.body = nil
+        request.headers["a"] = nil
+        request.contentType = nil
+        request.headers["B"] = "3"
+        request.shouldHandleCookies = true
+        request.cachePolicy = .useProtocolCachePolicy
+        request.timeout = 3
+        let sent = try request.urlRequest()
+        #expect(sent.httpMethod == "GET" && sent.url?.absoluteString == "https://other/x" && sent.httpBody == nil && sent.httpBodyStream == nil)
+        #expect(
+            sent.allHTTPHeaderFields == ["B": "3"] && sent.httpShouldHandleCookies && sent.cachePolicy == .useProtocolCachePolicy
+                && sent.timeoutInterval == 3)
+        request.headers = [:]
+        #expect(try request.urlRequest().allHTTPHeaderFields?.isEmpty != false)
+        request.method = .POST
+        request.formParameters = ["f": 1]
+        #expect(try request.urlRequest().httpBody == Data("f=1".utf8))
+        #expect(try request.urlRequest().allHTTPHeaderFields == ["Content-Type": "application/x-www-form-urlencoded"])
+    }
+
+    @Test("A body stream is kept until a body is set")
+    func stream() throws {
+        let stream = InputStream(data: Data("stream".utf8))
+        var request = Request(
+            try plain {
+                $0.httpMethod = "POST"
+                $0.httpBodyStream = stream
+            })
+        let sent = try request.urlRequest()
+        #expect(sent.httpBodyStream === stream && sent.httpBody == nil && request.body == nil)
+        var replaced = request
+        replaced.body = Data("new".utf8)
+        #expect(try replaced.urlRequest().httpBody == Data("new".utf8) && replaced.urlRequest().httpBodyStream == nil)
+        replaced.body = nil
+        #expect(try replaced.urlRequest().httpBody == nil && replaced.urlRequest().httpBodyStream == nil)
+        #expect(try request.urlRequest().httpBodyStream === stream, "a copy of a request is its own")
+        request.parameters = ["p": 1]
+        expectFailure(.encoding, naming: ["body", "parameters"]) { try request.urlRequest() }
+        request.parameters = nil
+        request.method = .GET
+        expectFailure(.encoding, naming: ["GET", "body"]) { try request.urlRequest() }
+    }
+
+    @Test("Cookie flag, cache policy and timeout of a request are those of the URLRequest", arguments: [true, false])
+    func policies(handlesCookies: Bool) throws {
+        for policy in [
+            URLRequest.CachePolicy.useProtocolCachePolicy, .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad, .returnCacheDataDontLoad,
+        ] {
+            let sent = try Request.make {
+                $0.shouldHandleCookies = handlesCookies
+                $0.cachePolicy = policy
+                $0.timeout = 12.5
+            }.urlRequest()
+            #expect(sent.httpShouldHandleCookies == handlesCookies && sent.cachePolicy == policy && sent.timeoutInterval == 12.5)
+        }
+    }
+
+    @Test("A simple GET is a URLRequest with nothing set")
+    func simple() throws {
+        let sent = try Request.make().urlRequest()
+        #expect(sent == URLRequest(url: try #require(URL(string: "https://h/v1"))))
+        #expect(sent.httpMethod == "GET" && sent.httpBody == nil && sent.allHTTPHeaderFields?.isEmpty != false)
+    }
+
+    @Test("The header fields that frame the message are not there, the media type stands apart")
+    func pieces() throws {
+        let encoded = try Request.make(.POST) {
+            $0.headers = ["X": " 1 ", "A": "2", "x": "3"]
+            $0.formParameters = ["a": "é"]
+            $0.timeout = 4
+        }.encode()
+        #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == 4)
+        #expect(encoded.headers == ["X": "1", "A": "2", "x": "3"] && encoded.contentType == "application/x-www-form-urlencoded")
+        #expect(encoded.body == Data("a=%C3%A9".utf8))
+        #expect(try encoded.urlRequest() == encoded.urlRequestValue)
+        #expect(encoded.urlRequestValue.allHTTPHeaderFields == ["X": "1, 3", "A": "2", "Content-Type": "application/x-www-form-urlencoded"])
+    }
+
+    @Test("M-26: encoding twice gives the same, and a copy that is changed leaves the first alone")
+    func valueSemantics() throws {
+        let request = Request.make(.POST) {
+            $0.headers = ["A": "1"]
+            $0.parameters = Parameters(["b": [1, ["x": 2.5]], "a": "é"] as [String: Any])
+        }
+        var copy = request
+        copy.headers["A"] = "2"
+        copy.parameters = ["c": 3]
+        copy.method = .PUT
+        let first = try request.urlRequest()
+        #expect(try request.urlRequest() == first)
+        #expect(first.httpMethod == "POST" && first.httpBody == Data("a=%C3%A9&b=1&b%5Bx%5D=2.5".utf8) && first.allHTTPHeaderFields?["A"] == "1")
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct HeadersTests {
+    @Test("Fields keep their order, their case and their repetitions")
+    func order() {
+        var headers: Headers = ["B": "1", "a": "2", "b": "3"]
+        headers.add("4", for: "A")
+        #expect(headers.map { "\($0.name)=\($0.value)" } == ["B=1", "a=2", "b=3", "A=4"])
+        #expect(headers.fields == Headers([("B", "1"), ("a", "2"), ("b", "3"), ("A", "4")]).fields)
+        #expect(!headers.isEmpty && Headers().isEmpty)
+    }
+
+    @Test("M-15: a field is found whatever the ASCII case of its name", arguments: ["ETag", "etag", "ETAG", "eTaG"])
+    func caseInsensitive(name: String) {
+        var headers: Headers = ["X": "1", "ETag": "a"]
+        #expect(headers[name] == "a")
+        #expect(headers.values(for: Headers.Name(name)) == ["a"])
+        headers[name] = "b"
+        #expect(headers.map { "\($0.name)=\($0.value)" } == ["X=1", "\(name)=b"])
+        headers[name] = nil
+        #expect(headers == ["X": "1"])
+    }
+
+    @Test(
+        "M-15: only A–Z and a–z are equal; dotted and dotless letters and other alphabets are not",
+        arguments: [
+            ("If-Match", "ıf-Match"), ("IF-MATCH", "İF-MATCH"), ("K", "\u{212A}"), ("X-S", "X-ſ"), ("X-É", "x-é"), ("[", "{"), ("@", "`"),
+            ("X-\u{E9}", "X-e\u{301}"), ("A", "A "),
+        ])
+    func onlyASCII(name: String, other: String) {
+        var headers: Headers = [:]
+        headers[name] = "a"
+        #expect(headers[other] == nil)
+        headers[other] = "b"
+        #expect(headers.fields.count == 2 && headers[name] == "a" && headers[other] == "b")
+    }
+
+    @Test("M-14: the value of a repeated field is all values in order, joined with a comma")
+    func combined() {
+        let headers: Headers = ["Accept": "a", "X": "x", "accept": "b, c", "ACCEPT": ""]
+        #expect(headers[.accept] == "a, b, c, ")
+        #expect(headers.values(for: .accept) == ["a", "b, c", ""])
+        #expect(headers["Y"] == nil && headers.values(for: "Y").isEmpty)
+    }
+
+    @Test("C-26: setting a field again in another case leaves one value, the last, in the first one's place")
+    func lastSetWins() throws {
+        for _ in 0..<1_000 {
+            var headers: Headers = ["A": "1", "authorization": "old", "B": "2", "AUTHORIZATION": "older", "C": "3"]
+            headers["Authorization"] = "first"
+            headers["authorization"] = "last"
+            #expect(headers.map { "\($0.name)=\($0.value)" } == ["A=1", "authorization=last", "B=2", "C=3"])
+            let request = Request.make { $0.headers = headers }
+            #expect(try request.urlRequest().allHTTPHeaderFields == ["A": "1", "authorization": "last", "B": "2", "C": "3"])
+        }
+    }
+
+    @Test("C-26: repeated fields of a literal give one field on the wire, the same in every run")
+    func repeatedIsDeterministic() throws {
+        for _ in 0..<1_000 {
+            let request = Request.make { $0.headers = ["x-thing": "a", "X-Thing": "b", "Z": "z", "X-THING": "c"] }
+            #expect(try request.urlRequest().allHTTPHeaderFields == ["x-thing": "a, b, c", "Z": "z"])
+        }
+    }
+
+    @Test("Cookies are joined with a semicolon, as RFC 6265 says")
+    func cookies() throws {
+        let request = Request.make { $0.headers = ["Cookie": "a=1", "COOKIE": "b=2; c=3", "cookie": "d=4"] }
+        #expect(try request.urlRequest().allHTTPHeaderFields == ["Cookie": "a=1; b=2; c=3; d=4"])
+    }
+
+    @Test("Removing a field removes all of its name; removing what is not there changes nothing")
+    func remove() {
+        var headers: Headers = ["A": "1", "b": "2", "a": "3"]
+        headers["a"] = nil
+        #expect(headers == ["b": "2"])
+        headers["a"] = nil
+        #expect(headers == ["b": "2"])
+        headers[.accept] = "x"
+        #expect(headers == ["b": "2", "Accept": "x"])
+    }
+
+    @Test("A name is the same from a constant, a literal and a raw value")
+    func names() {
+        #expect(Headers.Name.accept == "Accept" && Headers.Name("Accept") == .accept && Headers.Name(rawValue: "Accept") == .accept)
+        let constants: [(Headers.Name, String)] = [
+            (.acceptLanguage, "Accept-Language"), (.authorization, "Authorization"), (.cacheControl, "Cache-Control"),
+            (.contentLength, "Content-Length"),
+            (.contentType, "Content-Type"), (.cookie, "Cookie"), (.eTag, "ETag"), (.ifNoneMatch, "If-None-Match"), (.location, "Location"),
+            (.retryAfter, "Retry-After"), (.setCookie, "Set-Cookie"), (.userAgent, "User-Agent"),
+        ]
+        for (name, text) in constants { #expect(name.rawValue == text) }
+    }
+}

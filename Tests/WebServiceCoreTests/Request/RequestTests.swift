@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite struct RequestTests {
+    /// Requests with a secret in each place where one can stand.
+    private func requestsWithSecrets() throws -> [Request] {
+        var plain = try Request.make(.POST).urlRequest()
+        plain.httpBody = Data("s3cret".utf8)
+        plain.allHTTPHeaderFields = ["Authorization": "s3cret"]
+        plain.url = URL(string: "https://user:s3cret@h/x?token=s3cret")
+        return [
+            Request.make(.GET, "https://h/v1?token=s3cret#s3cret"), Request.make(.GET, "https://user:s3cret@h/x"),
+            Request.make(.GET, "https://s3cret@h/x"), Request(plain),
+            Request.make { $0.queryParameters = ["token": "s3cret"] },
+            Request.make { $0.headers = ["Authorization": "Bearer s3cret", "Cookie": "s3cret"] },
+            Request.make { $0.parameters = ["token": "s3cret"] }, Request.make(.POST) { $0.parameters = ["token": "s3cret"] },
+            Request.make(.POST) { $0.formParameters = ["password": "s3cret"] }, Request.make(.POST) { $0.body = Data("s3cret".utf8) },
+            try Request.make(.POST) { try $0.serialize(json: ["password": "s3cret"]) }, Request.make(.POST) { $0.contentType = "s3cret" },
+            Request.make(Request.Method(rawValue: "GET /s3cret")), Request.make(.GET, "s3cret"), Request.make(.GET, "ftp://s3cret"),
+            WebService(baseURLString: "https://user:s3cret@h").request(.GET, path: "x?s3cret"),
+            WebService(baseURLString: "https://h").request(.GET, path: "x?s3cret#s3cret"),
+            WebService(baseURLString: "https://h").request(.GET, path: "{id}", pathParameters: ["id": "s3cret/.."]),
+        ]
+    }
+
+    @Test("C-06, C-66: nothing that a request prints holds a secret")
+    func requestHidesSecrets() throws {
+        for request in try requestsWithSecrets() {
+            let log = printed(request)
+            #expect(!log.contains("s3cret") && !log.contains("\r"), "\(log)")
+            #expect(log.contains(request.description) && request.debugDescription == request.description)
+        }
+    }
+
+    @Test("C-66: nothing that an error prints holds a secret of its request, response, body or cause")
+    func errorHidesSecrets() throws {
+        let url = try #require(URL(string: "https://h/?token=s3cret"))
+        let response = HTTPURLResponse(url: url, statusCode: 401, httpVersion: nil, headerFields: ["Set-Cookie": "s3cret"])
+        for request in try requestsWithSecrets() {
+            let error = WebServiceError(
+                .decoding, "no JSON", request: request, response: response, body: Data("s3cret".utf8), underlying: TestError(name: "s3cret")
+            )
+            #expect(!printed(error).contains("s3cret"))
+            #expect(
+                error.description == "decoding: no JSON" && error.debugDescription == error.description
+                    && error.localizedDescription == error.description)
+            if case .failure(let error) = Result(catching: { try request.urlRequest() }) { #expect(!printed(error).contains("s3cret"), "\(error)") }
+        }
+    }
+
+    @Test(
+        "A request describes itself by its method and its URL without the query",
+        arguments: [
+            ("GET", "https://H/v1/a b?q#f", "GET https://h/v1/a%20b"), ("post", "https://h", "POST https://h"),
+            ("PURGE", "ftp://h", "PURGE (invalid URL)"),
+            ("GE T", "https://h/x", "(invalid method) https://h/x"), ("A\r\nB", "", "(invalid method) (invalid URL)"),
+        ])
+    func description(method: String, url: String, text: String) {
+        #expect(Request(Request.Method(rawValue: method), url: url).description == text)
+    }
+
+    @Test("A dump shows the description alone")
+    func dumped() {
+        var text = ""
+        dump(Request.make { $0.headers = ["A": "s3cret"] }, to: &text)
+        #expect(text.contains("GET https://h/v1") && text.split(separator: "\n").count == 2)
+    }
+
+    @Test("A new request has the documented defaults")
+    func defaults() {
+        let request = Request(url: "https://h")
+        #expect(
+            request.method == .GET && request.headers.isEmpty && request.queryParameters == nil && request.parameters == nil && request.body == nil)
+        #expect(
+            request.shouldHandleCookies && request.cachePolicy == .useProtocolCachePolicy && request.timeout == 60
+                && request.deadline == .seconds(600))
+        #expect(
+            request.contentType == nil && request.userAgent == nil && request.formParameters == nil && request.formParametersAllowedCharacters == nil)
+    }
+
+    @Test("The URL can be replaced; nil or a bad one is the error of the request")
+    func url() throws {
+        var request = Request(.POST, url: try #require(URL(string: "https://h/a?b#c")))
+        #expect(request.url?.absoluteString == "https://h/a?b")
+        request.url = URL(string: "HTTP://Other:81/x")
+        #expect(request.url?.absoluteString == "http://other:81/x" && request.method == .POST)
+        for bad in [nil, URL(string: "ftp://h"), URL(fileURLWithPath: "/etc/passwd"), URL(string: "x"), URL(string: "https://u:p@h")] {
+            request.url = bad
+            #expect(request.url == nil)
+            expectFailure(.invalidURL) { try request.urlRequest() }
+        }
+    }
+}
