@@ -35,6 +35,11 @@ extension BreweryAPI {
         webService.DELETE("/brewers/{id}", pathParameters: ["id": id])
     }
 
+    /// The specials are behind the counter: they need a token, and the counter is busy at first.
+    func specials() -> TypedTask<[Brewer]> {
+        webService.GET("/specials").decode([Brewer].self)
+    }
+
     func menu() -> ServiceTask {
         webService.GET("/menu")
     }

@@ -21,6 +21,14 @@ enum BreweryServer {
                 return try Int(parts[1]).flatMap { cellar.rename($0, to: name) }.map { try json(200, $0) } ?? notFound
             case (.DELETE, 2, "brewers"):
                 return Int(parts[1]).flatMap(cellar.remove) == nil ? notFound : MockResponse(statusCode: 204)
+            case (.GET, 1, "specials"):
+                guard request.headers[.authorization] == "Bearer fresh" else { return MockResponse(statusCode: 401) }
+                guard cellar.isServed() else {
+                    var busy = MockResponse(statusCode: 503)
+                    busy.headers[.retryAfter] = "1"
+                    return busy
+                }
+                return try json(200, cellar.list(state: "vermont"))
             case (.GET, 1, "menu"):
                 return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
             default:

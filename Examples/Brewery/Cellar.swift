@@ -4,6 +4,7 @@ import Synchronization
 final class Cellar: Sendable {
     private struct State {
         var nextID = 4
+        var visits = 0
         var brewers = [
             Brewer(id: 1, name: "Long Trail", state: "vermont"),
             Brewer(id: 2, name: "Brooklyn", state: "new york"),
@@ -19,6 +20,14 @@ final class Cellar: Sendable {
 
     func brewer(_ id: Int) -> Brewer? {
         state.withLock { state in state.brewers.first { $0.id == id } }
+    }
+
+    /// Whether it is the visitor's turn, which it is every second time.
+    func isServed() -> Bool {
+        state.withLock { state in
+            state.visits += 1
+            return state.visits % 2 == 0
+        }
     }
 
     func add(_ brewer: Brewer) -> Brewer {

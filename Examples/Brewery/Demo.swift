@@ -51,7 +51,34 @@ struct Demo {
         try await step("Read a menu that is no JSON: a failing decode", client.menu(), fails: true, failures) { task in
             task.responseAsBrewers { brewers in say(brewers) }
         }
+        try await typed(failures)
         return failures.value
+    }
+
+    /// The same with types and `await`: a list, then the specials, for which a stale token is refreshed and a 503 is waited out.
+    private func typed(_ failures: Box<Int>) async throws {
+        print("\nTyped: list all brewers and count them")
+        do {
+            let count = try await client.brewers().decode([Brewer].self).map(\.count).value
+            say("\(count) brewers")
+
+            print("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
+            let authentication = Authentication(
+                TokenSource({ .bearer("stale") }) { _ in
+                    print("    refreshing the token")
+                    return .bearer("fresh")
+                })
+            client.webService.interceptors = [.retry(), authentication]
+            let specials = client.specials()
+            let list = try await specials.value
+            say(list)
+            print(specials.task.timeline.description.split(separator: "\n").map { "  | \($0)" }.joined(separator: "\n"))
+        } catch let error as URLError {
+            throw Unreachable(reason: "\(error.localizedDescription) (\(error.code.rawValue))")
+        } catch {
+            say("failed: \(error)")
+            failures.value += 1
+        }
     }
 
     /// Runs one exchange to its end and prints it.

@@ -52,7 +52,9 @@ struct BreweryTests {
         #expect(run.errors.isEmpty)
         for line in [
             "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "now there is #4 Trashboat & Söhne (new york)",
-            "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "Done.",
+            "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "3 brewers\n",
+            "refreshing the token",
+            "1 brewers: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
         ] {
             #expect(run.output.contains(line), "\(line)")
         }
@@ -62,8 +64,8 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 8)
-        #expect(run.output.components(separatedBy: "<-- ").count == 8)
+        #expect(run.output.components(separatedBy: "--> ").count == 12)
+        #expect(run.output.components(separatedBy: "<-- ").count == 12)
         #expect(run.output.contains("!!! "))
     }
 
@@ -105,7 +107,7 @@ struct BreweryTests {
         defer { server.stop() }
         let run = try await brewery("--server", server.baseURLString)
         #expect(run.status == 1)
-        #expect(server.receivedRequests.count == 7)
+        #expect(server.receivedRequests.count == 8)
         #expect(server.receivedRequests.first?.path == "/brewers")
         #expect(run.errors.contains("is that a brewery"))
     }

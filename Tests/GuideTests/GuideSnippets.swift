@@ -67,6 +67,21 @@ struct TaggingSession: Session {
     }
 }
 
+struct Stopwatch: Interceptor {
+    func intercept(_ request: Request, next: Next) async throws -> Response {
+        let start = ContinuousClock.now
+        let response = try await next(request)
+        print("\(request.method): \(start.duration(to: .now))")
+        return response
+    }
+}
+
+/// Where a program keeps its tokens.
+final class Tokens: Sendable {
+    var current: String { "old" }
+    func renew() async throws -> String { "new" }
+}
+
 final class StatusCheck: ServicePassthroughDelegate {
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
         guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw BreweryError.unexpectedAnswer }
@@ -264,6 +279,100 @@ struct GuideSnippets {
         let names = Mutex<[String]>([])
         await client.brewers(inState: "vermont").responseAsBrewers { brewers in names.withLock { $0 = brewers.map(\.name) } }.finish()
         #expect(names.withLock { $0 } == ["Long Trail"])
+    }
+
+    @Test("typed tasks")
+    func typedTasks() async throws {
+        let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+        #expect(brewers == [Brewer(name: "Long Trail")])
+
+        service.GET("/brewers").decode([Brewer].self)
+            .map(\.count)
+            .updateUI { count in print("\(count) brewers") }
+            .updateErrorUI { error in print("I AM ERROR: \(error)") }
+            .resume()
+
+        session.addStub(MockResponse(statusCode: 404))
+        let names = try await service.GET("/brewers").decode([Brewer].self)
+            .map { brewers in brewers.map(\.name) }
+            .recover { error in
+                guard (error as? WebServiceError)?.status == 404 else { throw error }
+                return []
+            }
+            .value
+        #expect(names.isEmpty)
+    }
+
+    @Test("interceptors")
+    func interceptors() async throws {
+        service.interceptors = [Stopwatch(), .retry(), .headers(["Accept": "application/json"])]
+        let task = service.GET("/brewers").intercepted(by: .closure { request, next in try await next(request) })
+        #expect(try await sent(task).value(forHTTPHeaderField: "Accept") == "application/json")
+    }
+
+    @Test("retry")
+    func retry() async throws {
+        var busy = MockResponse(statusCode: 503)
+        busy.headers[.retryAfter] = "0"
+        session.addStub(busy)
+        service.interceptors = [RetryPolicy(maximumAttempts: 5, baseDelay: .milliseconds(200), budget: .seconds(30))]
+        let task = service.GET("/brewers").data()
+        _ = await task.result
+        print(task.task.timeline)
+        #expect(session.recordedRequests.count == 5)
+        #expect(task.task.timeline.events.last?.kind == .noRetry)
+    }
+
+    @Test("authentication")
+    func authentication() async throws {
+        let tokens = Tokens()
+        session.addStub(requestMatcher: { _ in true }) { request in
+            MockResponse(statusCode: request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer new" ? 200 : 401)
+        }
+        let authentication = Authentication(
+            TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) }
+        )
+        service.interceptors = [.retry(), authentication]
+        try await service.GET("/me").empty().value
+        #expect(session.recordedRequests.count == 2)
+    }
+
+    @Test("cookies and limits")
+    func limits() async throws {
+        service.cookieJar = CookieJar()
+        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60)).setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
+        await service.GET("/archive").finish()
+        #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
+    }
+
+    @Test("seeing what happened")
+    func seeing() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
+        let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers().data()
+        _ = try await task.value
+        print(task.task.timeline)
+        try task.task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
+        print(task.task.request.curlDescription())
+        #expect(!task.task.request.curlDescription().contains("123"))
+        let archive = try Data(contentsOf: folder.appendingPathComponent("brewers.har"))
+        #expect(String(decoding: archive, as: UTF8.self).contains("https://brewhapi.example.com/v1/brewers"))
+    }
+
+    @Test("error bodies")
+    func errorBodies() async throws {
+        var conflict = MockResponse(statusCode: 409, json: ["title": "Out of stock"])
+        conflict.headers[.contentType] = "application/problem+json"
+        session.addStub(conflict)
+        do {
+            _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+        } catch let error as WebServiceError where error.code == .unacceptableStatus {
+            print(error.status ?? 0, error.problem?.title ?? "no problem document", error.bodySnippet ?? "")
+        }
+        let again = await service.POST("/orders").empty().result
+        let error = #expect(throws: WebServiceError.self) { try again.get() }
+        #expect(error?.problem?.title == "Out of stock")
     }
 
     @Test("sessions")

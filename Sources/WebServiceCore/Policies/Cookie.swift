@@ -169,8 +169,8 @@ extension Cookie {
             let path = Reference(parts.rest).path
             self.path = path.first == UInt8(ascii: "/") ? String(decoding: path, as: UTF8.self) : "/"
             var domains = [host]
-            var rest = host[...]
-            while !Self.isAddress(host), let dot = rest.firstIndex(of: ".") {
+            var rest = Self.isAddress(host) ? "" : host[...]
+            while let dot = rest.firstIndex(of: ".") {
                 rest = rest[rest.index(after: dot)...]
                 domains.append(String(rest))
             }

@@ -99,9 +99,10 @@ public struct TokenSource: TokenProvider {
     ///   never calls, ``Authentication/refreshLimit`` ends the wait.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
-        refreshWithCallback refresh: @escaping @Sendable (
-            _ rejected: Credential?, _ completion: @escaping @Sendable (Result<Credential, any Error>) -> Void
-        ) -> Void
+        refreshWithCallback refresh:
+            @escaping @Sendable (
+                _ rejected: Credential?, _ completion: @escaping @Sendable (Result<Credential, any Error>) -> Void
+            ) -> Void
     ) {
         self.init(read) { rejected in
             try await withCheckedThrowingContinuation { continuation in

@@ -93,3 +93,8 @@ package final class EncodedRequest: URLRequestEncodable {
         return combined
     }
 }
+
+extension EncodedRequest: CustomStringConvertible, CustomReflectable {
+    package var description: String { summary }
+    package var customMirror: Mirror { Mirror(self, children: ["request": summary], displayStyle: .class) }
+}

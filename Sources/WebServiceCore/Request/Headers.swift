@@ -158,3 +158,28 @@ public enum ContentType {
     /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of which nothing is known.
     public static let octetStream = "application/octet-stream"
 }
+
+extension Headers.Name {
+    /// Whether both mean the same field: without regard to ASCII case.
+    public static func == (first: Headers.Name, second: Headers.Name) -> Bool {
+        first.rawValue.equalsIgnoringASCIICase(second.rawValue)
+    }
+
+    /// Hashes without regard to ASCII case.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(rawValue.asciiLowercased())
+    }
+}
+
+extension Headers: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The fields with secret values replaced (``Redaction/standard``): safe to log.
+    public var description: String {
+        fields.map { "\($0.name): \(Redaction.standard.value(ofHeader: $0.name, $0.value))".escapingControls }.joined(separator: ", ")
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the same as ``description``.
+    public var customMirror: Mirror { Mirror(self, children: ["fields": description], displayStyle: .struct) }
+}

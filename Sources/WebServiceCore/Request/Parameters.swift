@@ -76,3 +76,17 @@ extension Parameters: RandomAccessCollection {
         (items[position].key, items[position].value)
     }
 }
+
+extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Names and values, those of secret names replaced (``Redaction/standard``): safe to log.
+    public var description: String {
+        let pairs = items.map { "\($0.key): \(Redaction.standard.isSecret(key: $0.key) ? Redaction.standard.placeholder : $0.value.description)" }
+        return "[\(pairs.joined(separator: ", "))]".escapingControls
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the same as ``description``.
+    public var customMirror: Mirror { Mirror(self, children: ["parameters": description], displayStyle: .struct) }
+}

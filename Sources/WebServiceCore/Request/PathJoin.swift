@@ -125,8 +125,10 @@ struct PathJoin {
 
     private func checkUsed(_ used: Set<String>) throws(WebServiceError) {
         guard let values else { return }
-        for (name, _) in values where !used.contains(name) {
-            throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}")
+        var given: Set<String> = []
+        for (name, _) in values {
+            guard used.contains(name) else { throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}") }
+            guard given.insert(name).inserted else { throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} has two values") }
         }
     }
 }

@@ -60,7 +60,8 @@ struct Wire: Sendable {
         if let maximum = request.maximumResponseBytes, let data = outcome.data, data.count > maximum {
             return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, request, http)), message, for: owner)
         }
-        if let cookieJar, request.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url) {
+        if let cookieJar, request.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url)
+        {
             cookieJar.store([cookies], from: url)
         }
         guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }

@@ -24,7 +24,7 @@ extension SessionTask {
             "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries] as [String: Any]
         ]
         // Only texts and numbers are in it, so it can always be written.
-        return (try? JSONSerialization.data(withJSONObject: log, options: [.prettyPrinted, .sortedKeys])) ?? Data()  // see above
+        return (try? JSONSerialization.data(withJSONObject: log, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])) ?? Data()  // see above
     }
 
     /// The events, with the only attempt of a plain exchange taken from its metrics.

@@ -71,10 +71,13 @@ struct AuthenticationTests {
     func sending() async throws {
         let session = HandSession(text: "x")
         let tokens = Collected<Int>()
-        let service = service(session, Authentication(TokenSource {
-            tokens.add(1)
-            return .bearer("t\(tokens.values.count)")
-        }))
+        let service = service(
+            session,
+            Authentication(
+                TokenSource {
+                    tokens.add(1)
+                    return .bearer("t\(tokens.values.count)")
+                }))
         for _ in 0..<2 { _ = try await service.GET("/x").data().value }
         _ = try await service.GET("/x").setHeaderValue("mine", forName: "authorization").data().value
         service.interceptors = [Authentication(TokenSource(try .basic(user: "Ann", password: "pä:ss")))]
@@ -91,10 +94,12 @@ struct AuthenticationTests {
         #expect(throws: WebServiceError.self) { try Credential.basic(user: user, password: password) }
     }
 
-    @Test("C-58: credentials go to the base URL's origin and to the allowed ones only", arguments: [
-        ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false), ("https://h:8443/x", false),
-        ("https://h.evil/x", false), ("https://evil.h/x", false), ("https://ok/x", true),
-    ])
+    @Test(
+        "C-58: credentials go to the base URL's origin and to the allowed ones only",
+        arguments: [
+            ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false), ("https://h:8443/x", false),
+            ("https://h.evil/x", false), ("https://evil.h/x", false), ("https://ok/x", true),
+        ])
     func origins(path: String, sends: Bool) async throws {
         let session = HandSession(text: "x")
         let origin = try #require(Origin("https://ok"))
@@ -136,15 +141,19 @@ struct AuthenticationTests {
                 case .hangs:
                     TokenSource(read, refreshWithCallback: { _, _ in refreshes.add(1) })
                 case .answersAtOnce:
-                    TokenSource(read, refreshWithCallback: { _, done in
-                        refreshes.add(1)
-                        done(.success(.bearer("t2")))
-                    })
+                    TokenSource(
+                        read,
+                        refreshWithCallback: { _, done in
+                            refreshes.add(1)
+                            done(.success(.bearer("t2")))
+                        })
                 case .answersTwice:
-                    TokenSource(read, refreshWithCallback: { _, done in
-                        refreshes.add(1)
-                        DispatchQueue.concurrentPerform(iterations: 8) { _ in done(.success(.bearer("t2"))) }
-                    })
+                    TokenSource(
+                        read,
+                        refreshWithCallback: { _, done in
+                            refreshes.add(1)
+                            DispatchQueue.concurrentPerform(iterations: 8) { _ in done(.success(.bearer("t2"))) }
+                        })
                 }
             let clock = ManualTimekeeper()
             let service = service(server, Authentication(source, refreshLimit: .seconds(5)), clock: clock)
@@ -215,11 +224,14 @@ struct AuthenticationTests {
     func failingRefresh() async throws {
         let server = TokenServer(accepts: "t2")
         let attempts = Collected<Int>()
-        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in
-            attempts.add(1)
-            if attempts.values.count == 1 { throw TestError(name: "refresh") }
-            return .bearer("t2")
-        }))
+        let service = service(
+            server,
+            Authentication(
+                TokenSource({ .bearer("t1") }) { _ in
+                    attempts.add(1)
+                    if attempts.values.count == 1 { throw TestError(name: "refresh") }
+                    return .bearer("t2")
+                }))
         let failed = await service.GET("/x").data().result
         #expect(code(failed) == .authenticationFailed)
         if case .failure(let error) = failed { #expect((error as? WebServiceError)?.underlying as? TestError == TestError(name: "refresh")) }
@@ -231,11 +243,14 @@ struct AuthenticationTests {
     func recursion() async throws {
         let server = TokenServer(accepts: "t2")
         let box = Collected<WebService>()
-        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in
-            let answer = try await box.values[0].POST("/token").data().response
-            #expect(answer.status == 401)
-            return .bearer("t2")
-        }))
+        let service = service(
+            server,
+            Authentication(
+                TokenSource({ .bearer("t1") }) { _ in
+                    let answer = try await box.values[0].POST("/token").data().response
+                    #expect(answer.status == 401)
+                    return .bearer("t2")
+                }))
         box.add(service)
         #expect(try await service.GET("/x").data().response.status == 200)
         #expect(server.seen == ["Bearer t1", nil, "Bearer t2"])
@@ -246,8 +261,10 @@ struct AuthenticationTests {
         let server = TokenServer(accepts: "t2")
         let issuer = Issuer()
         let now = Date(timeIntervalSince1970: 1_000)
-        let service = service(server, Authentication(
-            TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }))
+        let service = service(
+            server,
+            Authentication(
+                TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }))
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<50 { group.addTask { try await service.GET("/x").data().response.status } }
             return try await group.reduce(into: Set<Int>()) { $0.insert($1) }

@@ -63,6 +63,7 @@ extension RedirectPolicyTests {
                     "User-Agent: brewery", "Accept: application/json", "accept-LANGUAGE: en", "Accept-Encoding: gzip", "Accept: text/plain",
                 ])
             #expect(next.timeout == 30)
+            #expect(next.queryParameterEncoder == nil)
         }
     }
 

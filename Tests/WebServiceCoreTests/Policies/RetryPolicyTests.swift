@@ -44,7 +44,8 @@ final class ScriptedSession: Session {
 struct RetryPolicyTests {
     /// A policy whose pauses are written down instead of waited for.
     private func policy(
-        _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0), _ change: (inout RetryPolicy) -> Void = { _ in }
+        _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0),
+        _ change: (inout RetryPolicy) -> Void = { _ in }
     ) -> RetryPolicy {
         var policy = RetryPolicy(now: { now }, random: { random }, sleep: { pauses.add($0) })
         change(&policy)
@@ -76,18 +77,22 @@ struct RetryPolicyTests {
         #expect(run.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [503, 502, 200])
     }
 
-    @Test("transport errors that pass are tried again, others are not", arguments: [
-        (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1), (.cancelled, 1), (.unsupportedURL, 1),
-    ])
+    @Test(
+        "transport errors that pass are tried again, others are not",
+        arguments: [
+            (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1), (.cancelled, 1), (.unsupportedURL, 1),
+        ])
     func errors(code: URLError.Code, attempts: Int) async {
         let run = await run([.error(code)], policy(Collected()))
         #expect(run.session.sent.count == attempts)
         #expect(run.response == nil)
     }
 
-    @Test("H-12: only idempotent methods are sent again, others with an Idempotency-Key or when the policy says so", arguments: [
-        ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
-    ])
+    @Test(
+        "H-12: only idempotent methods are sent again, others with an Idempotency-Key or when the policy says so",
+        arguments: [
+            ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
+        ])
     func methods(method: String, attempts: Int) async {
         let method = Request.Method(rawValue: method)
         let run = await run([.status(503)], policy(Collected()), method: method)
@@ -113,10 +118,12 @@ struct RetryPolicyTests {
         #expect(task.task.timeline.events.last?.detail.contains("stream") == true)
     }
 
-    @Test("H-14: Retry-After is obeyed as seconds and as a date, and what makes no sense is ignored", arguments: [
-        ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0), ("Thu Jan  1 00:00:05 1970", 5.0),
-        ("Wed, 31 Dec 1969 23:00:00 GMT", 0.0), ("-1", 0.5), ("soon", 0.5), ("1e3", 0.5), ("", 0.5), ("2, 3", 0.5), ("1.5", 0.5),
-    ])
+    @Test(
+        "H-14: Retry-After is obeyed as seconds and as a date, and what makes no sense is ignored",
+        arguments: [
+            ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0), ("Thu Jan  1 00:00:05 1970", 5.0),
+            ("Wed, 31 Dec 1969 23:00:00 GMT", 0.0), ("-1", 0.5), ("soon", 0.5), ("1e3", 0.5), ("", 0.5), ("2, 3", 0.5), ("1.5", 0.5),
+        ])
     func retryAfter(value: String, seconds: Double) async {
         let pauses = Collected<Duration>()
         let run = await run([.status(429, headers: ["Retry-After": value]), .status(200)], policy(pauses))
@@ -134,29 +141,37 @@ struct RetryPolicyTests {
         #expect(run.timeline.events.last?.kind == .noRetry)
     }
 
-    @Test("pauses grow from half to all of their double, up to the maximum", arguments: [(0.0, [0.25, 0.5, 1, 1]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
+    @Test(
+        "pauses grow from half to all of their double, up to the maximum",
+        arguments: [(0.0, [0.25, 0.5, 1, 1]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
     func jitter(random: Double, seconds: [Double]) async {
         let pauses = Collected<Duration>()
-        _ = await run([.status(500)], policy(pauses, random: random) {
-            $0.maximumAttempts = 5
-            $0.maximumDelay = .seconds(2)
-        })
+        _ = await run(
+            [.status(500)],
+            policy(pauses, random: random) {
+                $0.maximumAttempts = 5
+                $0.maximumDelay = .seconds(2)
+            })
         #expect(pauses.values == seconds.map { .seconds($0) })
     }
 
     @Test("M-27: extreme settings neither trap nor loop", arguments: [Int.min, 0, 1])
     func extremes(attempts: Int) async {
-        let run = await run([.status(500)], policy(Collected()) {
-            $0.maximumAttempts = attempts
-            $0.baseDelay = .seconds(Int64.max)
-            $0.maximumDelay = .seconds(Int64.max)
-        })
+        let run = await run(
+            [.status(500)],
+            policy(Collected()) {
+                $0.maximumAttempts = attempts
+                $0.baseDelay = .seconds(Int64.max)
+                $0.maximumDelay = .seconds(Int64.max)
+            })
         #expect(run.session.sent.count == 1)
-        let huge = await self.run([.status(500), .status(200)], policy(Collected()) {
-            $0.baseDelay = .seconds(Int64.max)
-            $0.maximumDelay = .seconds(Int64.max)
-            $0.budget = .zero
-        })
+        let huge = await self.run(
+            [.status(500), .status(200)],
+            policy(Collected()) {
+                $0.baseDelay = .seconds(Int64.max)
+                $0.maximumDelay = .seconds(Int64.max)
+                $0.budget = .zero
+            })
         #expect(huge.response?.status == 500)
     }
 

@@ -95,11 +95,13 @@ struct TypedTaskTests {
         #expect(error.message.contains("Beer") && error.message.contains("204"))
     }
 
-    @Test("text is read in the charset that the response names", arguments: [
-        ("text/plain", [0xC3, 0xA9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"),
-        ("text/plain; charset=\"ISO-8859-1\"", [0xE9], "é"), ("text/plain;Charset=windows-1252", [0x80], "€"),
-        ("text/plain; charset=utf-16be", [0x00, 0x41], "A"),
-    ] as [(String, [UInt8], String)])
+    @Test(
+        "text is read in the charset that the response names",
+        arguments: [
+            ("text/plain", [0xC3, 0xA9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"),
+            ("text/plain; charset=\"ISO-8859-1\"", [0xE9], "é"), ("text/plain;Charset=windows-1252", [0x80], "€"),
+            ("text/plain; charset=utf-16be", [0x00, 0x41], "A"),
+        ] as [(String, [UInt8], String)])
     func charsets(type: String, bytes: [UInt8], text: String) async throws {
         let service = WebService.make(HandSession(Data(bytes), headers: ["Content-Type": type]))
         #expect(try await service.GET("/x").string().value == text)
@@ -148,9 +150,12 @@ struct TypedTaskTests {
         #expect(throws: TestError(name: "mine")) { try result.get() }
     }
 
-    @Test("M-13: media types are compared without case and parameters; +json is JSON", arguments: [
-        ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true), ("text/html", false), (nil, false),
-    ])
+    @Test(
+        "M-13: media types are compared without case and parameters; +json is JSON",
+        arguments: [
+            ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true), ("text/html", false),
+            (nil, false),
+        ])
     func contentTypes(type: String?, accepted: Bool) async throws {
         let task = service("{}", type: type).GET("/x").json().validate(contentTypes: ["application/json"])
         if accepted {
