@@ -7,8 +7,8 @@ package import FoundationNetworking
 /// A request that has been checked and encoded: what goes on the wire. A session that needs a `URLRequest` builds it from this;
 /// one that does not, reads the fields and saves the work.
 package final class EncodedRequest: URLRequestEncodable {
-    /// A token.
-    package let method: Request.Method
+    /// The request that was encoded.
+    package let source: Request
     /// The absolute URL, every byte legal by RFC 3986.
     package let url: String
     /// Checked fields in order, values trimmed, without those that frame the message.
@@ -17,45 +17,27 @@ package final class EncodedRequest: URLRequestEncodable {
     package let body: Data?
     /// The media type of the body, where the header fields do not say it.
     package let contentType: String?
-    /// Seconds the transport may wait for the next bytes.
-    package let timeout: TimeInterval
-    /// The longest body that is wanted, in bytes; `nil` for any.
-    package let maximumResponseBytes: Int?
-    private let cachePolicy: URLRequest.CachePolicy
-    private let shouldHandleCookies: Bool
-    private let template: URLRequest?
 
-    init(_ request: Request, url: String, headers: Headers, body: Data?) {
-        method = request.method
+    init(_ source: Request, url: String, headers: Headers, body: Data?, contentType: String?) {
+        self.source = source
         self.url = url
         self.headers = headers
         self.body = body
-        contentType = body == nil || headers[.contentType] != nil ? nil : request.contentType
-        timeout = request.timeout
-        cachePolicy = request.cachePolicy
-        shouldHandleCookies = request.shouldHandleCookies
-        template = request.template
-        maximumResponseBytes = request.maximumResponseBytes
+        self.contentType = contentType
     }
+
+    /// A token.
+    package var method: Request.Method { source.method }
+    /// Seconds the transport may wait for the next bytes.
+    package var timeout: TimeInterval { source.timeout }
+    /// The longest body that is wanted, in bytes; `nil` for any.
+    package var maximumResponseBytes: Int? { source.maximumResponseBytes }
 
     /// The same with one more header field, whose value is known to be legal.
     func adding(_ name: String, _ value: String) -> EncodedRequest {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
-        return EncodedRequest(self, headers: headers)
-    }
-
-    private init(_ other: EncodedRequest, headers: Headers) {
-        method = other.method
-        url = other.url
-        self.headers = headers
-        body = other.body
-        contentType = other.contentType
-        timeout = other.timeout
-        maximumResponseBytes = other.maximumResponseBytes
-        cachePolicy = other.cachePolicy
-        shouldHandleCookies = other.shouldHandleCookies
-        template = other.template
+        return EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
     }
 
     /// Method and URL without its query: safe to log.
@@ -68,22 +50,31 @@ package final class EncodedRequest: URLRequestEncodable {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
         // Setters of `URLRequest` are slow on Linux: what has its value already is left alone, and one assignment of all header fields
         // costs a tenth of what `setValue` costs for each.
-        var request = template ?? URLRequest(url: url, cachePolicy: cachePolicy, timeoutInterval: timeout)
+        let template = source.template
+        var request = template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout)
         if template != nil {
             request.url = url
-            request.cachePolicy = cachePolicy
+            request.cachePolicy = source.cachePolicy
             request.timeoutInterval = timeout
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
-        if !shouldHandleCookies || template != nil { request.httpShouldHandleCookies = shouldHandleCookies }
+        if !source.shouldHandleCookies || template != nil { request.httpShouldHandleCookies = source.shouldHandleCookies }
         return request
     }
+
+    /// The fields of the commonest requests, made once.
+    private static let jsonHeaders = ["Content-Type": ContentType.json]
+    private static let formHeaders = ["Content-Type": ContentType.formEncoded]
 
     /// One value for each name, as `URLRequest` needs it. Repeated fields are joined: `Cookie` with a semicolon (RFC 6265,
     /// section 5.4), all others with a comma (RFC 9110, section 5.3).
     private func combinedHeaders() -> [String: String] {
+        if headers.isEmpty {
+            if contentType == ContentType.json { return Self.jsonHeaders }
+            if contentType == ContentType.formEncoded { return Self.formHeaders }
+        }
         var combined: [String: String] = contentType.map { ["Content-Type": $0] } ?? [:]
         for field in headers {
             let name = combined.keys.first { $0.equalsIgnoringASCIICase(field.name) } ?? field.name

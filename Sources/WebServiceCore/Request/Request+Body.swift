@@ -9,6 +9,14 @@ extension Request {
         case provider(contentType: String?, @Sendable () async throws -> Data)
         indirect case invalid(WebServiceError)
 
+        /// A media type that came with the body from outside.
+        var givenContentType: String? {
+            switch self {
+            case .data(_, let contentType), .provider(let contentType, _): contentType == ContentType.json ? nil : contentType
+            case .none, .form, .invalid: nil
+            }
+        }
+
         var isProvided: Bool {
             if case .provider = self { true } else { false }
         }

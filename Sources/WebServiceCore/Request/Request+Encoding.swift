@@ -50,7 +50,9 @@ extension Request: URLRequestEncodable {
             if method.forbidsBody, data?.isEmpty == false || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
-            return EncodedRequest(self, url: url, headers: try checkedHeaders(), body: data)
+            let headers = try checkedHeaders()
+            let isTyped = data == nil || !headers.isEmpty && headers[.contentType] != nil
+            return EncodedRequest(self, url: url, headers: headers, body: data, contentType: isTyped ? nil : contentType)
         } catch {
             var error = error
             error.request = self
@@ -131,7 +133,7 @@ extension Request {
             try Self.check(field.value, of: field.name)
             needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
         }
-        if let contentType = content.contentType { try Self.check(contentType, of: "Content-Type") }
+        if let contentType = content.givenContentType { try Self.check(contentType, of: "Content-Type") }
         guard needsTrimming else { return headers }
         return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
     }

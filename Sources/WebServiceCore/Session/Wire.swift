@@ -25,27 +25,35 @@ protocol ExchangeOwner: AnyObject, Sendable {
 }
 
 /// What carries the messages of one exchange: session, delegate and cookie jar, as they were when the task was resumed.
-struct Wire: Sendable {
+final class Wire: Sendable {
     let session: any Session
-    var delegate: (any ServicePassthroughDelegate)?
+    let delegate: (any ServicePassthroughDelegate)?
     let interceptors: [any Interceptor]?
     let cookieJar: CookieJar?
+
+    init(session: any Session, delegate: (any ServicePassthroughDelegate)?, interceptors: [any Interceptor]?, cookieJar: CookieJar?) {
+        self.session = session
+        self.delegate = delegate
+        self.interceptors = interceptors
+        self.cookieJar = cookieJar
+    }
 
     /// Sends a request and follows its redirects, which are the same over every session because they are followed here.
     ///
     /// - Parameter redirects: The URLs that redirected to this request.
-    func send(_ request: Request, _ encoded: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = []) {
+    func send(_ request: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = []) {
         do {
-            guard request.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
-            let message = addingCookies(to: encoded, request)
+            guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
+            let message = addingCookies(to: request)
             guard owner.willSend(message) else {
-                throw WebServiceError(.tooManyMessages, "more than \(SessionTask.maximumMessages) messages for one exchange", request: request)
+                let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
+                throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
-            let dataTask = try transmit(message) { data, response, error in
+            let dataTask = try transmit(message) { [self] data, response, error in
                 var outcome = Outcome(transported: data, response, error)
                 outcome.attempts = redirects.count + 1
                 outcome.redirects = redirects
-                receive(outcome, request, message, for: owner)
+                receive(outcome, message, for: owner)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
         } catch {
@@ -53,19 +61,19 @@ struct Wire: Sendable {
         }
     }
 
-    private func receive(_ outcome: Outcome, _ request: Request, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+    private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
         guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
             return finish(outcome, message, for: owner)
         }
-        if let maximum = request.maximumResponseBytes, let data = outcome.data, data.count > maximum {
-            return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, request, http)), message, for: owner)
+        if let maximum = message.maximumResponseBytes, let data = outcome.data, data.count > maximum {
+            return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, message.source, http)), message, for: owner)
         }
-        if let cookieJar, request.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url)
+        if let cookieJar, message.source.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url)
         {
             cookieJar.store([cookies], from: url)
         }
         guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }
-        redirect(outcome, http, request, message, for: owner)
+        redirect(outcome, http, message, for: owner)
     }
 
     private func finish(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
@@ -73,9 +81,8 @@ struct Wire: Sendable {
         owner.complete(outcome)
     }
 
-    private func redirect(
-        _ outcome: Outcome, _ http: HTTPURLResponse, _ request: Request, _ message: EncodedRequest, for owner: any ExchangeOwner
-    ) {
+    private func redirect(_ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+        let request = message.source
         let location = http.value(forHTTPHeaderField: "Location")
         let decision = request.redirectPolicy.decision(
             for: request, at: message.url, status: http.statusCode, locations: location.map { [$0] } ?? [], followed: outcome.redirects.count
@@ -91,15 +98,15 @@ struct Wire: Sendable {
         case .follow(let next, let droppedCredentials):
             owner.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
             do {
-                send(next, try next.encode(), for: owner, redirects: outcome.redirects + (URL(string: message.url).map { [$0] } ?? []))
+                send(try next.encode(), for: owner, redirects: outcome.redirects + (URL(string: message.url).map { [$0] } ?? []))
             } catch {
                 owner.complete(Outcome(error: error))
             }
         }
     }
 
-    private func addingCookies(to message: EncodedRequest, _ request: Request) -> EncodedRequest {
-        guard let cookieJar, request.shouldHandleCookies, let url = URL(string: message.url), let cookies = cookieJar.header(for: url) else {
+    private func addingCookies(to message: EncodedRequest) -> EncodedRequest {
+        guard let cookieJar, message.source.shouldHandleCookies, let url = URL(string: message.url), let cookies = cookieJar.header(for: url) else {
             return message
         }
         return message.adding("Cookie", cookies)

@@ -129,9 +129,12 @@ struct HandlerChain: Sendable {
     }
 
     /// The outcome is there: from now on handlers run.
-    mutating func open(failure: (any Error)?) {
+    ///
+    /// - Parameter isObserved: Whether there is a delegate that wants to look at the response and to hear the measurements.
+    mutating func open(failure: (any Error)?, isObserved: Bool) {
         isOpen = true
-        needsValidation = failure == nil
+        needsValidation = failure == nil && isObserved
+        hasCollectedMetrics = !isObserved
         if let failure { track = .failure(failure) }
     }
 

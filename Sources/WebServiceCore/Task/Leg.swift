@@ -30,7 +30,7 @@ final class Leg: ExchangeOwner {
                 }) {
                     continuation.resume(returning: outcome)
                 } else {
-                    wire.send(request, encoded, for: self)
+                    wire.send(encoded, for: self)
                 }
             }
         } onCancel: {

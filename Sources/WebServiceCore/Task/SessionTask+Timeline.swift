@@ -23,8 +23,9 @@ extension SessionTask {
         let log: [String: Any] = [
             "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries] as [String: Any]
         ]
-        // Only texts and numbers are in it, so it can always be written.
-        return (try? JSONSerialization.data(withJSONObject: log, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])) ?? Data()  // see above
+        let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        let data = try? JSONSerialization.data(withJSONObject: log, options: options)  // only texts and numbers are in it, so it succeeds
+        return data ?? Data()
     }
 
     /// The events, with the only attempt of a plain exchange taken from its metrics.

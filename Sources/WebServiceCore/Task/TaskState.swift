@@ -161,7 +161,7 @@ struct TaskState: Sendable {
         if sent != nil { metrics.mark(.responseEnd, at: now) }
         phase = .complete
         self.outcome = outcome
-        chain.open(failure: outcome.error)
+        chain.open(failure: outcome.error, isObserved: delegate != nil)
         defer {
             alarm = nil
             transport = nil

@@ -24,7 +24,7 @@ extension WebService {
             let encoded = try request.encode()
             task.watchDeadline(request.deadline)
             if !request.content.isProvided, wire.interceptors == nil, request.interceptors.isEmpty {
-                wire.send(request, encoded, for: task)
+                wire.send(encoded, for: task)
             } else {
                 let work = Task { [self] in
                     do {

@@ -123,13 +123,12 @@ public final class WebService: Sendable {
 
     /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
     var wire: Wire {
-        let wire = state.withLock { state in
-            Wire(session: state.session, delegate: state.delegate, interceptors: state.interceptors, cookieJar: state.cookieJar)
-        }
-        guard wire.delegate == nil, Self.suppliesDelegate else { return wire }
-        var supplied = wire
-        supplied.delegate = (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate
-        return supplied
+        let (session, delegate, interceptors, cookieJar) = state.withLock { ($0.session, $0.delegate, $0.interceptors, $0.cookieJar) }
+        return Wire(session: session, delegate: delegate ?? suppliedDelegate, interceptors: interceptors, cookieJar: cookieJar)
+    }
+
+    private var suppliedDelegate: (any ServicePassthroughDelegate)? {
+        Self.suppliesDelegate ? (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate : nil
     }
 
     /// Whether some module conforms `WebService` to the data source. A fact of the program, so it is asked for once.

@@ -167,12 +167,12 @@ extension RedirectPolicy.Decision {
     /// Follows what a server says until the chain ends.
     private func walk(_ policy: RedirectPolicy, _ location: (Int) -> String) throws -> (followed: Int, url: String, end: RedirectPolicy.Decision) {
         var request = Request(url: "https://a/x")
-        for followed in 0..<10_000 {
+        for followed in 0..<200 {
             let decision = try policy.decide(request, 302, location(followed), followed: followed)
             guard let next = decision.next else { return (followed, try request.encode().url, decision) }
             request = next
         }
-        return (10_000, try request.encode().url, .deliver)
+        return (200, try request.encode().url, .deliver)
     }
 
     @Test("H-08: loops, ping-pong and growing URLs come to an end")
