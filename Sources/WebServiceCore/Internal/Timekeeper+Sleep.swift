@@ -1,6 +1,6 @@
 import Foundation
 
-extension Timekeeper {
+extension TaskClock {
     /// Waits until the delay has passed by this clock.
     ///
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.

@@ -47,23 +47,46 @@ package final class AlarmTimer: Sendable {
     package var count: Int { queue.withLock { $0.count } }
 }
 
-/// The real clock. Its alarms lie in a few shards, and a thread always uses the same one: tasks on different processors do not wait for
+/// The clock of a service: the real one, unless a test has injected its own.
+///
+/// A value without references in the first case, because every task reads it on every thread: the counts of a shared object would be what the
+/// threads wait for.
+package struct TaskClock: Sendable {
+    /// The real clock.
+    package static let system = TaskClock(nil)
+
+    private let injected: (any Timekeeper)?
+
+    package init(_ injected: (any Timekeeper)?) {
+        self.injected = injected
+    }
+
+    package var now: UInt64 {
+        if let injected { injected.now } else { DispatchTime.now().uptimeNanoseconds }
+    }
+
+    package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        if let injected { injected.schedule(after: delay, target) } else { SystemAlarms.schedule(at: now.addingSaturated(delay), target) }
+    }
+
+    package func cancel(_ alarm: Alarm) {
+        if let injected { injected.cancel(alarm) } else { SystemAlarms.cancel(alarm) }
+    }
+}
+
+/// The alarms of the real clock. They lie in a few shards, and a thread always uses the same one: tasks on different processors do not wait for
 /// each other to set alarms that hardly ever ring.
-final class SystemTimekeeper: Timekeeper {
-    static let shared = SystemTimekeeper()
+private enum SystemAlarms {
+    private static let shards = (0..<8).map { _ in Shard() }
 
-    private let shards = (0..<8).map { _ in Shard() }
-
-    var now: UInt64 { DispatchTime.now().uptimeNanoseconds }
-
-    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        let index = Self.threadNumber % shards.count
-        var alarm = shards[index].schedule(at: now.addingSaturated(delay), target)
+    static func schedule(at moment: UInt64, _ target: any AlarmTarget) -> Alarm {
+        let index = threadNumber % shards.count
+        var alarm = shards[index].schedule(at: moment, target)
         alarm.shard = index
         return alarm
     }
 
-    func cancel(_ alarm: Alarm) {
+    static func cancel(_ alarm: Alarm) {
         shards[alarm.shard].alarms.cancel(alarm)
     }
 

@@ -21,7 +21,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private let exchanges = Mutex<[Int: Exchange]>([:])
-    private let clock = SystemTimekeeper.shared
+    private let clock = TaskClock.system
 
     func add(_ task: URLSessionTask, timeout: TimeInterval, maximum: Int?, completion: @escaping ResumableDataTask.Completion) {
         let timeout = Duration.seconds(min(max(timeout, 0.001), 1e9))

@@ -116,11 +116,11 @@ public final class Authentication: Interceptor {
     private func refreshed(
         _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ next: Next, reason: String
     ) async throws -> RefreshFlight.Ticket {
-        let timekeeper = next.context.timekeeper
-        let start = timekeeper.now
-        defer { next.context.recordStretch(.refresh, reason, timekeeper.now - start) }
+        let clock = next.context.clock
+        let start = clock.now
+        defer { next.context.recordStretch(.refresh, reason, clock.now - start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
-        return try await flight.wait(ticket, limits, timekeeper) { [self] in
+        return try await flight.wait(ticket, limits, clock) { [self] in
             try await Self.$refreshing.withValue(ObjectIdentifier(self)) { try await provider.refresh(rejected) }
         }
     }

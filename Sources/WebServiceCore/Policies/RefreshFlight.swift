@@ -68,7 +68,7 @@ final class RefreshFlight: Sendable {
 
     /// Waits until there is a credential newer than the ticket's; begins a refresh when none runs. Cancelling the Swift task ends the wait of this one only.
     func wait(
-        _ ticket: Ticket, _ limits: Limits, _ timekeeper: any Timekeeper, refresh: @escaping @Sendable () async throws -> Credential?
+        _ ticket: Ticket, _ limits: Limits, _ clock: TaskClock, refresh: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Ticket {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -78,11 +78,11 @@ final class RefreshFlight: Sendable {
             try await withCheckedThrowingContinuation { waiter in
                 // A cancel that came before has found nobody to tell.
                 guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
-                let now = timekeeper.now
+                let now = clock.now
                 switch state.withLock({ $0.arrive(id, waiter, ticket, limits, now) }) {
                 case .over(let result): waiter.resume(with: result)
                 case .parked: break
-                case .first(let flight): begin(flight, limits, timekeeper, refresh)
+                case .first(let flight): begin(flight, limits, clock, refresh)
                 }
                 if Task.isCancelled { leave(id) }
             }
@@ -96,19 +96,19 @@ final class RefreshFlight: Sendable {
     }
 
     private func begin(
-        _ flight: Int, _ limits: Limits, _ timekeeper: any Timekeeper, _ refresh: @escaping @Sendable () async throws -> Credential?
+        _ flight: Int, _ limits: Limits, _ clock: TaskClock, _ refresh: @escaping @Sendable () async throws -> Credential?
     ) {
         let limit = Limit { [self] in
             land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")))
         }
-        let alarm = timekeeper.schedule(after: limits.duration, limit)
+        let alarm = clock.schedule(after: limits.duration, limit)
         Task {
             do {
                 let credential = try await refresh()
-                timekeeper.cancel(alarm)
+                clock.cancel(alarm)
                 land(flight, .success(credential))
             } catch {
-                timekeeper.cancel(alarm)
+                clock.cancel(alarm)
                 land(flight, .failure(WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)))
             }
         }

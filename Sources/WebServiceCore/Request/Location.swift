@@ -9,20 +9,25 @@ extension Request {
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
+        /// The whole URL where nothing in it needs work, which costs no more than copying it; else `nil`.
+        var plainText: String? {
+            guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else { return nil }
+            return path.utf8.first == UInt8(ascii: "/") ? base.prefix + path : base.prefix + "/" + path
+        }
+
         /// Writes `https://host:port/path?query`, every byte legal by RFC 3986. A fragment is left out.
         ///
         /// - Returns: Whether a query was written, so that parameters are added with `&`.
         func write(into writer: inout ByteWriter) throws(WebServiceError) -> Bool {
+            if let plainText {
+                writer.write(plainText)
+                return false
+            }
             switch self {
             case .invalid(let error):
                 throw error
             case .absolute(let text):
                 return try Self.write(absolute: Array(text.utf8), nil, into: &writer)
-            case .path(let path, nil, below: let base?) where base.query == nil && PathJoin.isPlain(path):
-                writer.write(base.prefix)
-                if path.utf8.first != UInt8(ascii: "/") { writer.write(byte: UInt8(ascii: "/")) }
-                writer.write(path)
-                return false
             case .path(let path, let values, let base):
                 let path = Array(path.utf8)
                 if BaseURL.scheme(of: path) != nil { return try Self.write(absolute: path, values, into: &writer) }

@@ -37,7 +37,7 @@ extension Request: URLRequestEncodable {
     /// The one place where a request is checked and becomes what is sent.
     ///
     /// A body provider is not asked: ``providingBody()`` does that before.
-    func encode() throws(WebServiceError) -> EncodedRequest {
+    consuming func encode() throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
             guard ASCII.isToken(method.rawValue) else {
                 throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
@@ -66,6 +66,7 @@ extension Request: URLRequestEncodable {
     }
 
     private func encodeURL(_ parameters: Parameters?) throws(WebServiceError) -> String {
+        if parameters == nil, let text = location.plainText { return text }
         var writer = ByteWriter(reserving: 128 + 48 * (parameters?.count ?? 0))
         let hasQuery = try location.write(into: &writer)
         guard let parameters, !parameters.isEmpty else { return writer.text }

@@ -49,7 +49,7 @@ public struct Next: Sendable {
 
 /// What interceptors share with the exchange they work for.
 struct ExchangeContext: Sendable {
-    let timekeeper: any Timekeeper
+    let clock: TaskClock
     /// Where the service's own credentials may go; `nil` without a base URL.
     let baseOrigin: Origin?
     let record: @Sendable (Timeline.Kind, String) -> Void

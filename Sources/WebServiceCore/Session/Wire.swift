@@ -50,10 +50,7 @@ final class Wire: Sendable {
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
             let dataTask = try transmit(message) { [self] data, response, error in
-                var outcome = Outcome(transported: data, response, error)
-                outcome.attempts = redirects.count + 1
-                outcome.redirects = redirects
-                receive(outcome, message, for: owner)
+                receive(Outcome(transported: data, response, error, redirects), message, for: owner)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
         } catch {
@@ -148,13 +145,14 @@ extension WebServiceError {
 extension Outcome {
     /// What a session handed back. An error that Foundation counts as a transport error is a `URLError` from here on; an answer with nothing
     /// in it is one as well, because no server gave it.
-    init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+    convenience init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ redirects: [URL]) {
+        let attempts = redirects.count + 1
         if let error {
-            self.init(error: URLError(transport: error) ?? error)
+            self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts)
         } else if data == nil, response == nil {
-            self.init(error: URLError(.badServerResponse))
+            self.init(error: URLError(.badServerResponse), redirects: redirects, attempts: attempts)
         } else {
-            self.init(data: data, response: response)
+            self.init(data: data, response: response, redirects: redirects, attempts: attempts)
         }
     }
 }

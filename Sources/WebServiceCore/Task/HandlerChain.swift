@@ -138,6 +138,11 @@ struct HandlerChain: Sendable {
         if let failure { track = .failure(failure) }
     }
 
+    /// Whether nothing but the steps of typed tasks is in it.
+    var holdsOnlySteps: Bool {
+        handlers.allSatisfy { if case .step = $0 { true } else { false } }
+    }
+
     /// Takes the right to run handlers.
     ///
     /// - Returns: Whether the caller has to begin, because nobody else does: to ``pickUp()`` the track and to ask for the ``next(on:)`` step until

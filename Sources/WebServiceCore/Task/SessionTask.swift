@@ -56,7 +56,7 @@ public final class SessionTask: Sendable {
     /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
     /// and a late answer is ignored. Otherwise nothing happens.
     public func cancel() {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         if let action = shared.withLock({ $0.cancel(at: now) }) {
             perform(action)
         } else {
@@ -82,9 +82,7 @@ public final class SessionTask: Sendable {
 
     /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.
     func configure(_ change: (inout Request) -> Void) {
-        shared.withLock { state in
-            if case .created = state.phase { change(&state.request) }
-        }
+        shared.withLock { $0.configure(change) }
     }
 }
 
@@ -92,8 +90,13 @@ public final class SessionTask: Sendable {
 
 extension SessionTask {
     func watchDeadline(_ deadline: Duration) {
-        let alarm = service.timekeeper.schedule(after: deadline, self)
-        if !shared.withLock({ $0.watch(alarm) }) { service.timekeeper.cancel(alarm) }
+        let alarm = service.clock.schedule(after: deadline, self)
+        if !shared.withLock({ $0.watch(alarm) }) { service.clock.cancel(alarm) }
+    }
+
+    /// The request comes back: it could not be encoded, or it is sent by way of interceptors.
+    func keep(_ request: Request) {
+        shared.withLock { $0.keep(request) }
     }
 
     func willRun(_ delegate: (any ServicePassthroughDelegate)?) {
@@ -111,25 +114,26 @@ extension SessionTask {
 
     /// What interceptors share with this exchange.
     var exchangeContext: ExchangeContext {
-        let timekeeper = service.timekeeper
-        return ExchangeContext(timekeeper: timekeeper, baseOrigin: service.baseURL.flatMap(Origin.init)) { kind, detail in
-            let now = timekeeper.now
+        let clock = service.clock
+        return ExchangeContext(clock: clock, baseOrigin: service.baseURL.flatMap(Origin.init)) { kind, detail in
+            let now = clock.now
             self.shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
         } recordStretch: { kind, detail, length in
-            let now = timekeeper.now
+            let now = clock.now
             self.shared.withLock { $0.timeline.add(kind, from: now - min(length, now), to: now, detail) }
         }
     }
 
     /// Brings an outcome; the first one counts.
     func complete(_ outcome: Outcome, isInterrupted: Bool) {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted, at: now) }) { perform(action) }
     }
 
     private func perform(_ action: TaskState.CompleteAction) {
-        if let alarm = action.alarm { service.timekeeper.cancel(alarm) }
+        if let alarm = action.alarm { service.clock.cancel(alarm) }
         if action.runsHandlers { scheduleHandlers() }
+        action.adopter?.resume()
         action.transport?.cancel()
     }
 }
@@ -139,17 +143,17 @@ extension SessionTask: ExchangeOwner {
     var recordsEveryAttempt: Bool { false }
 
     func willSend(_ request: EncodedRequest) -> Bool {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         return shared.withLock { $0.willSend(request, at: now) }
     }
 
     func didReceive(_ outcome: Outcome, for request: EncodedRequest) {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         shared.withLock { $0.recordAttempt(request, outcome, at: now) }
     }
 
     func record(_ kind: Timeline.Kind, _ detail: String) {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
     }
 
@@ -195,7 +199,7 @@ extension SessionTask {
     }
 
     private var context: Context {
-        shared.withLock { Context(outcome: $0.outcome ?? Outcome(), delegate: $0.delegate, recordsHandlers: $0.recordsHandlers) }
+        shared.withLock { Context(outcome: $0.outcome ?? .none, delegate: $0.delegate, recordsHandlers: $0.recordsHandlers) }
     }
 
     /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor or in a Swift task, which then goes on.
@@ -213,7 +217,7 @@ extension SessionTask {
                 runAsync(step, track, context)
                 return
             case .run(let handler):
-                let start = context.recordsHandlers ? service.timekeeper.now : 0
+                let start = context.recordsHandlers ? service.clock.now : 0
                 let wasFailure = track.isFailure
                 track = run(handler, track, context.outcome)
                 if !wasFailure { report(track, context) }
@@ -232,7 +236,7 @@ extension SessionTask {
         let context = context
         var next: Handler? = first
         while let handler = next {
-            let start = service.timekeeper.now
+            let start = service.clock.now
             shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
             context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
@@ -244,7 +248,7 @@ extension SessionTask {
             }
             context.delegate?.updateUIEnd(response: context.outcome.response)
             if context.recordsHandlers { recordHandler(handler, from: start) }
-            let end = service.timekeeper.now
+            let end = service.clock.now
             next = shared.withLock { $0.nextMainHandler(on: track, at: end) }
         }
         scheduleHandlers()
@@ -253,7 +257,7 @@ extension SessionTask {
     /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
     private func runAsync(_ step: @escaping @Sendable (StepInput) async -> Void, _ track: Track, _ context: Context) {
         let input = input(track, context.outcome)
-        let start = context.recordsHandlers ? service.timekeeper.now : 0
+        let start = context.recordsHandlers ? service.clock.now : 0
         shared.withLock { state in
             state.chain.putDown(track)
             let task = Task {
@@ -271,7 +275,7 @@ extension SessionTask {
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
-        let now = service.timekeeper.now
+        let now = service.clock.now
         shared.withLock { $0.timeline.add(.handler, from: start, to: now, handler.name) }
     }
 
@@ -326,11 +330,11 @@ extension SessionTask {
 
     /// The body as JSON, parsed by the first handler that wants it.
     private func json(_ outcome: Outcome) throws -> Any {
-        let start = service.timekeeper.now
+        let start = service.clock.now
         if let json = shared.withLock({ $0.beginJSON(at: start) }) { return json.value }
         var json: HandlerChain.JSON?
         defer {
-            let end = service.timekeeper.now
+            let end = service.clock.now
             shared.withLock { $0.endJSON(json, at: end) }
         }
         guard let data = outcome.data, !data.isEmpty else {
@@ -365,6 +369,14 @@ extension SessionTask {
     /// Resumes the task and waits until everything that was added to it has run. Cancelling the awaiting Swift task cancels the exchange.
     func finished() async {
         await withTaskCancellationHandler {
+            if shared.withLock({ $0.adopt() }) {
+                resume()
+                await withCheckedContinuation { continuation in
+                    if shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
+                }
+                if shared.withLock({ $0.takeOver() }) { runHandlers() }
+                if shared.withLock({ $0.chain.isDrained }) { return }
+            }
             await withCheckedContinuation { continuation in
                 add(.step { _ in continuation.resume() })
                 resume()

@@ -4,14 +4,29 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What came of an exchange.
-struct Outcome: Sendable {
-    var data: Data?
-    var response: URLResponse?
-    var error: (any Error)?
-    var source = Response.Source.network
-    var attempts = 1
-    var redirects: [URL] = []
+/// What came of an exchange. An object, because it is handed on many times and made once.
+final class Outcome: Sendable {
+    let data: Data?
+    let response: URLResponse?
+    let error: (any Error)?
+    let source: Response.Source
+    let redirects: [URL]
+    let attempts: Int
+
+    init(
+        data: Data? = nil, response: URLResponse? = nil, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
+        attempts: Int = 1
+    ) {
+        self.data = data
+        self.response = response
+        self.error = error
+        self.source = source
+        self.redirects = redirects
+        self.attempts = attempts
+    }
+
+    /// Stands for the outcome where there is none yet.
+    static let none = Outcome()
 }
 
 extension Response {
@@ -24,10 +39,10 @@ extension Response {
 }
 
 extension Outcome {
-    init(_ response: Response) {
+    convenience init(_ response: Response) {
         self.init(
-            data: response.data, response: response.urlResponse, source: response.source, attempts: response.attempts,
-            redirects: response.redirects
+            data: response.data, response: response.urlResponse, source: response.source, redirects: response.redirects,
+            attempts: response.attempts
         )
     }
 }
@@ -64,7 +79,8 @@ struct TaskState: Sendable {
     private(set) var isSuspended = false
     private(set) var wasCancelled = false
     private(set) var outcome: Outcome?
-    var request: Request
+    /// The request as it was made; away while it is sent, because it is moved and not copied.
+    private var unsent: Request?
     /// The request as it was sent last, for the delegate.
     private(set) var sent: EncodedRequest?
     /// How many messages were sent.
@@ -81,7 +97,21 @@ struct TaskState: Sendable {
     private var alarm: Alarm?
 
     init(request: Request) {
-        self.request = request
+        unsent = request
+    }
+
+    /// The request as the setters have left it.
+    var request: Request {
+        unsent ?? first?.source ?? Request(url: "")
+    }
+
+    /// The request in the form in which it was sent first.
+    private var first: EncodedRequest?
+
+    mutating func configure(_ change: (inout Request) -> Void) {
+        guard case .created = phase, var request = unsent.take() else { return }
+        change(&request)
+        unsent = request
     }
 
     var dataTaskState: DataTaskState {
@@ -102,13 +132,18 @@ struct TaskState: Sendable {
         isSuspended = false
         if case .created = phase {
             phase = .starting
-            return .start(request)
+            return unsent.take().map(ResumeAction.start) ?? .none
         }
         return chain.claim() ? .runHandlers : .none
     }
 
     mutating func suspend() {
         isSuspended = true
+    }
+
+    /// The request comes back: it could not be encoded, or it is sent by way of interceptors.
+    mutating func keep(_ request: Request) {
+        unsent = request
     }
 
     /// The deadline is being watched.
@@ -136,6 +171,7 @@ struct TaskState: Sendable {
     mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> Bool {
         guard messages < SessionTask.maximumMessages else { return false }
         messages += 1
+        if messages == 1, unsent == nil { first = request }
         sent = request
         sentAt = now
         metrics.mark(.fetchStart, at: now)
@@ -147,7 +183,42 @@ struct TaskState: Sendable {
         timeline.add(TimelineRecorder.Attempt(request, outcome), from: sentAt, to: now)
     }
 
+    /// A Swift task that awaits the end and runs the handlers itself, where they are only steps of typed tasks: so no other thread has to be woken.
+    private var adopter: Adopter?
+
+    private enum Adopter: Sendable {
+        case coming
+        case waiting(CheckedContinuation<Void, Never>)
+    }
+
+    /// A Swift task is going to await the end.
+    ///
+    /// - Returns: Whether it may run the handlers then.
+    mutating func adopt() -> Bool {
+        guard phase != .complete, adopter == nil, chain.holdsOnlySteps else { return false }
+        adopter = .coming
+        return true
+    }
+
+    /// The adopter waits for the outcome.
+    ///
+    /// - Returns: Whether there is one already.
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        if phase == .complete { return true }
+        adopter = .waiting(continuation)
+        return false
+    }
+
+    /// The adopter goes on.
+    ///
+    /// - Returns: Whether it has to run the handlers.
+    mutating func takeOver() -> Bool {
+        adopter = nil
+        return !isSuspended && chain.claim()
+    }
+
     struct CompleteAction: Sendable {
+        var adopter: CheckedContinuation<Void, Never>?
         var runsHandlers = false
         var alarm: Alarm?
         var transport: Transport?
@@ -166,7 +237,13 @@ struct TaskState: Sendable {
             alarm = nil
             transport = nil
         }
-        return CompleteAction(runsHandlers: !isSuspended && chain.claim(), alarm: alarm, transport: isInterrupted ? transport : nil)
+        var action = CompleteAction(alarm: alarm, transport: isInterrupted ? transport : nil)
+        switch adopter {
+        case .coming: break
+        case .waiting(let continuation): action.adopter = continuation
+        case nil: action.runsHandlers = !isSuspended && chain.claim()
+        }
+        return action
     }
 
     mutating func cancel(at now: UInt64 = 0) -> CompleteAction? {

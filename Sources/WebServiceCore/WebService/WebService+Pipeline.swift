@@ -17,28 +17,36 @@ extension WebService {
     ///    (`SessionTask.runHandlers()`).
     ///
     /// Without provider and interceptors all of it is callbacks, and no Swift task is made.
-    func run(_ request: Request, for task: SessionTask) {
+    func run(_ request: consuming Request, for task: SessionTask) {
         let wire = wire
         task.willRun(wire.delegate)
-        do {
+        let isPlain = !request.content.isProvided && wire.interceptors == nil && request.interceptors.isEmpty
+        if !isPlain { task.keep(request) }
+        let deadline = request.deadline
+        do throws(WebServiceError) {
             let encoded = try request.encode()
-            task.watchDeadline(request.deadline)
-            if !request.content.isProvided, wire.interceptors == nil, request.interceptors.isEmpty {
-                wire.send(encoded, for: task)
-            } else {
-                let work = Task { [self] in
-                    do {
-                        let request = try await request.providingBody()
-                        let chain = (wire.interceptors ?? []) + request.interceptors
-                        task.complete(Outcome(try await intercepted(request, chain[...], wire, task)))
-                    } catch {
-                        task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))
-                    }
-                }
-                task.attach(.preparation(work))
-            }
+            task.watchDeadline(deadline)
+            if isPlain { wire.send(encoded, for: task) } else { task.attach(.preparation(prepared(encoded.source, wire, task))) }
         } catch {
+            if let request = error.request { task.keep(request) }
             task.complete(Outcome(error: error))
+        }
+    }
+
+    /// Steps 2 and 3, which take their time.
+    private func prepared(_ request: Request, _ wire: Wire, _ task: SessionTask) -> Task<Void, Never> {
+        Task { [self] in
+            do {
+                let request = try await request.providingBody()
+                let chain = (wire.interceptors ?? []) + request.interceptors
+                if chain.isEmpty {
+                    wire.send(try request.encode(), for: task)
+                } else {
+                    task.complete(Outcome(try await intercepted(request, chain[...], wire, task)))
+                }
+            } catch {
+                task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))
+            }
         }
     }
 

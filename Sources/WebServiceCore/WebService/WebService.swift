@@ -27,7 +27,7 @@ public final class WebService: Sendable {
     public let urlBuilder: URLBuilder?
 
     let base: Base
-    let timekeeper: any Timekeeper
+    let clock: TaskClock
     private let state: Mutex<State>
 
     private struct State {
@@ -70,13 +70,13 @@ public final class WebService: Sendable {
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
     ) {
         self.init(
-            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: SystemTimekeeper.shared
+            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: nil
         )
     }
 
     package init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
-        timekeeper: any Timekeeper
+        timekeeper: (any Timekeeper)?
     ) {
         if baseURLString.isEmpty {
             base = .none
@@ -87,7 +87,7 @@ public final class WebService: Sendable {
         }
         if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
         self.urlBuilder = urlBuilder
-        self.timekeeper = timekeeper
+        clock = TaskClock(timekeeper)
         state = Mutex(State(delegate: passthroughDelegate))
     }
 

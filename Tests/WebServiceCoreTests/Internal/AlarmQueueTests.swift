@@ -69,10 +69,10 @@ struct AlarmQueueTests {
     @Test("the system's clock rings, and a cancelled alarm does not")
     func systemClock() async {
         let rang = Collected<Int>()
-        let cancelled = SystemTimekeeper.shared.schedule(after: .milliseconds(2), Bell { rang.add(1) })
-        SystemTimekeeper.shared.cancel(cancelled)
-        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(6), Bell { rang.add(3) })
-        _ = SystemTimekeeper.shared.schedule(after: .milliseconds(3), Bell { rang.add(2) })
+        let cancelled = TaskClock.system.schedule(after: .milliseconds(2), Bell { rang.add(1) })
+        TaskClock.system.cancel(cancelled)
+        _ = TaskClock.system.schedule(after: .milliseconds(6), Bell { rang.add(3) })
+        _ = TaskClock.system.schedule(after: .milliseconds(3), Bell { rang.add(2) })
         #expect(await rang.wait(for: 2) == [2, 3])
     }
 }

@@ -55,7 +55,7 @@ struct AuthenticationTests {
         }
     }
 
-    private func service(_ session: any Session, _ authentication: Authentication, clock: any Timekeeper = SystemTimekeeper.shared) -> WebService {
+    private func service(_ session: any Session, _ authentication: Authentication, clock: (any Timekeeper)? = nil) -> WebService {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [authentication]
         return service

@@ -127,7 +127,7 @@ extension WebService {
     /// A service over a session under the test's hand.
     static func make(
         _ session: any Session = HandSession(), base: String = "https://h/v1", delegate: (any ServicePassthroughDelegate)? = nil,
-        timekeeper: any Timekeeper = ManualTimekeeper()
+        timekeeper: (any Timekeeper)? = ManualTimekeeper()
     ) -> WebService {
         let service = WebService(baseURLString: base, passthroughDelegate: delegate, timekeeper: timekeeper)
         service.session = session

@@ -19,7 +19,7 @@ struct TimelineTests {
 
     @Test("a plain exchange has one attempt, and its handlers when they are asked for")
     func plain() async throws {
-        let task = WebService.make(HandSession(text: "{}"), timekeeper: SystemTimekeeper.shared).GET("/x?token=canary").recordHandlers()
+        let task = WebService.make(HandSession(text: "{}"), timekeeper: nil).GET("/x?token=canary").recordHandlers()
             .responseJSON { _, _ in }.updateUI { _ in }
         _ = try await task.data().value
         let events = task.timeline.events
@@ -36,7 +36,7 @@ struct TimelineTests {
         let session = ScriptedSession([
             .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]), .status(200, body: "x"),
         ])
-        let service = WebService.make(session, timekeeper: SystemTimekeeper.shared)
+        let service = WebService.make(session, timekeeper: nil)
         service.interceptors = [RetryPolicy(sleep: { _ in })]
         let task = service.GET("/x").data()
         let response = try await task.response
@@ -57,7 +57,7 @@ struct TimelineTests {
             .status(302, headers: ["Location": "/v1/y?access_token=canary-location", "Set-Cookie": "s=canary-cookie"]),
             .status(200, headers: ["X-Api-Key": "canary-key", "Content-Type": "text/plain"], body: "canary-body"),
         ])
-        let service = WebService.make(session, timekeeper: SystemTimekeeper.shared)
+        let service = WebService.make(session, timekeeper: nil)
         let task = service.GET("/x?api_key=canary-query&page=2").setHeaders(["Authorization": "canary-auth", "Accept": "a/b"]).data()
         _ = try await task.value
         let entries = try archive(task.task)
@@ -77,7 +77,7 @@ struct TimelineTests {
 
     @Test("a failed attempt is in it with its error's code")
     func failed() async throws {
-        let task = WebService.make(ScriptedSession([.error(.networkConnectionLost)]), timekeeper: SystemTimekeeper.shared).GET("/x").data()
+        let task = WebService.make(ScriptedSession([.error(.networkConnectionLost)]), timekeeper: nil).GET("/x").data()
         _ = await task.result
         let event = try #require(task.task.timeline.events.first)
         #expect(event.kind == .attempt && event.status == nil && event.detail == "URLError -1005")
