@@ -43,14 +43,23 @@ enum Handler: Sendable {
     }
 }
 
-/// Where the values of a chain stand between two handlers.
+/// A value of the untyped chain.
 ///
 /// @unchecked: the values are of any type, so the compiler cannot know; but one thread at a time has them, the one that runs the
 /// handlers, and it gets and returns them under the task's lock.
-enum Track: @unchecked Sendable {
+final class ChainValue: @unchecked Sendable {
+    let value: Any
+
+    init(_ value: Any) {
+        self.value = value
+    }
+}
+
+/// Where a chain stands between two handlers.
+enum Track: Sendable {
     /// No handler has given a result yet.
     case pending
-    case success(Any?)
+    case success(ChainValue?)
     case failure(any Error)
 
     /// Whether a handler is on duty here: success handlers on the success track, error handlers on the failure track,
@@ -76,7 +85,7 @@ enum Track: @unchecked Sendable {
     init(_ result: ServiceTaskResult) {
         switch result {
         case .empty: self = .success(nil)
-        case .value(let value): self = .success(value)
+        case .value(let value): self = .success(ChainValue(value))
         case .failure(let error): self = .failure(error)
         }
     }
@@ -99,13 +108,6 @@ struct HandlerChain: Sendable {
         case rest
     }
 
-    /// JSON that was parsed once, for every handler that wants it.
-    ///
-    /// @unchecked: as ``Track``.
-    struct JSON: @unchecked Sendable {
-        let value: Any
-    }
-
     private var handlers: [Handler] = []
     private var position = 0
     private var metricsHandlers: [@Sendable (ServiceTaskMetrics) -> Void] = []
@@ -114,7 +116,8 @@ struct HandlerChain: Sendable {
     private var hasCollectedMetrics = false
     private(set) var isOpen = false
     private(set) var isRunning = false
-    var json: JSON?
+    /// JSON that was parsed once, for every handler that wants it.
+    var json: ChainValue?
 
     /// Whether everything that was added has run.
     var isDrained: Bool { isOpen && !isRunning && position == handlers.count && hasCollectedMetrics && metricsHandlers.isEmpty }

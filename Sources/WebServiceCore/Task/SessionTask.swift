@@ -240,7 +240,7 @@ extension SessionTask {
             shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
             context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
-            case (.updateUI(let body), .success(let value)): body(value)
+            case (.updateUI(let body), .success(let value)): body(value?.value)
             case (.updateUI(let body), .pending): body(nil)
             case (.updateErrorUI(let body), .failure(let error)): body(error)
             case (.mainStep(let step), _): step(input(track, context.outcome))
@@ -293,9 +293,9 @@ extension SessionTask {
                 try body(try json(outcome), outcome.response)
                 return track.afterLook
             case (.transform(let body), .success(let value)):
-                return Track(try body(value))
+                return Track(try body(value?.value))
             case (.lookAtValue(let body), .success(let value)):
-                try body(value)
+                try body(value?.value)
             case (.recover(let body), .failure(let error)):
                 return Track(try body(error))
             case (.responseError(let body), .failure(let error)):
@@ -332,7 +332,7 @@ extension SessionTask {
     private func json(_ outcome: Outcome) throws -> Any {
         let start = service.clock.now
         if let json = shared.withLock({ $0.beginJSON(at: start) }) { return json.value }
-        var json: HandlerChain.JSON?
+        var json: ChainValue?
         defer {
             let end = service.clock.now
             shared.withLock { $0.endJSON(json, at: end) }
@@ -342,7 +342,7 @@ extension SessionTask {
         }
         do {
             let value = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
-            json = HandlerChain.JSON(value: value)
+            json = ChainValue(value)
             return value
         } catch {
             throw WebServiceError(

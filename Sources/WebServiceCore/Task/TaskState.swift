@@ -297,12 +297,12 @@ struct TaskState: Sendable {
     }
 
     /// The JSON that was parsed already; else `nil`, and the caller parses it.
-    mutating func beginJSON(at now: UInt64) -> HandlerChain.JSON? {
+    mutating func beginJSON(at now: UInt64) -> ChainValue? {
         if chain.json == nil { metrics.mark(.responseJSONStart, at: now) }
         return chain.json
     }
 
-    mutating func endJSON(_ json: HandlerChain.JSON?, at now: UInt64) {
+    mutating func endJSON(_ json: ChainValue?, at now: UInt64) {
         metrics.mark(.responseJSONEnd, at: now)
         chain.json = json
     }

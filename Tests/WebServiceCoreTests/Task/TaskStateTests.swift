@@ -10,7 +10,11 @@ import FoundationNetworking
 /// The state machine without threads, sessions or time.
 @Suite("Task state")
 struct TaskStateTests {
-    private func make() -> TaskState { TaskState(request: Request(url: "https://h/")) }
+    private func make() -> TaskState {
+        var state = TaskState(request: Request(url: "https://h/"))
+        _ = state.add(.step { _ in })
+        return state
+    }
 
     private final class Exchange: DataTask {
         var state: DataTaskState { .running }
