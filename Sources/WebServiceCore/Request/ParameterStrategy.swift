@@ -116,17 +116,16 @@ extension ParameterStrategy {
     struct Pairs: ~Copyable {
         var writer: ByteWriter
         let allowed: ByteSet
-        let spaceAsPlus: Bool
         /// What comes before the next pair: `?`, `&` or nothing.
         var separator: UInt8?
 
         mutating func add(_ name: String, _ text: String?) {
             if let separator { writer.write(byte: separator) }
             separator = UInt8(ascii: "&")
-            writer.encode(name, allowed: allowed, spaceAsPlus: spaceAsPlus)
+            writer.encode(name, allowed: allowed)
             guard let text else { return }
             writer.write(byte: UInt8(ascii: "="))
-            writer.encode(text, allowed: allowed, spaceAsPlus: spaceAsPlus)
+            writer.encode(text, allowed: allowed)
         }
     }
 

@@ -34,10 +34,10 @@ struct PathJoin {
         text.utf8.withContiguousStorageIfAvailable { bytes in
             guard !bytes.isEmpty else { return false }
             var isPlain = bytes.count < 2 || bytes[0] != UInt8(ascii: "/") || bytes[1] != UInt8(ascii: "/")
-            ByteSet.plainPath.withTable { isAllowed in
+            ByteSet.plainPath.withTable { table in
                 var previous = UInt8(ascii: "/")
                 for byte in bytes {
-                    if !isAllowed[Int(byte)] || byte == UInt8(ascii: ".") && previous == UInt8(ascii: "/") { isPlain = false }
+                    if table[Int(byte)] >> 24 != 1 || byte == UInt8(ascii: ".") && previous == UInt8(ascii: "/") { isPlain = false }
                     previous = byte
                 }
             }

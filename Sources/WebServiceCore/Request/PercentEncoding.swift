@@ -1,24 +1,34 @@
 import Foundation
 
-/// A set of ASCII bytes that stand for themselves; every other byte is written as `%` and two upper-case hexadecimal digits.
+/// A set of ASCII bytes that stand for themselves; every other byte is written as `%` and two upper-case hexadecimal digits, a space as `+` where
+/// the set says so.
 struct ByteSet: Sendable {
-    /// One entry for each of the 256 bytes: in the inner loop a look-up beats every computation.
-    private let table: [Bool]
+    /// What is written for each of the 256 bytes: up to three bytes in the low end, and how many they are in the highest byte. So the inner loop looks up
+    /// and stores, and never branches.
+    private let table: [UInt32]
 
-    init(_ bytes: some Sequence<UInt8>) {
-        var table = [Bool](repeating: false, count: 256)
-        for byte in bytes where byte < 128 { table[Int(byte)] = true }
+    /// - Parameter spaceAsPlus: Whether a space, where it does not stand for itself, is written as `+`.
+    init(_ bytes: some Sequence<UInt8>, spaceAsPlus: Bool = false) {
+        var table = (UInt8.min...UInt8.max).map { byte in
+            3 << 24 | UInt32(Self.digit(byte & 15)) << 16 | UInt32(Self.digit(byte >> 4)) << 8 | UInt32(UInt8(ascii: "%"))
+        }
+        if spaceAsPlus { table[0x20] = 1 << 24 | UInt32(UInt8(ascii: "+")) }
+        for byte in bytes where byte < 128 { table[Int(byte)] = 1 << 24 | UInt32(byte) }
         self.table = table
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
     }
 
     @inline(__always)
     func contains(_ byte: UInt8) -> Bool {
-        table[Int(byte)]
+        table[Int(byte)] == 1 << 24 | UInt32(byte)
     }
 
     /// The table for a loop over many bytes; it has 256 entries.
     @inline(__always)
-    func withTable(_ body: (UnsafePointer<Bool>) -> Void) {
+    func withTable(_ body: (UnsafePointer<UInt32>) -> Void) {
         table.withUnsafeBufferPointer { if let start = $0.baseAddress { body(start) } }
     }
 
@@ -31,7 +41,7 @@ struct ByteSet: Sendable {
     static let unreserved = ByteSet(unreservedBytes)
 
     /// WHATWG URL, section 5.2: what the urlencoded serializer leaves as it is.
-    static let form = ByteSet(alphanumerics + Array("*-._".utf8))
+    static let form = ByteSet(alphanumerics + Array("*-._".utf8), spaceAsPlus: true)
 
     /// RFC 3986, section 3.3: what may stand in a path, and the slash.
     static let path = ByteSet(pathBytes)
@@ -101,25 +111,19 @@ struct ByteWriter: ~Copyable {
         count += bytes.count
     }
 
-    /// Writes text with every byte outside `allowed` percent-encoded; a space becomes `+` where `spaceAsPlus` asks for it.
-    mutating func encode(_ text: String, allowed: ByteSet, spaceAsPlus: Bool = false) {
+    /// Writes text with every byte outside `allowed` percent-encoded.
+    mutating func encode(_ text: String, allowed: ByteSet) {
         Self.withBytes(of: text) { utf8 in
-            reserve(3 * utf8.count)
-            var end = base + count
-            allowed.withTable { isAllowed in
+            reserve(3 * utf8.count + 4)  // four bytes are stored for the last one, of which at most three count
+            var end = UnsafeMutableRawPointer(base + count)
+            allowed.withTable { table in
                 for byte in utf8 {
-                    if isAllowed[Int(byte)] {
-                        end.pointee = byte
-                        end += 1
-                    } else if spaceAsPlus, byte == UInt8(ascii: " ") {
-                        end.pointee = UInt8(ascii: "+")
-                        end += 1
-                    } else {
-                        Self.escape(byte, to: &end)
-                    }
+                    let entry = table[Int(byte)]
+                    end.storeBytes(of: entry.littleEndian, as: UInt32.self)
+                    end += Int(entry >> 24)
                 }
             }
-            count = end - base
+            count = end - UnsafeMutableRawPointer(base)
         }
     }
 
@@ -137,7 +141,7 @@ struct ByteWriter: ~Copyable {
                     continue
                 }
             }
-            if allowed.contains(byte) { write(byte: byte) } else { writeEscaped(byte) }
+            allowed.withTable { writeEntry($0[Int(byte)]) }
         }
     }
 
@@ -149,24 +153,10 @@ struct ByteWriter: ~Copyable {
         }
     }
 
-    private mutating func writeEscaped(_ byte: UInt8) {
-        reserve(3)
-        var end = base + count
-        Self.escape(byte, to: &end)
-        count += 3
-    }
-
-    /// The caller has reserved three bytes.
-    @inline(__always)
-    private static func escape(_ byte: UInt8, to end: inout UnsafeMutablePointer<UInt8>) {
-        end[0] = UInt8(ascii: "%")
-        end[1] = digit(byte >> 4)
-        end[2] = digit(byte & 15)
-        end += 3
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "A") + value - 10
+    private mutating func writeEntry(_ entry: UInt32) {
+        reserve(4)
+        UnsafeMutableRawPointer(base + count).storeBytes(of: entry.littleEndian, as: UInt32.self)
+        count += Int(entry >> 24)
     }
 }
 

@@ -82,9 +82,9 @@ extension Request: URLRequestEncodable {
     }
 
     private func write(
-        _ parameters: Parameters, behind writer: consuming ByteWriter, separator: UInt8?, allowed: ByteSet, spaceAsPlus: Bool = false
+        _ parameters: Parameters, behind writer: consuming ByteWriter, separator: UInt8?, allowed: ByteSet
     ) throws(WebServiceError) -> ByteWriter {
-        var pairs = ParameterStrategy.Pairs(writer: writer, allowed: allowed, spaceAsPlus: spaceAsPlus, separator: separator)
+        var pairs = ParameterStrategy.Pairs(writer: writer, allowed: allowed, separator: separator)
         try parameterStrategy.write(parameters, into: &pairs)
         return pairs.writer
     }
@@ -106,13 +106,14 @@ extension Request: URLRequestEncodable {
 
     private func encodeForm(_ parameters: Parameters) throws(WebServiceError) -> Data {
         let writer = ByteWriter(reserving: 48 * parameters.count)
-        return try write(parameters, behind: writer, separator: nil, allowed: formBytes, spaceAsPlus: true).data
+        return try write(parameters, behind: writer, separator: nil, allowed: formBytes).data
     }
 
     private var formBytes: ByteSet {
         guard let formParametersAllowedCharacters else { return .form }
         let reserved = Array("&=+%".utf8)
-        return ByteSet((UInt8(0)..<128).filter { formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0) })
+        let allowed = (UInt8(0)..<128).filter { formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0) }
+        return ByteSet(allowed, spaceAsPlus: true)
     }
 }
 

@@ -6,6 +6,8 @@ package import FoundationNetworking
 
 /// For whom messages are sent: a ``SessionTask``, or one leg of it behind interceptors.
 protocol ExchangeOwner: AnyObject, Sendable {
+    /// Sees the messages.
+    var delegate: (any ServicePassthroughDelegate)? { get }
     /// A message is about to be sent.
     ///
     /// - Returns: Whether it may be: an exchange has only so many.
@@ -24,16 +26,15 @@ protocol ExchangeOwner: AnyObject, Sendable {
     func complete(_ outcome: Outcome)
 }
 
-/// What carries the messages of one exchange: session, delegate and cookie jar, as they were when the task was resumed.
+/// What carries the messages of a service, as it was when a task was resumed.
 final class Wire: Sendable {
     let session: any Session
-    let delegate: (any ServicePassthroughDelegate)?
+    /// `nil` for none.
     let interceptors: [any Interceptor]?
     let cookieJar: CookieJar?
 
-    init(session: any Session, delegate: (any ServicePassthroughDelegate)?, interceptors: [any Interceptor]?, cookieJar: CookieJar?) {
+    init(session: any Session, interceptors: [any Interceptor]?, cookieJar: CookieJar?) {
         self.session = session
-        self.delegate = delegate
         self.interceptors = interceptors
         self.cookieJar = cookieJar
     }
@@ -49,7 +50,7 @@ final class Wire: Sendable {
                 let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
-            let dataTask = try transmit(message) { [self] data, response, error in
+            let dataTask = try transmit(message, seenBy: owner.delegate) { [self] data, response, error in
                 receive(Outcome(transported: data, response, error, redirects), message, for: owner)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
@@ -65,7 +66,8 @@ final class Wire: Sendable {
         if let maximum = message.maximumResponseBytes, let data = outcome.data, data.count > maximum {
             return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, message.source, http)), message, for: owner)
         }
-        if let cookieJar, message.source.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"), let url = URL(string: message.url)
+        if let cookieJar, message.source.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"),
+            let url = URL(string: message.url)
         {
             cookieJar.store([cookies], from: url)
         }
@@ -112,6 +114,7 @@ final class Wire: Sendable {
     /// One message: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is the session alone.
     func transmit(
         _ request: any URLRequestEncodable,
+        seenBy delegate: (any ServicePassthroughDelegate)?,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) throws -> any DataTask {
         guard let delegate else { return session.dataTask(request: request, completion: completion) }

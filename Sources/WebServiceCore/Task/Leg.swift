@@ -40,6 +40,7 @@ final class Leg: ExchangeOwner {
         return Response(outcome)
     }
 
+    var delegate: (any ServicePassthroughDelegate)? { task.delegate }
     var recordsEveryAttempt: Bool { true }
 
     func willSend(_ request: EncodedRequest) -> Bool {

@@ -139,6 +139,8 @@ extension SessionTask {
 }
 
 extension SessionTask: ExchangeOwner {
+    var delegate: (any ServicePassthroughDelegate)? { shared.withLock { $0.delegate } }
+
     /// The metrics say enough of an attempt that is the only one.
     var recordsEveryAttempt: Bool { false }
 
@@ -196,18 +198,29 @@ extension SessionTask {
         let outcome: Outcome
         let delegate: (any ServicePassthroughDelegate)?
         let recordsHandlers: Bool
+        /// The body as JSON, when a handler has parsed it.
+        var json: ChainValue?
+
+        init(_ state: borrowing TaskState) {
+            outcome = state.outcome ?? .none
+            delegate = state.delegate
+            recordsHandlers = state.recordsHandlers
+            json = state.chain.json
+        }
     }
 
     private var context: Context {
-        shared.withLock { Context(outcome: $0.outcome ?? .none, delegate: $0.delegate, recordsHandlers: $0.recordsHandlers) }
+        shared.withLock { Context($0) }
     }
 
     /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor or in a Swift task, which then goes on.
     private func runHandlers() {
-        let context = context
-        var track = shared.withLock { $0.chain.pickUp() }
+        var (context, track, step) = shared.withLock { state in
+            let track = state.chain.pickUp()
+            return (Context(state), track, state.nextStep(on: track))
+        }
         while true {
-            switch shared.withLock({ $0.nextStep(on: track) }) {
+            switch step {
             case .rest:
                 return
             case .run(let handler) where handler.runsOnMain:
@@ -219,7 +232,7 @@ extension SessionTask {
             case .run(let handler):
                 let start = context.recordsHandlers ? service.clock.now : 0
                 let wasFailure = track.isFailure
-                track = run(handler, track, context.outcome)
+                track = run(handler, track, &context)
                 if !wasFailure { report(track, context) }
                 if context.recordsHandlers { recordHandler(handler, from: start) }
             case .validate:
@@ -228,6 +241,7 @@ extension SessionTask {
             case .collectMetrics(let handlers, let isFirst):
                 collectMetrics(handlers, isFirst: isFirst, context)
             }
+            step = shared.withLock { $0.nextStep(on: track) }
         }
     }
 
@@ -279,7 +293,8 @@ extension SessionTask {
         shared.withLock { $0.timeline.add(.handler, from: start, to: now, handler.name) }
     }
 
-    private func run(_ handler: Handler, _ track: Track, _ outcome: Outcome) -> Track {
+    private func run(_ handler: Handler, _ track: Track, _ context: inout Context) -> Track {
+        let outcome = context.outcome
         do {
             switch (handler, track) {
             case (.response(let body), _):
@@ -288,9 +303,9 @@ extension SessionTask {
                 try body(outcome.data, outcome.response)
                 return track.afterLook
             case (.responseJSON(let body), _):
-                return Track(try body(try json(outcome), outcome.response))
+                return Track(try body(try json(&context), outcome.response))
             case (.lookAtJSON(let body), _):
-                try body(try json(outcome), outcome.response)
+                try body(try json(&context), outcome.response)
                 return track.afterLook
             case (.transform(let body), .success(let value)):
                 return Track(try body(value?.value))
@@ -329,20 +344,20 @@ extension SessionTask {
     }
 
     /// The body as JSON, parsed by the first handler that wants it.
-    private func json(_ outcome: Outcome) throws -> Any {
+    private func json(_ context: inout Context) throws -> Any {
+        if let json = context.json { return json.value }
         let start = service.clock.now
-        if let json = shared.withLock({ $0.beginJSON(at: start) }) { return json.value }
-        var json: ChainValue?
         defer {
             let end = service.clock.now
-            shared.withLock { $0.endJSON(json, at: end) }
+            shared.withLock { [json = context.json] in $0.parsedJSON(json, from: start, to: end) }
         }
+        let outcome = context.outcome
         guard let data = outcome.data, !data.isEmpty else {
             throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: outcome.response)
         }
         do {
             let value = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
-            json = ChainValue(value)
+            context.json = ChainValue(value)
             return value
         } catch {
             throw WebServiceError(

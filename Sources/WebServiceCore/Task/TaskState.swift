@@ -296,14 +296,10 @@ struct TaskState: Sendable {
         return handler
     }
 
-    /// The JSON that was parsed already; else `nil`, and the caller parses it.
-    mutating func beginJSON(at now: UInt64) -> ChainValue? {
-        if chain.json == nil { metrics.mark(.responseJSONStart, at: now) }
-        return chain.json
-    }
-
-    mutating func endJSON(_ json: ChainValue?, at now: UInt64) {
-        metrics.mark(.responseJSONEnd, at: now)
+    /// The first handler that wanted JSON has parsed the body, or found that it cannot be parsed.
+    mutating func parsedJSON(_ json: ChainValue?, from start: UInt64, to end: UInt64) {
+        metrics.mark(.responseJSONStart, at: start)
+        metrics.mark(.responseJSONEnd, at: end)
         chain.json = json
     }
 }

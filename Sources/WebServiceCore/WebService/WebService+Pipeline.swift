@@ -18,8 +18,8 @@ extension WebService {
     ///
     /// Without provider and interceptors all of it is callbacks, and no Swift task is made.
     func run(_ request: consuming Request, for task: SessionTask) {
-        let wire = wire
-        task.willRun(wire.delegate)
+        let (wire, delegate) = wireAndDelegate
+        task.willRun(delegate)
         let isPlain = !request.content.isProvided && wire.interceptors == nil && request.interceptors.isEmpty
         if !isPlain { task.keep(request) }
         let deadline = request.deadline
@@ -68,7 +68,8 @@ extension WebService: Session {
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
         do {
-            return try wire.transmit(request, completion: completion)
+            let (wire, delegate) = wireAndDelegate
+            return try wire.transmit(request, seenBy: delegate, completion: completion)
         } catch {
             return AnnouncingDataTask(nil) { completion(nil, nil, error) }
         }

@@ -31,11 +31,9 @@ public final class WebService: Sendable {
     private let state: Mutex<State>
 
     private struct State {
-        var session: any Session = FoundationSession.shared
+        /// Made anew when a part of it is set, so that tasks only have to take it.
+        var wire = Wire(session: FoundationSession.shared, interceptors: nil, cookieJar: nil)
         weak var delegate: (any ServicePassthroughDelegate)?
-        /// `nil` for none, so that reading it costs nothing.
-        var interceptors: [any Interceptor]?
-        var cookieJar: CookieJar?
     }
 
     enum Base: Sendable {
@@ -96,39 +94,39 @@ public final class WebService: Sendable {
 
     /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
     public var session: any Session {
-        get { state.withLock { $0.session } }
-        set { state.withLock { $0.session = newValue } }
+        get { state.withLock { $0.wire }.session }
+        set { state.withLock { $0.wire = Wire(session: newValue, interceptors: $0.wire.interceptors, cookieJar: $0.wire.cookieJar) } }
     }
 
-    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are
-    /// resumed, and hold it until they have ended.
+    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are resumed, and hold it until they have
+    /// ended.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
-        get { wire.delegate }
+        get { wireAndDelegate.delegate }
         set { state.withLock { $0.delegate = newValue } }
     }
 
     /// What wraps the sending of every request, the first one outermost. Tasks ask for them when they are resumed. With none, nothing is in the way:
     /// no Swift task is made.
     public var interceptors: [any Interceptor] {
-        get { state.withLock { $0.interceptors } ?? [] }
-        set { state.withLock { $0.interceptors = newValue.isEmpty ? nil : newValue } }
+        get { state.withLock { $0.wire }.interceptors ?? [] }
+        set {
+            let interceptors = newValue.isEmpty ? nil : newValue
+            state.withLock { $0.wire = Wire(session: $0.wire.session, interceptors: interceptors, cookieJar: $0.wire.cookieJar) }
+        }
     }
 
     /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither
     /// send nor store any. Tasks ask for it when they are resumed.
     public var cookieJar: CookieJar? {
-        get { state.withLock { $0.cookieJar } }
-        set { state.withLock { $0.cookieJar = newValue } }
+        get { state.withLock { $0.wire }.cookieJar }
+        set { state.withLock { $0.wire = Wire(session: $0.wire.session, interceptors: $0.wire.interceptors, cookieJar: newValue) } }
     }
 
     /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
-    var wire: Wire {
-        let (session, delegate, interceptors, cookieJar) = state.withLock { ($0.session, $0.delegate, $0.interceptors, $0.cookieJar) }
-        return Wire(session: session, delegate: delegate ?? suppliedDelegate, interceptors: interceptors, cookieJar: cookieJar)
-    }
-
-    private var suppliedDelegate: (any ServicePassthroughDelegate)? {
-        Self.suppliesDelegate ? (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate : nil
+    var wireAndDelegate: (wire: Wire, delegate: (any ServicePassthroughDelegate)?) {
+        let (wire, delegate) = state.withLock { ($0.wire, $0.delegate) }
+        guard delegate == nil, Self.suppliesDelegate else { return (wire, delegate) }
+        return (wire, (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate)
     }
 
     /// Whether some module conforms `WebService` to the data source. A fact of the program, so it is asked for once.
