@@ -16,6 +16,9 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
     /// May rewrite a message before it is sent. `nil`, the default, leaves it as it is. What is returned is checked like any request.
+    ///
+    /// Messages that follow redirects come here too, also those to other origins: whoever adds credentials here has to look at the URL first.
+    /// ``Authentication`` does that by itself.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
     /// May reject a response by throwing, before any handler sees it. Not called when the transport failed.

@@ -144,28 +144,3 @@ extension WebServiceError {
         WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request, response: response)
     }
 }
-
-extension Outcome {
-    /// What a session handed back. An error that Foundation counts as a transport error is a `URLError` from here on; an answer with nothing
-    /// in it is one as well, because no server gave it.
-    convenience init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ redirects: [URL]) {
-        let attempts = redirects.count + 1
-        if let error {
-            self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts)
-        } else if data == nil, response == nil {
-            self.init(error: URLError(.badServerResponse), redirects: redirects, attempts: attempts)
-        } else {
-            self.init(data: data, response: response, redirects: redirects, attempts: attempts)
-        }
-    }
-}
-
-extension URLError {
-    /// The error as a `URLError` without the failing URL, which may hold secrets; `nil` when it is of another domain.
-    init?(transport error: any Error) {
-        let error = error as NSError
-        let code: Code? = Code(rawValue: error.code)
-        guard error.domain == NSURLErrorDomain, let code else { return nil }
-        self.init(code, userInfo: [NSLocalizedDescriptionKey: error.localizedDescription])
-    }
-}

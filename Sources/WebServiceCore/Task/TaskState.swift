@@ -4,62 +4,6 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What came of an exchange. An object, because it is handed on many times and made once.
-final class Outcome: Sendable {
-    let data: Data?
-    let response: URLResponse?
-    let error: (any Error)?
-    let source: Response.Source
-    let redirects: [URL]
-    let attempts: Int
-
-    init(
-        data: Data? = nil, response: URLResponse? = nil, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
-        attempts: Int = 1
-    ) {
-        self.data = data
-        self.response = response
-        self.error = error
-        self.source = source
-        self.redirects = redirects
-        self.attempts = attempts
-    }
-
-    /// Stands for the outcome where there is none yet.
-    static let none = Outcome()
-}
-
-extension Response {
-    init(_ outcome: Outcome) {
-        self.init(
-            data: outcome.data ?? Data(), urlResponse: outcome.response, source: outcome.source, attempts: outcome.attempts,
-            redirects: outcome.redirects
-        )
-    }
-}
-
-extension Outcome {
-    convenience init(_ response: Response) {
-        self.init(
-            data: response.data, response: response.urlResponse, source: response.source, redirects: response.redirects,
-            attempts: response.attempts
-        )
-    }
-}
-
-/// What is under way and can be cancelled.
-enum Transport: Sendable {
-    case preparation(Task<Void, Never>)
-    case exchange(any DataTask)
-
-    func cancel() {
-        switch self {
-        case .preparation(let task): task.cancel()
-        case .exchange(let task): task.cancel()
-        }
-    }
-}
-
 /// The life of a ``SessionTask`` as a value: events go in, what is to be done comes out. No I/O, no lock, no call-out.
 ///
 /// ```

@@ -42,7 +42,9 @@ extension WebService {
                 if chain.isEmpty {
                     wire.send(try request.encode(), for: task)
                 } else {
-                    task.complete(Outcome(try await intercepted(request, chain[...], wire, task)))
+                    var response = try await intercepted(request, chain[...], wire, task)
+                    response.attempts = task.messageCount
+                    task.complete(Outcome(response))
                 }
             } catch {
                 task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))

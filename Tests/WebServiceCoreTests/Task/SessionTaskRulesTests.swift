@@ -183,6 +183,17 @@ struct SessionTaskRulesTests {
         await done.wait()
     }
 
+    @Test("C-42: background handlers run while the main thread is blocked")
+    func blockedMainThread() async {
+        let service = WebService.make(HandSession(text: "{}"))
+        let result = await MainActor.run {
+            let done = DispatchSemaphore(value: 0)
+            service.GET("/x").responseJSON { _, _ in .empty }.response { _, _ in done.signal() }.resume()
+            return done.wait(timeout: .now() + 60)
+        }
+        #expect(result == .success)
+    }
+
     @Test("rule 2: later handlers wait for a main-queue handler to return")
     func mainHandlersHoldBack() async {
         let order = Collected<String>()

@@ -1,0 +1,86 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What came of an exchange. An object, because it is handed on many times and made once.
+final class Outcome: Sendable {
+    let data: Data?
+    let response: URLResponse?
+    let error: (any Error)?
+    let source: Response.Source
+    let redirects: [URL]
+    let attempts: Int
+
+    init(
+        data: Data? = nil, response: URLResponse? = nil, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
+        attempts: Int = 1
+    ) {
+        self.data = data
+        self.response = response
+        self.error = error
+        self.source = source
+        self.redirects = redirects
+        self.attempts = attempts
+    }
+
+    /// Stands for the outcome where there is none yet.
+    static let none = Outcome()
+}
+
+extension Response {
+    init(_ outcome: Outcome) {
+        self.init(
+            data: outcome.data ?? Data(), urlResponse: outcome.response, source: outcome.source, attempts: outcome.attempts,
+            redirects: outcome.redirects
+        )
+    }
+}
+
+extension Outcome {
+    convenience init(_ response: Response) {
+        self.init(
+            data: response.data, response: response.urlResponse, source: response.source, redirects: response.redirects,
+            attempts: response.attempts
+        )
+    }
+}
+
+/// What is under way and can be cancelled.
+enum Transport: Sendable {
+    case preparation(Task<Void, Never>)
+    case exchange(any DataTask)
+
+    func cancel() {
+        switch self {
+        case .preparation(let task): task.cancel()
+        case .exchange(let task): task.cancel()
+        }
+    }
+}
+
+extension Outcome {
+    /// What a session handed back. An error that Foundation counts as a transport error is a `URLError` from here on; an answer with nothing
+    /// in it is one as well, because no server gave it.
+    convenience init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ redirects: [URL]) {
+        let attempts = redirects.count + 1
+        if let error {
+            self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts)
+        } else if data == nil, response == nil {
+            self.init(error: URLError(.badServerResponse), redirects: redirects, attempts: attempts)
+        } else {
+            self.init(data: data, response: response, redirects: redirects, attempts: attempts)
+        }
+    }
+}
+
+extension URLError {
+    /// The error as a `URLError` without the failing URL, which may hold secrets; `nil` when it is of another domain.
+    init?(transport error: any Error) {
+        let error = error as NSError
+        let code: Code? = Code(rawValue: error.code)
+        guard error.domain == NSURLErrorDomain, let code else { return nil }
+        self.init(code, userInfo: [NSLocalizedDescriptionKey: error.localizedDescription])
+    }
+}

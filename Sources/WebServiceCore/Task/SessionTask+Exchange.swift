@@ -1,0 +1,92 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the pipeline tells a task.
+extension SessionTask {
+    func watchDeadline(_ deadline: Duration) {
+        let alarm = service.clock.schedule(after: deadline, self)
+        if !shared.withLock({ $0.watch(alarm) }) { service.clock.cancel(alarm) }
+    }
+
+    /// The request comes back: it could not be encoded, or it is sent by way of interceptors.
+    func keep(_ request: Request) {
+        shared.withLock { $0.keep(request) }
+    }
+
+    func willRun(_ delegate: (any ServicePassthroughDelegate)?) {
+        guard let delegate else { return }
+        shared.withLock { $0.delegate = delegate }
+    }
+
+    /// - Returns: Whether what is under way is still wanted; else it has been cancelled.
+    @discardableResult
+    func attach(_ transport: Transport) -> Bool {
+        let isWanted = shared.withLock { $0.attach(transport) }
+        if !isWanted { transport.cancel() }
+        return isWanted
+    }
+
+    /// What interceptors share with this exchange.
+    var exchangeContext: ExchangeContext {
+        let clock = service.clock
+        return ExchangeContext(clock: clock, baseOrigin: service.baseURL.flatMap(Origin.init)) { kind, detail in
+            let now = clock.now
+            self.shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
+        } recordStretch: { kind, detail, length in
+            let now = clock.now
+            self.shared.withLock { $0.timeline.add(kind, from: now - min(length, now), to: now, detail) }
+        }
+    }
+
+    /// How many messages were sent.
+    var messageCount: Int { shared.withLock { $0.messages } }
+
+    /// Brings an outcome; the first one counts.
+    func complete(_ outcome: Outcome, isInterrupted: Bool) {
+        let now = service.clock.now
+        if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted, at: now) }) { perform(action) }
+    }
+
+    func perform(_ action: TaskState.CompleteAction) {
+        if let alarm = action.alarm { service.clock.cancel(alarm) }
+        if action.runsHandlers { scheduleHandlers() }
+        action.adopter?.resume()
+        action.transport?.cancel()
+    }
+}
+
+extension SessionTask: ExchangeOwner {
+    var delegate: (any ServicePassthroughDelegate)? { shared.withLock { $0.delegate } }
+
+    /// The metrics say enough of an attempt that is the only one.
+    var recordsEveryAttempt: Bool { false }
+
+    func willSend(_ request: EncodedRequest) -> Bool {
+        let now = service.clock.now
+        return shared.withLock { $0.willSend(request, at: now) }
+    }
+
+    func didReceive(_ outcome: Outcome, for request: EncodedRequest) {
+        let now = service.clock.now
+        shared.withLock { $0.recordAttempt(request, outcome, at: now) }
+    }
+
+    func record(_ kind: Timeline.Kind, _ detail: String) {
+        let now = service.clock.now
+        shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
+    }
+
+    func complete(_ outcome: Outcome) {
+        complete(outcome, isInterrupted: false)
+    }
+}
+
+extension SessionTask: AlarmTarget {
+    package func ring() {
+        let error = WebServiceError(.deadline, "the exchange took longer than \(request.deadline)", request: request)
+        complete(Outcome(error: error), isInterrupted: true)
+    }
+}

@@ -1,0 +1,216 @@
+import Dispatch
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Running the handlers.
+extension SessionTask {
+    @discardableResult
+    func add(_ handler: Handler) -> Self {
+        if shared.withLock({ $0.add(handler) }) { scheduleHandlers() }
+        return self
+    }
+
+    @discardableResult
+    func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) -> Self {
+        if shared.withLock({ $0.add(metricsHandler) }) { scheduleHandlers() }
+        return self
+    }
+
+    /// Handlers run here: concurrent, so that a slow handler holds up no other task, and never the session's own queue.
+    private static let pool = DispatchQueue.global()
+
+    func scheduleHandlers() {
+        Self.pool.async { self.runHandlers() }
+    }
+
+    /// What the handlers of one task work with; the same for all of them.
+    struct Context {
+        let outcome: Outcome
+        let delegate: (any ServicePassthroughDelegate)?
+        let recordsHandlers: Bool
+        /// The body as JSON, when a handler has parsed it.
+        var json: ChainValue?
+
+        init(_ state: borrowing TaskState) {
+            outcome = state.outcome ?? .none
+            delegate = state.delegate
+            recordsHandlers = state.recordsHandlers
+            json = state.chain.json
+        }
+    }
+
+    var context: Context {
+        shared.withLock { Context($0) }
+    }
+
+    /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor or in a Swift task, which then goes on.
+    func runHandlers() {
+        var (context, track, step) = shared.withLock { state in
+            let track = state.chain.pickUp()
+            return (Context(state), track, state.nextStep(on: track))
+        }
+        while true {
+            switch step {
+            case .rest:
+                return
+            case .run(let handler) where handler.runsOnMain:
+                Task { @MainActor [track] in self.runMainHandlers(handler, track) }
+                return
+            case .run(.asyncStep(let step)):
+                runAsync(step, track, context)
+                return
+            case .run(let handler):
+                let start = context.recordsHandlers ? service.clock.now : 0
+                let wasFailure = track.isFailure
+                track = run(handler, track, &context)
+                if !wasFailure { report(track, context) }
+                if context.recordsHandlers { recordHandler(handler, from: start) }
+            case .validate:
+                track = validate(context)
+                report(track, context)
+            case .collectMetrics(let handlers, let isFirst):
+                collectMetrics(handlers, isFirst: isFirst, context)
+            }
+            step = shared.withLock { $0.nextStep(on: track) }
+        }
+    }
+
+    @MainActor
+    private func runMainHandlers(_ first: Handler, _ track: Track) {
+        let context = context
+        var next: Handler? = first
+        while let handler = next {
+            let start = service.clock.now
+            shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
+            context.delegate?.updateUIBegin(response: context.outcome.response)
+            switch (handler, track) {
+            case (.updateUI(let body), .success(let value)): body(value?.value)
+            case (.updateUI(let body), .pending): body(nil)
+            case (.updateErrorUI(let body), .failure(let error)): body(error)
+            case (.mainStep(let step), _): step(input(track, context.outcome))
+            default: break
+            }
+            context.delegate?.updateUIEnd(response: context.outcome.response)
+            if context.recordsHandlers { recordHandler(handler, from: start) }
+            let end = service.clock.now
+            next = shared.withLock { $0.nextMainHandler(on: track, at: end) }
+        }
+        scheduleHandlers()
+    }
+
+    /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
+    private func runAsync(_ step: @escaping @Sendable (StepInput) async -> Void, _ track: Track, _ context: Context) {
+        let input = input(track, context.outcome)
+        let start = context.recordsHandlers ? service.clock.now : 0
+        shared.withLock { state in
+            state.chain.putDown(track)
+            let task = Task {
+                await step(input)
+                if context.recordsHandlers { self.recordHandler(.asyncStep(step), from: start) }
+                self.shared.withLock { _ = $0.setRunningStep(nil) }
+                self.scheduleHandlers()
+            }
+            if state.setRunningStep(task) { task.cancel() }
+        }
+    }
+
+    private func input(_ track: Track, _ outcome: Outcome) -> StepInput {
+        StepInput(outcome: outcome, request: request, failure: track.error ?? outcome.error)
+    }
+
+    private func recordHandler(_ handler: Handler, from start: UInt64) {
+        let now = service.clock.now
+        shared.withLock { $0.timeline.add(.handler, from: start, to: now, handler.name) }
+    }
+
+    private func run(_ handler: Handler, _ track: Track, _ context: inout Context) -> Track {
+        let outcome = context.outcome
+        do {
+            switch (handler, track) {
+            case (.response(let body), _):
+                return Track(try body(outcome.data, outcome.response))
+            case (.lookAtResponse(let body), _):
+                try body(outcome.data, outcome.response)
+                return track.afterLook
+            case (.responseJSON(let body), _):
+                return Track(try body(try json(&context), outcome.response))
+            case (.lookAtJSON(let body), _):
+                try body(try json(&context), outcome.response)
+                return track.afterLook
+            case (.transform(let body), .success(let value)):
+                return Track(try body(value?.value))
+            case (.lookAtValue(let body), .success(let value)):
+                try body(value?.value)
+            case (.recover(let body), .failure(let error)):
+                return Track(try body(error))
+            case (.responseError(let body), .failure(let error)):
+                body(error)
+            case (.step(let step), _):
+                step(input(track, outcome))
+            default:
+                break
+            }
+            return track
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private func validate(_ context: Context) -> Track {
+        do {
+            try context.delegate?.validateResponse(response: context.outcome.response, data: context.outcome.data, error: nil)
+            return .pending
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Tells the delegate when a success has become a failure.
+    private func report(_ track: Track, _ context: Context) {
+        guard case .failure(let error) = track, let delegate = context.delegate else { return }
+        delegate.serviceResultFailure(
+            response: context.outcome.response, data: context.outcome.data, request: sentRequest, error: error
+        )
+    }
+
+    /// The body as JSON, parsed by the first handler that wants it.
+    private func json(_ context: inout Context) throws -> Any {
+        if let json = context.json { return json.value }
+        let start = service.clock.now
+        defer {
+            let end = service.clock.now
+            shared.withLock { [json = context.json] in $0.parsedJSON(json, from: start, to: end) }
+        }
+        let outcome = context.outcome
+        guard let data = outcome.data, !data.isEmpty else {
+            throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: outcome.response)
+        }
+        do {
+            let value = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+            context.json = ChainValue(value)
+            return value
+        } catch {
+            throw WebServiceError(
+                .decoding, "the response's body is not JSON", request: request, response: outcome.response, body: data, underlying: error
+            )
+        }
+    }
+
+    private func collectMetrics(_ handlers: [@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, _ context: Context) {
+        guard !handlers.isEmpty || isFirst && context.delegate != nil else { return }
+        let metrics = metrics
+        if isFirst, let delegate = context.delegate {
+            delegate.didFinishCollectingTaskMetrics(
+                metrics: metrics, request: sentRequest, response: context.outcome.response, error: context.outcome.error
+            )
+        }
+        for handler in handlers { handler(metrics) }
+    }
+
+    private var sentRequest: URLRequest? {
+        shared.withLock { $0.sent }?.urlRequestValue
+    }
+}
