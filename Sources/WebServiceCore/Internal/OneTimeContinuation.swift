@@ -1,9 +1,16 @@
-/// A continuation for code that may call back more than once: the first call counts.
+/// A continuation for code that may call back more than once, or never: the first call counts, and when the last reference to it goes without one, it fails.
 final class OneTimeContinuation<Value: Sendable>: Sendable {
     private let continuation: Mutex<CheckedContinuation<Value, any Error>?>
+    private let forgotten: any Error
 
-    init(_ continuation: CheckedContinuation<Value, any Error>) {
+    /// - Parameter forgotten: The error when nobody is left who could call back.
+    init(_ continuation: CheckedContinuation<Value, any Error>, forgotten: any Error) {
         self.continuation = Mutex(continuation)
+        self.forgotten = forgotten
+    }
+
+    deinit {
+        continuation.withLock { $0.take() }?.resume(throwing: forgotten)
     }
 
     func resume(with result: Result<Value, any Error>) {

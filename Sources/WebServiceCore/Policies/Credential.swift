@@ -96,7 +96,7 @@ public struct TokenSource: TokenProvider {
     /// Reads the credential before each request, and refreshes it by code that calls back.
     ///
     /// - Parameter refresh: Gets a new one and calls the closure with it, once, on any thread, also at once; later calls are ignored. If it
-    ///   never calls, ``Authentication/refreshLimit`` ends the wait.
+    ///   never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refreshWithCallback refresh:
@@ -106,7 +106,8 @@ public struct TokenSource: TokenProvider {
     ) {
         self.init(read) { rejected in
             try await withCheckedThrowingContinuation { continuation in
-                let waiter = OneTimeContinuation(continuation)
+                let forgotten = WebServiceError(.authenticationFailed, "the refresh has let go of its completion without calling it")
+                let waiter = OneTimeContinuation(continuation, forgotten: forgotten)
                 refresh(rejected) { waiter.resume(with: $0) }
             }
         }

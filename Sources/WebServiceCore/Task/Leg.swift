@@ -7,7 +7,7 @@ import FoundationNetworking
 /// One pass of a request behind the interceptors of a task: the bridge from their `await` to the callbacks of the ``Wire``.
 final class Leg: ExchangeOwner {
     private struct State {
-        var waiter: CheckedContinuation<Outcome, Never>?
+        var waiter: CheckedContinuation<Void, Never>?
         var transport: Transport?
         var outcome: Outcome?
     }
@@ -22,20 +22,18 @@ final class Leg: ExchangeOwner {
     /// Sends the request and waits for the answer. As soon as the Swift task is cancelled, it throws `URLError.cancelled`.
     func response(to request: Request, over wire: Wire) async throws -> Response {
         let encoded = try request.encode()
-        let outcome = await withTaskCancellationHandler {
+        await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                if let outcome = state.withLock({ state in
-                    state.waiter = state.outcome == nil ? continuation : nil
-                    return state.outcome
-                }) {
-                    continuation.resume(returning: outcome)
-                } else {
-                    wire.send(encoded, for: self)
+                let isOver = state.withLock { state in
+                    if state.outcome == nil { state.waiter = continuation }
+                    return state.outcome != nil
                 }
+                if isOver { continuation.resume() } else { wire.send(encoded, for: self) }
             }
         } onCancel: {
             complete(Outcome(error: URLError(.cancelled)), cancelsTransport: true)
         }
+        let outcome = state.withLock { $0.outcome } ?? .none
         if let error = outcome.error { throw error }
         return Response(outcome)
     }
@@ -70,7 +68,7 @@ final class Leg: ExchangeOwner {
 
     private func complete(_ outcome: Outcome, cancelsTransport: Bool) {
         let (waiter, transport) = state.withLock { state in
-            guard state.outcome == nil else { return (nil, nil) as (CheckedContinuation<Outcome, Never>?, Transport?) }
+            guard state.outcome == nil else { return (nil, nil) as (CheckedContinuation<Void, Never>?, Transport?) }
             state.outcome = outcome
             defer {
                 state.waiter = nil
@@ -78,7 +76,7 @@ final class Leg: ExchangeOwner {
             }
             return (state.waiter, state.transport)
         }
-        waiter?.resume(returning: outcome)
+        waiter?.resume()
         if cancelsTransport { transport?.cancel() }
     }
 }

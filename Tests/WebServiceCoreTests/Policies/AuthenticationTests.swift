@@ -121,6 +121,7 @@ struct AuthenticationTests {
         for _ in 0..<4 {
             let server = TokenServer(accepts: "t2")
             let refreshes = Collected<Int>()
+            let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
             let read: @Sendable () async throws -> Credential? = { .bearer("t1") }
             // The refresh waits until every request has been refused, so that all of them are parked.
             let allRefused: @Sendable () async -> Void = { await server.arrivals.wait(for: count) }
@@ -139,7 +140,12 @@ struct AuthenticationTests {
                         throw TestError(name: "refresh")
                     }
                 case .hangs:
-                    TokenSource(read, refreshWithCallback: { _, _ in refreshes.add(1) })
+                    TokenSource(
+                        read,
+                        refreshWithCallback: { _, done in
+                            held.add(done)
+                            refreshes.add(1)
+                        })
                 case .answersAtOnce:
                     TokenSource(
                         read,
@@ -239,6 +245,12 @@ struct AuthenticationTests {
         #expect(attempts.values.count == 2)
     }
 
+    @Test("C-53: a refresh that lets go of its completion has failed")
+    func forgottenCompletion() async {
+        let service = service(TokenServer(accepts: "t2"), Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in })))
+        #expect(code(await service.GET("/x").data().result) == .authenticationFailed)
+    }
+
     @Test("a refresh that sends its request through the same service does not wait for itself")
     func recursion() async throws {
         let server = TokenServer(accepts: "t2")
@@ -333,7 +345,8 @@ struct AuthenticationTests {
     @Test("update gives those who wait the new credential at once, and the refresh that runs is ignored")
     func update() async throws {
         let server = TokenServer(accepts: "given")
-        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in }))
+        let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
+        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in held.add(done) }))
         let service = service(server, authentication)
         let task = service.GET("/x").data()
         task.resume()
