@@ -23,7 +23,7 @@ public struct Redaction: Sendable {
         headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
         keys: Set<String> = ["auth", "code", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
         fragments: Set<String> = [
-            "accesskey", "apikey", "assertion", "authorization", "credential", "passphrase", "passwd", "password", "privatekey", "secret",
+            "accesskey", "apikey", "assertion", "authkey", "authorization", "credential", "passphrase", "passwd", "password", "privatekey", "secret",
             "sessionid", "signature", "token",
         ],
         placeholder: String = "[redacted]"
@@ -40,7 +40,7 @@ public struct Redaction: Sendable {
     /// Whether a header field's value is secret.
     public func isSecret(header name: String) -> Bool {
         let name = name.asciiLowercased()
-        return headerNames.contains(name) || holdsFragment(name)
+        return headerNames.contains(name) || keys.contains(name.hasPrefix("x-") ? String(name.dropFirst(2)) : name) || holdsFragment(name)
     }
 
     /// Whether the value of a parameter or a JSON key is secret.
@@ -54,11 +54,17 @@ public struct Redaction: Sendable {
         return fragments.contains { plain.contains($0) }
     }
 
-    /// A header field's value, or the placeholder; the query of a URL in `Location` and `Referer` is redacted.
+    /// A header field's value, or the placeholder; in all others, and in URLs within them, user information and the values of secret parameters
+    /// are replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
         if isSecret(header: name) { return placeholder }
-        let holdsURL = name.equalsIgnoringASCIICase("Location") || name.equalsIgnoringASCIICase("Referer")
-        return holdsURL ? url(value) : value
+        guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
+        return value
+            .replacing(/\/\/[^\/?#\s<>"]*@/) { _ in "//" }
+            .replacing(/([A-Za-z0-9_.%\-]+)=([^&;,\s<>"]+)/) { match in
+                let name = String(decoding: percentDecoded(match.1.utf8), as: UTF8.self)
+                return isSecret(key: name) ? "\(match.1)=\(placeholder)" : String(match.0)
+            }
     }
 
     /// A URL with the secret values of its query replaced, and user information and fragment left out.
@@ -66,7 +72,8 @@ public struct Redaction: Sendable {
         let withoutFragment = text.prefix { $0 != "#" }
         let parts = withoutFragment.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         var address = String(parts.first ?? "")
-        if let scheme = address.range(of: "://") {
+        let scheme = address.hasPrefix("//") ? address.range(of: "//") : address.range(of: "://")
+        if let scheme {
             let authority = address[scheme.upperBound...].prefix { $0 != "/" }
             if let at = authority.lastIndex(of: "@") { address.removeSubrange(scheme.upperBound...at) }
         }

@@ -68,6 +68,6 @@ extension ServicePassthroughDelegate {
 /// ```
 /// A delegate given to a service itself comes first.
 public protocol ServicePassthroughDataSource {
-    /// The delegate; asked for again at each message.
+    /// The delegate; asked for each time a task is resumed.
     var servicePassthroughDelegate: any ServicePassthroughDelegate { get }
 }

@@ -41,9 +41,11 @@ struct AlarmQueue {
         return Token(slot: slot, generation: slots[slot].generation)
     }
 
-    mutating func remove(_ token: Token) {
-        guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return }
-        _ = take(at: slots[token.slot].place)
+    /// - Returns: The target, to be freed outside any lock; `nil` when the entry is gone.
+    @discardableResult
+    mutating func remove(_ token: Token) -> (any AlarmTarget)? {
+        guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return nil }
+        return take(at: slots[token.slot].place)
     }
 
     /// Takes out what is due, in the order of the moments.

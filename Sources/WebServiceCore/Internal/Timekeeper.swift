@@ -35,7 +35,8 @@ package final class AlarmTimer: Sendable {
     }
 
     package func cancel(_ alarm: Alarm) {
-        queue.withLock { $0.remove(alarm.token) }
+        let target = queue.withLock { $0.remove(alarm.token) }
+        withExtendedLifetime(target) {}
     }
 
     /// Tells whose moment has come, and returns the moment of what is next.

@@ -66,7 +66,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private func checkSilence(_ id: Int) {
         let now = clock.now
         let remaining = exchanges.withLock { exchanges in
-            exchanges[id].map { $0.timeout - .nanoseconds(Int64(clamping: now - $0.lastActivity)) }
+            exchanges[id].map { $0.timeout - .nanoseconds(Int64(clamping: now - min(now, $0.lastActivity))) }
         }
         guard let remaining else { return }
         if remaining > .zero { watch(id, for: remaining) } else { end(id, URLError(.timedOut)) }

@@ -17,7 +17,7 @@ import FoundationNetworking
 /// - A request that has the header field already is left alone.
 /// - When a request is refused with 401 for a credential that is still the current one, a refresh begins, unless one runs already; the request is parked and
 ///   then sent again, once. When the credential has changed meanwhile, it is only sent again. A second refusal is the answer.
-/// - A credential that expires within ``leeway`` is refreshed before it is sent.
+/// - A credential that expires within ``leeway`` is refreshed before it is sent; where that fails, it is sent as long as it has not expired.
 /// - A refresh that fails, or takes longer than ``refreshLimit``, fails everybody who waits with ``WebServiceError/Code/authenticationFailed``; the next
 ///   refused request tries again, at most ``maximumRefreshes`` times in ``refreshWindow``, and with ``WebServiceError/Code/excessiveRefresh``
 ///   beyond.
@@ -40,8 +40,8 @@ public final class Authentication: Interceptor {
     private let now: @Sendable () -> Date
     private let flight = RefreshFlight()
 
-    /// The authentication whose refresh the current Swift task runs for.
-    @TaskLocal private static var refreshing: ObjectIdentifier?
+    /// The authentications whose refresh the current Swift task runs for.
+    @TaskLocal static var refreshing: Set<ObjectIdentifier> = []
 
     /// Makes an authentication for one account.
     ///
@@ -65,7 +65,7 @@ public final class Authentication: Interceptor {
     }
 
     /// Log-out: forgets the credential that a refresh gave. Requests that are parked fail with ``WebServiceError/Code/authenticationFailed``, a running refresh is
-    /// ignored, and no request that was begun before is sent again.
+    /// cancelled and its result ignored, and no request that was begun before is sent again with credentials, by retries neither.
     public func clear() {
         flight.clear()
     }
@@ -77,19 +77,28 @@ public final class Authentication: Interceptor {
 
     /// Sends the request with the credential.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        guard Self.refreshing != ObjectIdentifier(self), let origin = request.url.flatMap(Origin.init),
+        let id = ObjectIdentifier(self)
+        guard !Self.refreshing.contains(id), let origin = request.url.flatMap(Origin.init),
             origin == next.context.baseOrigin || origins.contains(origin)
         else { return try await next(request) }
 
         var ticket = flight.ticket
+        guard next.context.account(id, ticket.account) == ticket.account else { throw Self.cleared }
         var credential = try await current(ticket)
+        if let given = credential, request.headers[given.header] != nil { return try await next(request) }
         if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
-            ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
-            credential = try await current(ticket)
+            do {
+                ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
+                credential = try await current(ticket)
+            } catch {
+                // What is still accepted is still sent, unless its account is gone or nobody waits any more.
+                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > now() else { throw error }
+            }
         }
-        guard let credential, request.headers[credential.header] == nil else { return try await next(request) }
+        guard let credential else { return try await next(request) }
         let response = try await next(request.with(credential))
-        guard response.status == 401, request.template?.httpBodyStream == nil else { return response }
+        let isFromHere = (response.redirects + [response.url].compactMap { $0 }).allSatisfy { Origin($0) == origin }
+        guard response.status == 401, isFromHere, request.template?.httpBodyStream == nil else { return response }
 
         let newer = flight.ticket
         guard newer.account == ticket.account else { throw Self.cleared }
@@ -121,7 +130,7 @@ public final class Authentication: Interceptor {
         defer { next.context.recordStretch(.refresh, reason, clock.now - start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
-            try await Self.$refreshing.withValue(ObjectIdentifier(self)) { try await provider.refresh(rejected) }
+            try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) { try await provider.refresh(rejected) }
         }
     }
 

@@ -29,6 +29,7 @@ final class RefreshFlight: Sendable {
         var nextWaiter = 0
         /// The number of the refresh that runs; `nil` when none does. What an older one brings is ignored.
         var running: Int?
+        var task: Task<Void, Never>?
         var nextFlight = 0
         var begun: [UInt64] = []
     }
@@ -40,21 +41,21 @@ final class RefreshFlight: Sendable {
     var waiting: Int { state.withLock { $0.waiters.count } }
 
     func clear() {
-        let waiters = state.withLock { state in
+        let (waiters, task) = state.withLock { state in
             state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1, failures: state.ticket.failures)
-            state.running = nil
-            return state.takeWaiters()
+            return (state.takeWaiters(), state.takeRunning())
         }
+        task?.cancel()
         for waiter in waiters { waiter.resume(throwing: Authentication.cleared) }
     }
 
     func update(_ credential: Credential) {
-        let (waiters, ticket) = state.withLock { state in
+        let (waiters, ticket, task) = state.withLock { state in
             state.ticket.generation += 1
             state.ticket.credential = credential
-            state.running = nil
-            return (state.takeWaiters(), state.ticket)
+            return (state.takeWaiters(), state.ticket, state.takeRunning())
         }
+        task?.cancel()
         for waiter in waiters { waiter.resume(returning: ticket) }
     }
 
@@ -102,7 +103,7 @@ final class RefreshFlight: Sendable {
             land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")))
         }
         let alarm = clock.schedule(after: limits.duration, limit)
-        Task {
+        let task = Task {
             do {
                 let credential = try await refresh()
                 clock.cancel(alarm)
@@ -112,6 +113,11 @@ final class RefreshFlight: Sendable {
                 land(flight, .failure(WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)))
             }
         }
+        let isWanted = state.withLock { state in
+            if state.running == flight { state.task = task }
+            return state.running == flight
+        }
+        if !isWanted { task.cancel() }
     }
 
     private final class Limit: AlarmTarget {
@@ -122,22 +128,23 @@ final class RefreshFlight: Sendable {
 
     /// A refresh has ended. The first word of the one that runs counts.
     private func land(_ flight: Int, _ result: Result<Credential?, any Error>) {
-        let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket)? in
+        let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket, task: Task<Void, Never>?)? in
             guard state.running == flight else { return nil }
-            state.running = nil
+            let task = state.takeRunning()
             switch result {
             case .success(let credential?):
                 state.ticket.generation += 1
                 state.ticket.credential = credential
             case .success(nil):
-                break
+                state.begun.removeLast()  // there was no way to get one, so it was no refresh
             case .failure(let error):
                 state.ticket.failures += 1
                 state.lastFailure = error
             }
-            return (state.takeWaiters(), state.ticket)
+            return (state.takeWaiters(), state.ticket, task)
         }
         guard let landed else { return }
+        landed.task?.cancel()  // the one that took too long; for one that has ended it means nothing
         for waiter in landed.waiters { waiter.resume(with: result.map { _ in landed.ticket }) }
     }
 }
@@ -146,6 +153,12 @@ extension RefreshFlight.State {
     fileprivate mutating func takeWaiters() -> [RefreshFlight.Waiter] {
         defer { waiters = [:] }
         return Array(waiters.values)
+    }
+
+    /// - Returns: The refresh that ran, whose word counts no more.
+    fileprivate mutating func takeRunning() -> Task<Void, Never>? {
+        defer { (running, task) = (nil, nil) }
+        return task
     }
 
     fileprivate mutating func arrive(

@@ -7,7 +7,7 @@ import FoundationNetworking
 /// Sends a request again when that may help: after a transport error or a status that passes, with growing pauses, within a budget of time.
 ///
 /// Only idempotent methods are sent again (RFC 9110, section 9.2.2), and others when they carry an `Idempotency-Key` or ``retriesAnyMethod`` says so.
-/// The pause before attempt *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``; a `Retry-After` of the server (seconds or a
+/// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``; a `Retry-After` of the server (seconds or a
 /// date, RFC 9110, section 10.2.3) is obeyed instead. A pause that does not fit into ``budget`` is not begun: the answer or error at hand is the
 /// outcome. Every decision is in the task's ``Timeline``.
 public struct RetryPolicy: Interceptor {
@@ -36,7 +36,7 @@ public struct RetryPolicy: Interceptor {
     /// Lost and refused connections, time-outs, and names that do not resolve.
     public static let defaultErrorCodes: Set<URLError.Code> = [
         .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed, .notConnectedToInternet,
-        .resourceUnavailable, .badServerResponse,
+        .badServerResponse,
     ]
 
     /// Makes a policy.
@@ -152,7 +152,7 @@ struct RetryAfter {
         guard !text.isEmpty else { return nil }
         if text.utf8.allSatisfy(ASCII.isDigit) {
             delay = min(.seconds(text.utf8.count > 9 ? 999_999_999 : Int(text) ?? 0), Self.maximum)
-        } else if let date = HTTPDate.parse(text) {
+        } else if let date = HTTPDate.parse(text, now: now) {
             let seconds = min(max(date.timeIntervalSince(now), 0), Self.maximum.inSeconds)
             delay = .seconds(seconds)
         } else {

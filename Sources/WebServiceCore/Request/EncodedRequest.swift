@@ -29,7 +29,7 @@ package final class EncodedRequest: URLRequestEncodable {
     /// A token.
     package var method: Request.Method { source.method }
     /// Seconds the transport may wait for the next bytes.
-    package var timeout: TimeInterval { source.timeout }
+    package var timeout: TimeInterval { min(source.timeout, 1e9) }  // 30 years; Foundation on Linux traps on what does not fit its integers
     /// The longest body that is wanted, in bytes; `nil` for any.
     package var maximumResponseBytes: Int? { source.maximumResponseBytes }
 
@@ -38,6 +38,16 @@ package final class EncodedRequest: URLRequestEncodable {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
         return EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
+    }
+
+    private let hasRedirected = Mutex(false)
+
+    /// - Returns: Whether this is the first time; a message is redirected once.
+    func takeRedirect() -> Bool {
+        hasRedirected.withLock { hasRedirected in
+            defer { hasRedirected = true }
+            return !hasRedirected
+        }
     }
 
     /// Method and URL without its query: safe to log.

@@ -48,7 +48,7 @@ public final class FoundationSession: Session {
         return ResumableDataTask(request: request, completion: completion) { [self] request, completion in
             var net = request
             // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
-            net.timeoutInterval = request.timeoutInterval.rounded(.up) + 1
+            net.timeoutInterval = min(request.timeoutInterval, 1e9).rounded(.up) + 1
             let task = urlSession.dataTask(with: net)
             exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum) { [self] data, response, error in
                 withExtendedLifetime(self) { completion(data, response, error) }

@@ -52,6 +52,8 @@ struct ExchangeContext: Sendable {
     let clock: TaskClock
     /// Where the service's own credentials may go; `nil` without a base URL.
     let baseOrigin: Origin?
+    /// The account of an authentication for which this exchange was begun: the first one that is given.
+    let account: @Sendable (ObjectIdentifier, Int) -> Int
     let record: @Sendable (Timeline.Kind, String) -> Void
     /// Records a stretch of time that ends now and began so many nanoseconds ago.
     let recordStretch: @Sendable (Timeline.Kind, String, UInt64) -> Void

@@ -41,17 +41,19 @@ final class Wire: Sendable {
 
     /// Sends a request and follows its redirects, which are the same over every session because they are followed here.
     ///
-    /// - Parameter redirects: The URLs that redirected to this request.
-    func send(_ request: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = []) {
+    /// - Parameters:
+    ///   - redirects: The URLs that redirected to this request.
+    ///   - hasLeft: Whether a redirect has led to another origin: from then on nothing is added that belongs to one, cookies neither.
+    func send(_ request: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = [], hasLeft: Bool = false) {
         do {
             guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
-            let message = addingCookies(to: request)
+            let message = hasLeft ? request : addingCookies(to: request)
             guard owner.willSend(message) else {
                 let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
             let dataTask = try transmit(message, seenBy: owner.delegate) { [self] data, response, error in
-                receive(Outcome(transported: data, response, error, redirects), message, for: owner)
+                receive(Outcome(transported: data, response, error, redirects), message, for: owner, hasLeft)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
         } catch {
@@ -59,7 +61,7 @@ final class Wire: Sendable {
         }
     }
 
-    private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+    private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner, _ hasLeft: Bool) {
         guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
             return finish(outcome, message, for: owner)
         }
@@ -72,7 +74,7 @@ final class Wire: Sendable {
             cookieJar.store([cookies], from: url)
         }
         guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }
-        redirect(outcome, http, message, for: owner)
+        redirect(outcome, http, message, for: owner, hasLeft)
     }
 
     private func finish(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
@@ -80,7 +82,11 @@ final class Wire: Sendable {
         owner.complete(outcome)
     }
 
-    private func redirect(_ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+    private func redirect(
+        _ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner, _ hasLeft: Bool
+    ) {
+        // A session that completes twice must not have the next message sent twice.
+        guard message.takeRedirect() else { return }
         let request = message.source
         let location = http.value(forHTTPHeaderField: "Location")
         let decision = request.redirectPolicy.decision(
@@ -97,7 +103,8 @@ final class Wire: Sendable {
         case .follow(let next, let droppedCredentials):
             owner.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
             do {
-                send(try next.encode(), for: owner, redirects: outcome.redirects + (URL(string: message.url).map { [$0] } ?? []))
+                let redirects = outcome.redirects + (URL(string: message.url).map { [$0] } ?? [])
+                send(try next.encode(), for: owner, redirects: redirects, hasLeft: hasLeft || droppedCredentials)
             } catch {
                 owner.complete(Outcome(error: error))
             }
@@ -124,11 +131,31 @@ final class Wire: Sendable {
             message = try Request(modified).urlRequest()
         }
         let limited = LimitedURLRequest(urlRequestValue: message, maximumResponseBytes: (request as? EncodedRequest)?.maximumResponseBytes)
+        let sent = SentFlag()
         let dataTask = session.dataTask(request: limited) { [message] data, response, error in
-            delegate.responseReceived(response: response, data: data, request: message, error: error)
+            if sent.takeAnswer() { delegate.responseReceived(response: response, data: data, request: message, error: error) }
             completion(data, response, error)
         }
-        return AnnouncingDataTask(dataTask) { [message] in delegate.requestSent(request: message) }
+        return AnnouncingDataTask(dataTask) { [message] in
+            sent.set()
+            delegate.requestSent(request: message)
+        }
+    }
+}
+
+/// Whether a message is on the wire: one that was cancelled before has no answer to tell of, and one that was answered has no second.
+private final class SentFlag: Sendable {
+    private let isOnTheWire = Mutex(false)
+
+    func set() {
+        isOnTheWire.withLock { $0 = true }
+    }
+
+    func takeAnswer() -> Bool {
+        isOnTheWire.withLock { isOnTheWire in
+            defer { isOnTheWire = false }
+            return isOnTheWire
+        }
     }
 }
 

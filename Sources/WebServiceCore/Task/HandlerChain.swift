@@ -17,9 +17,24 @@ enum Handler: Sendable {
     case updateUI(@MainActor @Sendable (Any?) -> Void)
     case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
     /// Steps of typed tasks: they look at the outcome on both tracks and leave the chain as it is.
-    case step(@Sendable (StepInput) -> Void)
-    case asyncStep(@Sendable (StepInput) async -> Void)
-    case mainStep(@MainActor @Sendable (StepInput) -> Void)
+    /// They return an error of their own, for the delegate.
+    case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
+    case asyncStep(@Sendable (StepInput) async -> (any Error)?)
+    case mainStep(MainStep)
+
+    /// A step on the main actor.
+    struct MainStep: Sendable {
+        /// Whether it has anything to do; if not, the main actor is left alone.
+        let applies: @Sendable () -> Bool
+        /// Whether it is a handler that the user added to update the UI, which the delegate hears of.
+        let isUI: Bool
+        let body: @MainActor @Sendable (StepInput) -> (any Error)?
+    }
+
+    /// Whether it is a step in which no closure of the user's runs.
+    var isOwnStep: Bool {
+        if case .step(_, isOwn: true) = self { true } else { false }
+    }
 
     /// What the timeline calls it.
     var name: String {
@@ -104,8 +119,9 @@ struct HandlerChain: Sendable {
         case validate
         case run(Handler)
         /// All handlers known so far have run.
-        case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool)
-        case rest
+        case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, spent: [Handler])
+        /// Nothing. The handlers that have run come along, so that what they hold is freed outside the lock.
+        case rest(spent: [Handler])
     }
 
     private var handlers: [Handler] = []
@@ -141,9 +157,9 @@ struct HandlerChain: Sendable {
         if let failure { track = .failure(failure) }
     }
 
-    /// Whether nothing but the steps of typed tasks is in it.
-    var holdsOnlySteps: Bool {
-        handlers.allSatisfy { if case .step = $0 { true } else { false } }
+    /// Whether nothing but steps is in it in which no closure of the user's runs.
+    var holdsOnlyOwnSteps: Bool {
+        handlers.allSatisfy(\.isOwnStep)
     }
 
     /// Takes the right to run handlers.
@@ -156,9 +172,10 @@ struct HandlerChain: Sendable {
         return true
     }
 
-    /// Where the chain stands; the claimant keeps it while it runs handlers.
-    func pickUp() -> Track {
-        track
+    /// Where the chain stands; the claimant has it while it runs handlers.
+    mutating func pickUp() -> Track {
+        defer { track = .pending }
+        return track
     }
 
     /// Puts the track back while the right to run handlers is handed on, to the main actor or back.
@@ -183,16 +200,17 @@ struct HandlerChain: Sendable {
             position += 1
             if track.admits(handler) { return .run(handler) }
         }
-        handlers.removeAll()
+        let spent = handlers
+        handlers = []
         position = 0
         if !hasCollectedMetrics || !metricsHandlers.isEmpty {
             defer {
                 hasCollectedMetrics = true
                 metricsHandlers = []
             }
-            return .collectMetrics(metricsHandlers, isFirst: !hasCollectedMetrics)
+            return .collectMetrics(metricsHandlers, isFirst: !hasCollectedMetrics, spent: spent)
         }
-        return .rest
+        return .rest(spent: spent)
     }
 
     /// The next handler where that belongs on the main actor; else `nil`, and it stays for ``next(on:)``.

@@ -39,7 +39,8 @@ public struct ServiceTaskMetrics: Sendable {
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
 
     /// - Parameter now: The moment on the task's clock.
-    mutating func mark(_ stage: Stage, at now: UInt64) {
+    mutating func mark(_ stage: Stage, at moment: UInt64) {
+        let now = max(moment, start)  // read before the lock, so another thread may have been here with a later one
         if start == 0 {
             wallStart = Date()
             start = now
@@ -73,6 +74,6 @@ public struct ServiceTaskMetrics: Sendable {
 
     private func seconds(_ first: Stage, _ last: Stage) -> TimeInterval? {
         guard let first = moment(first), let last = moment(last) else { return nil }
-        return Double(last - first) / 1e9
+        return last < first ? 0 : Double(last - first) / 1e9
     }
 }

@@ -1,19 +1,26 @@
 /// What typed tasks need: to wait for the end of a task.
 extension SessionTask {
     /// Resumes the task and waits until everything that was added to it has run. Cancelling the awaiting Swift task cancels the exchange.
+    ///
+    /// Where only steps of our own are in the chain, they run where it is awaited, so that no other thread has to be woken.
     func finished() async {
         await withTaskCancellationHandler {
-            if shared.withLock({ $0.adopt() }) {
+            let isAdopted = shared.withLock { $0.adopt() }
+            if isAdopted {
                 resume()
                 await withCheckedContinuation { continuation in
                     if shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
                 }
-                if shared.withLock({ $0.takeOver() }) { runHandlers() }
+                if shared.withLock({ $0.takeOver() }) { runHandlers(isAdopted: true) }
                 if shared.withLock({ $0.chain.isDrained }) { return }
             }
             await withCheckedContinuation { continuation in
-                add(.step { _ in continuation.resume() })
-                resume()
+                let wake: @Sendable (StepInput) -> (any Error)? = { _ in
+                    continuation.resume()
+                    return nil
+                }
+                add(.step(wake, isOwn: true))
+                if !isAdopted { resume() }
             }
         } onCancel: {
             cancel()

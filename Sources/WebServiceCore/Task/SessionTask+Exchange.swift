@@ -6,9 +6,9 @@ import FoundationNetworking
 
 /// What the pipeline tells a task.
 extension SessionTask {
-    func watchDeadline(_ deadline: Duration) {
-        let alarm = service.clock.schedule(after: deadline, self)
-        if !shared.withLock({ $0.watch(alarm) }) { service.clock.cancel(alarm) }
+    func watchDeadline(of request: EncodedRequest) {
+        let alarm = service.clock.schedule(after: request.source.deadline, self)
+        if !shared.withLock({ $0.watch(alarm, request) }) { service.clock.cancel(alarm) }
     }
 
     /// The request comes back: it could not be encoded, or it is sent by way of interceptors.
@@ -24,7 +24,8 @@ extension SessionTask {
     /// - Returns: Whether what is under way is still wanted; else it has been cancelled.
     @discardableResult
     func attach(_ transport: Transport) -> Bool {
-        let isWanted = shared.withLock { $0.attach(transport) }
+        let (isWanted, replaced) = shared.withLock { $0.attach(transport) }
+        withExtendedLifetime(replaced) {}
         if !isWanted { transport.cancel() }
         return isWanted
     }
@@ -32,7 +33,9 @@ extension SessionTask {
     /// What interceptors share with this exchange.
     var exchangeContext: ExchangeContext {
         let clock = service.clock
-        return ExchangeContext(clock: clock, baseOrigin: service.baseURL.flatMap(Origin.init)) { kind, detail in
+        return ExchangeContext(clock: clock, baseOrigin: service.baseURL.flatMap(Origin.init)) { id, account in
+            self.shared.withLock { $0.account(id, account) }
+        } record: { kind, detail in
             let now = clock.now
             self.shared.withLock { $0.timeline.add(kind, from: now, to: nil, detail) }
         } recordStretch: { kind, detail, length in
@@ -54,7 +57,7 @@ extension SessionTask {
         if let alarm = action.alarm { service.clock.cancel(alarm) }
         if action.runsHandlers { scheduleHandlers() }
         action.adopter?.resume()
-        action.transport?.cancel()
+        if action.cancelsTransport { action.transport?.cancel() }
     }
 }
 
@@ -66,7 +69,9 @@ extension SessionTask: ExchangeOwner {
 
     func willSend(_ request: EncodedRequest) -> Bool {
         let now = service.clock.now
-        return shared.withLock { $0.willSend(request, at: now) }
+        let (isAllowed, previous) = shared.withLock { $0.willSend(request, at: now) }
+        withExtendedLifetime(previous) {}
+        return isAllowed
     }
 
     func didReceive(_ outcome: Outcome, for request: EncodedRequest) {

@@ -46,16 +46,29 @@ extension SessionTask {
         shared.withLock { Context($0) }
     }
 
-    /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor or in a Swift task, which then goes on.
-    func runHandlers() {
-        var (context, track, step) = shared.withLock { state in
+    /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor, in a Swift task, or, where a Swift task that awaits
+    /// the end runs them, on the pool. Whoever takes over goes on.
+    ///
+    /// - Parameter isAdopted: Whether the thread belongs to Swift's own pool, where no closure of the user's may block.
+    func runHandlers(isAdopted: Bool = false) {
+        let (context, track, step) = shared.withLock { state in
             let track = state.chain.pickUp()
             return (Context(state), track, state.nextStep(on: track))
         }
+        runHandlers(context, track, step, isAdopted: isAdopted)
+    }
+
+    private func runHandlers(_ context: Context, _ track: Track, _ first: HandlerChain.Step, isAdopted: Bool) {
+        var (context, track, step) = (context, track, first)
         while true {
             switch step {
             case .rest:
                 return
+            case .run(let handler) where isAdopted && !handler.isOwnStep:
+                Self.pool.async { [context, track, step] in self.runHandlers(context, track, step, isAdopted: false) }
+                return
+            case .run(.mainStep(let main)) where !main.applies():
+                break
             case .run(let handler) where handler.runsOnMain:
                 Task { @MainActor [track] in self.runMainHandlers(handler, track) }
                 return
@@ -71,7 +84,7 @@ extension SessionTask {
             case .validate:
                 track = validate(context)
                 report(track, context)
-            case .collectMetrics(let handlers, let isFirst):
+            case .collectMetrics(let handlers, let isFirst, _):
                 collectMetrics(handlers, isFirst: isFirst, context)
             }
             step = shared.withLock { $0.nextStep(on: track) }
@@ -84,37 +97,57 @@ extension SessionTask {
         var next: Handler? = first
         while let handler = next {
             let start = service.clock.now
-            shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
-            context.delegate?.updateUIBegin(response: context.outcome.response)
             switch (handler, track) {
-            case (.updateUI(let body), .success(let value)): body(value?.value)
-            case (.updateUI(let body), .pending): body(nil)
-            case (.updateErrorUI(let body), .failure(let error)): body(error)
-            case (.mainStep(let step), _): step(input(track, context.outcome))
+            case (.updateUI(let body), .success(let value)): updatingUI(context, from: start) { body(value?.value) }
+            case (.updateUI(let body), .pending): updatingUI(context, from: start) { body(nil) }
+            case (.updateErrorUI(let body), .failure(let error)): updatingUI(context, from: start) { body(error) }
+            case (.mainStep(let main), _) where main.applies():
+                var error: (any Error)?
+                if main.isUI {
+                    updatingUI(context, from: start) { error = main.body(input(track, context.outcome)) }
+                } else {
+                    error = main.body(input(track, context.outcome))
+                }
+                reportStep(error, context)
             default: break
             }
-            context.delegate?.updateUIEnd(response: context.outcome.response)
             if context.recordsHandlers { recordHandler(handler, from: start) }
-            let end = service.clock.now
-            next = shared.withLock { $0.nextMainHandler(on: track, at: end) }
+            next = shared.withLock { $0.nextMainHandler(on: track) }
         }
         scheduleHandlers()
     }
 
+    @MainActor
+    private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
+        shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
+        context.delegate?.updateUIBegin(response: context.outcome.response)
+        body()
+        context.delegate?.updateUIEnd(response: context.outcome.response)
+        let end = service.clock.now
+        shared.withLock { $0.metrics.mark(.updateUIEnd, at: end) }
+    }
+
     /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
-    private func runAsync(_ step: @escaping @Sendable (StepInput) async -> Void, _ track: Track, _ context: Context) {
+    private func runAsync(_ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context) {
         let input = input(track, context.outcome)
         let start = context.recordsHandlers ? service.clock.now : 0
-        shared.withLock { state in
+        let (task, isCancelled) = shared.withLock { state in
             state.chain.putDown(track)
             let task = Task {
-                await step(input)
+                self.reportStep(await step(input), context)
                 if context.recordsHandlers { self.recordHandler(.asyncStep(step), from: start) }
                 self.shared.withLock { _ = $0.setRunningStep(nil) }
                 self.scheduleHandlers()
             }
-            if state.setRunningStep(task) { task.cancel() }
+            return (task, state.setRunningStep(task))
         }
+        if isCancelled { task.cancel() }
+    }
+
+    /// Tells the delegate of the first failure of a typed step.
+    private func reportStep(_ error: (any Error)?, _ context: Context) {
+        guard let error, context.delegate != nil, shared.withLock({ $0.reportsStep() }) else { return }
+        report(.failure(error), context)
     }
 
     private func input(_ track: Track, _ outcome: Outcome) -> StepInput {
@@ -148,8 +181,8 @@ extension SessionTask {
                 return Track(try body(error))
             case (.responseError(let body), .failure(let error)):
                 body(error)
-            case (.step(let step), _):
-                step(input(track, outcome))
+            case (.step(let step, _), _):
+                reportStep(step(input(track, outcome)), context)
             default:
                 break
             }

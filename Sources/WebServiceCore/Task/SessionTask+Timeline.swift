@@ -13,8 +13,8 @@ extension SessionTask {
 
     /// The messages of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8, to be looked at with a browser's tools.
     ///
-    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. Phases that are not measured are -1, as the
-    /// format asks.
+    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. The whole time of a message counts as waiting, because its
+    /// phases are not measured.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         let (recorder, origin) = recorded
         let entries = recorder.ordered.compactMap { entry in
@@ -54,7 +54,7 @@ private enum HTTPArchive {
             "request": request(attempt.request, redaction),
             "response": response(attempt, redaction),
             "cache": [String: Any](),
-            "timings": ["send": -1, "wait": milliseconds, "receive": -1],
+            "timings": ["send": 0, "wait": milliseconds, "receive": 0],
         ]
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
         return entry

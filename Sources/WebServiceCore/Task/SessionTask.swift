@@ -53,7 +53,7 @@ public final class SessionTask: Sendable {
     }
 
     /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
-    /// and a late answer is ignored. Otherwise nothing happens.
+    /// and a late answer is ignored. Otherwise only steps of typed tasks that take their time are cancelled, such as `mapAsync`.
     public func cancel() {
         let now = service.clock.now
         if let action = shared.withLock({ $0.cancel(at: now) }) {
@@ -81,6 +81,11 @@ public final class SessionTask: Sendable {
 
     /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.
     func configure(_ change: (inout Request) -> Void) {
-        shared.withLock { $0.configure(change) }
+        // What a setter replaces may be the user's to free, and is freed outside the lock.
+        let replaced = shared.withLock { state in
+            defer { state.configure(change) }
+            return state.request
+        }
+        withExtendedLifetime(replaced) {}
     }
 }

@@ -29,12 +29,16 @@ struct TaskState: Sendable {
     private(set) var sent: EncodedRequest?
     /// How many messages were sent.
     private(set) var messages = 0
+    /// Whether the last one has no answer yet.
+    private var isMessageOpen = false
     /// When the last one was sent.
     private var sentAt: UInt64 = 0
     var timeline = TimelineRecorder()
     var recordsHandlers = false
-    /// Hears of what happens; held from the first resume to the end.
-    var delegate: (any ServicePassthroughDelegate)?
+    /// Hears of what happens.
+    weak var delegate: (any ServicePassthroughDelegate)?
+    /// Whether the delegate has heard of the failure of a typed step.
+    private var hasReportedStep = false
     var chain = HandlerChain()
     var metrics = ServiceTaskMetrics()
     private var transport: Transport?
@@ -93,7 +97,8 @@ struct TaskState: Sendable {
     /// The deadline is being watched.
     ///
     /// - Returns: Whether it is still wanted; else the caller takes the alarm back.
-    mutating func watch(_ alarm: Alarm) -> Bool {
+    mutating func watch(_ alarm: Alarm, _ request: EncodedRequest) -> Bool {
+        if unsent == nil { first = request }
         guard phase != .complete else { return false }
         self.alarm = alarm
         return true
@@ -101,29 +106,49 @@ struct TaskState: Sendable {
 
     /// Something is under way that can be cancelled.
     ///
-    /// - Returns: Whether it is still wanted; else the caller cancels it.
-    mutating func attach(_ transport: Transport) -> Bool {
-        guard phase != .complete else { return false }
+    /// - Returns: Whether it is still wanted, else the caller cancels it; and what it replaces, to be freed outside the lock.
+    mutating func attach(_ transport: Transport) -> (isWanted: Bool, replaced: Transport?) {
+        guard phase != .complete else { return (false, nil) }
+        if case .preparation = transport, phase == .sending { return (true, nil) }  // it was quick: its exchange is what can be cancelled
         if case .exchange = transport { phase = .sending }
-        self.transport = transport
-        return true
+        defer { self.transport = transport }
+        return (true, self.transport)
+    }
+
+    /// The accounts for which the exchange was begun.
+    private var accounts: [ObjectIdentifier: Int] = [:]
+
+    mutating func account(_ id: ObjectIdentifier, _ current: Int) -> Int {
+        if let account = accounts[id] { return account }
+        accounts[id] = current
+        return current
+    }
+
+    /// A typed step has failed.
+    ///
+    /// - Returns: Whether it is the first, so that the delegate has to hear of it.
+    mutating func reportsStep() -> Bool {
+        defer { hasReportedStep = true }
+        return !hasReportedStep
     }
 
     /// A message is about to be sent.
     ///
-    /// - Returns: Whether it may be.
-    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> Bool {
-        guard messages < SessionTask.maximumMessages else { return false }
+    /// - Returns: Whether it may be; and the one before, to be freed outside the lock.
+    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> (isAllowed: Bool, previous: EncodedRequest?) {
+        guard phase != .complete, messages < SessionTask.maximumMessages else { return (false, nil) }
         messages += 1
-        if messages == 1, unsent == nil { first = request }
+        let previous = sent
         sent = request
+        isMessageOpen = true
         sentAt = now
         metrics.mark(.fetchStart, at: now)
-        return true
+        return (true, previous)
     }
 
     /// The message that was sent last has been answered, and was not the only one, or may not be.
     mutating func recordAttempt(_ request: EncodedRequest, _ outcome: Outcome, at now: UInt64) {
+        isMessageOpen = false
         timeline.add(TimelineRecorder.Attempt(request, outcome), from: sentAt, to: now)
     }
 
@@ -139,7 +164,7 @@ struct TaskState: Sendable {
     ///
     /// - Returns: Whether it may run the handlers then.
     mutating func adopt() -> Bool {
-        guard phase != .complete, adopter == nil, chain.holdsOnlySteps else { return false }
+        guard phase != .complete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
         adopter = .coming
         return true
     }
@@ -165,7 +190,9 @@ struct TaskState: Sendable {
         var adopter: CheckedContinuation<Void, Never>?
         var runsHandlers = false
         var alarm: Alarm?
+        /// What was under way; also where it is not to be cancelled, so that it is freed outside the lock.
         var transport: Transport?
+        var cancelsTransport = false
     }
 
     /// The first outcome counts, whoever brings it; `nil` when there is one already.
@@ -173,7 +200,10 @@ struct TaskState: Sendable {
     /// - Parameter isInterrupted: Whether the outcome is ours, so that what is under way has to be cancelled.
     mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false, at now: UInt64 = 0) -> CompleteAction? {
         guard phase != .complete else { return nil }
-        if sent != nil { metrics.mark(.responseEnd, at: now) }
+        if let sent {
+            metrics.mark(.responseEnd, at: now)
+            if isInterrupted, isMessageOpen, timeline.hasAttempts { recordAttempt(sent, outcome, at: now) }
+        }
         phase = .complete
         self.outcome = outcome
         chain.open(failure: outcome.error, isObserved: delegate != nil)
@@ -181,7 +211,7 @@ struct TaskState: Sendable {
             alarm = nil
             transport = nil
         }
-        var action = CompleteAction(alarm: alarm, transport: isInterrupted ? transport : nil)
+        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation
@@ -227,14 +257,13 @@ struct TaskState: Sendable {
 
     /// What whoever runs the handlers does next, where the chain stands so. A suspended task lets the handler that runs return, and then rests.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
-        let step = isSuspended ? .rest : chain.next(on: track)
+        let step = isSuspended ? .rest(spent: []) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }
         return step
     }
 
     /// The next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
-    mutating func nextMainHandler(on track: Track, at now: UInt64) -> Handler? {
-        metrics.mark(.updateUIEnd, at: now)
+    mutating func nextMainHandler(on track: Track) -> Handler? {
         let handler = isSuspended ? nil : chain.nextOnMain(on: track)
         if handler == nil { chain.putDown(track) }
         return handler

@@ -22,10 +22,9 @@ extension WebService {
         task.willRun(delegate)
         let isPlain = !request.content.isProvided && wire.interceptors == nil && request.interceptors.isEmpty
         if !isPlain { task.keep(request) }
-        let deadline = request.deadline
         do throws(WebServiceError) {
             let encoded = try request.encode()
-            task.watchDeadline(deadline)
+            task.watchDeadline(of: encoded)
             if isPlain { wire.send(encoded, for: task) } else { task.attach(.preparation(prepared(encoded.source, wire, task))) }
         } catch {
             if let request = error.request { task.keep(request) }

@@ -95,11 +95,11 @@ public final class WebService: Sendable {
     /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
     public var session: any Session {
         get { state.withLock { $0.wire }.session }
-        set { state.withLock { $0.wire = Wire(session: newValue, interceptors: $0.wire.interceptors, cookieJar: $0.wire.cookieJar) } }
+        set { replaceWire { Wire(session: newValue, interceptors: $0.interceptors, cookieJar: $0.cookieJar) } }
     }
 
-    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are resumed, and hold it until they have
-    /// ended.
+    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are resumed, and hold it
+    /// weakly as well.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { wireAndDelegate.delegate }
         set { state.withLock { $0.delegate = newValue } }
@@ -111,7 +111,7 @@ public final class WebService: Sendable {
         get { state.withLock { $0.wire }.interceptors ?? [] }
         set {
             let interceptors = newValue.isEmpty ? nil : newValue
-            state.withLock { $0.wire = Wire(session: $0.wire.session, interceptors: interceptors, cookieJar: $0.wire.cookieJar) }
+            replaceWire { Wire(session: $0.session, interceptors: interceptors, cookieJar: $0.cookieJar) }
         }
     }
 
@@ -119,7 +119,16 @@ public final class WebService: Sendable {
     /// send nor store any. Tasks ask for it when they are resumed.
     public var cookieJar: CookieJar? {
         get { state.withLock { $0.wire }.cookieJar }
-        set { state.withLock { $0.wire = Wire(session: $0.wire.session, interceptors: $0.wire.interceptors, cookieJar: newValue) } }
+        set { replaceWire { Wire(session: $0.session, interceptors: $0.interceptors, cookieJar: newValue) } }
+    }
+
+    /// The old one is freed outside the lock.
+    private func replaceWire(_ make: (Wire) -> Wire) {
+        let old = state.withLock { state in
+            defer { state.wire = make(state.wire) }
+            return state.wire
+        }
+        withExtendedLifetime(old) {}
     }
 
     /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.

@@ -90,7 +90,9 @@ public final class MockServer: Sendable {
     /// Returns when all that is done, so it waits for handlers that still run; only inside a handler of this server it returns at once.
     /// Further calls do nothing.
     public func stop() {
-        guard loop.state.withLock({ $0.stop() }) else { return }
+        let (isFirst, letGo) = loop.state.withLock { $0.stop() }
+        defer { withExtendedLifetime(letGo) {} }
+        guard isFirst else { return }
         loop.wakeUp.signal()
         if ServerLoop.current === loop { thread.detach() } else { thread.join() }
     }

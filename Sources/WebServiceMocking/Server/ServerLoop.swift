@@ -21,10 +21,10 @@ final class ServerLoop: Sendable {
         }
 
         /// Returns whether this was the first call. Handlers are let go, because they may hold the server.
-        mutating func stop() -> Bool {
-            defer { isStopping = true }
-            (routes, fallback) = ([], nil)
-            return !isStopping
+        /// - Returns: Whether this is the first stop; and what is let go, to be freed outside the lock.
+        mutating func stop() -> (isFirst: Bool, letGo: ([Route], MockServer.Handler?)) {
+            defer { (isStopping, routes, fallback) = (true, [], nil) }
+            return (!isStopping, (routes, fallback))
         }
 
         fileprivate mutating func takeEnded() -> (isStopping: Bool, ended: [Int]) {

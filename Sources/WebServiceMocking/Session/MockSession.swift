@@ -73,7 +73,11 @@ public final class MockSession: Session {
 
     /// Removes all stubs. Requests that were resumed before are still answered from them, and what is recorded stays.
     public func removeAllStubs() {
-        state.withLock { $0.stubs = [] }
+        let removed = state.withLock { state in
+            defer { state.stubs = [] }
+            return state.stubs
+        }
+        withExtendedLifetime(removed) {}  // what stubs hold is freed outside the lock
     }
 
     /// The requests that were sent, in the order in which they were resumed; also those that no stub matched.

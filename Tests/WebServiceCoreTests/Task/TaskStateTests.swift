@@ -12,7 +12,7 @@ import FoundationNetworking
 struct TaskStateTests {
     private func make() -> TaskState {
         var state = TaskState(request: Request(url: "https://h/"))
-        _ = state.add(.step { _ in })
+        _ = state.add(.step({ _ in nil }, isOwn: true))
         return state
     }
 
@@ -67,11 +67,11 @@ struct TaskStateTests {
         var state = make()
         _ = state.resume()
         _ = state.cancel()
-        let lateIsWanted = state.attach(.exchange(Exchange()))
+        let (lateIsWanted, _) = state.attach(.exchange(Exchange()))
         #expect(!lateIsWanted)
         var other = make()
         _ = other.resume()
-        let isWanted = other.attach(.exchange(Exchange()))
+        let (isWanted, _) = other.attach(.exchange(Exchange()))
         #expect(isWanted)
         #expect(other.cancel()?.transport != nil)
     }

@@ -65,7 +65,7 @@ struct TypedTaskTests {
     func decodingError() async throws {
         let error = try await failure(service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
         #expect(error.code == .decoding)
-        #expect(error.message.contains("beers[1].name"))
+        #expect(error.message.contains("*[1].name") && !error.message.contains("beers"))  // a dictionary's keys are the server's data
         #expect(error.underlying is DecodingError)
         #expect(error.body?.count == 35)
         #expect(error.request?.url?.path == "/v1/x")

@@ -43,7 +43,8 @@ extension SessionTask {
 
     /// Makes a value of the answer in a way of your own, in the background; what the closure throws is the error.
     public func decode<Value: Sendable>(with decode: @escaping @Sendable (Response) throws -> Value) -> TypedTask<Value> {
-        typed { response, _ in try decode(response) }
+        let rules = ResponseRules()
+        return TypedTask(self, rules, step: { input in Result { try decode(try rules.accept(input)) } })
     }
 
     /// The body's bytes; empty when there is none.
@@ -78,13 +79,13 @@ extension SessionTask {
 
     private func typed<Value: Sendable>(_ make: @escaping @Sendable (Response, StepInput) throws -> Value) -> TypedTask<Value> {
         let rules = ResponseRules()
-        return TypedTask(self, rules, step: { input in Result { try make(try rules.accept(input), input) } })
+        return TypedTask(self, rules, isOwn: true, step: { input in Result { try make(try rules.accept(input), input) } })
     }
 
-    /// Where in the value a decoder stumbled; names of keys only.
+    /// Where in the value a decoder stumbled. The keys of a type are named; those of a dictionary are the server's data and shown as `*`.
     private static func place(of error: any Error) -> String {
         switch error {
-        case DecodingError.keyNotFound(let key, let context): ": no '\(key.stringValue)'\(path(context.codingPath))"
+        case DecodingError.keyNotFound(let key, let context): ": no '\(name(of: key))'\(path(context.codingPath))"
         case DecodingError.valueNotFound(let type, let context): ": no \(type)\(path(context.codingPath))"
         case DecodingError.typeMismatch(let type, let context): ": no \(type)\(path(context.codingPath))"
         case DecodingError.dataCorrupted(let context): ": the data is corrupted\(path(context.codingPath))"
@@ -94,8 +95,14 @@ extension SessionTask {
 
     private static func path(_ keys: [any CodingKey]) -> String {
         guard !keys.isEmpty else { return " at the top" }
-        let text = keys.map { key in key.intValue.map { "[\($0)]" } ?? ".\(key.stringValue)" }.joined()
+        let text = keys.map { key in key.intValue.map { "[\($0)]" } ?? ".\(name(of: key))" }.joined()
         return " at \(text.prefix(200))".escapingControls
+    }
+
+    /// A key of a type is a case without a payload; every other one holds what came from the server.
+    private static func name(of key: any CodingKey) -> String {
+        let mirror = Mirror(reflecting: key)
+        return mirror.displayStyle == .enum && mirror.children.isEmpty ? String(key.stringValue.prefix(80)) : "*"
     }
 }
 

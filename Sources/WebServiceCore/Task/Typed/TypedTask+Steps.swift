@@ -80,12 +80,12 @@ extension TypedTask {
     /// Calls the closure with the value, on the main actor; not after an error. What was added later waits for it.
     @discardableResult
     public func updateUI(_ observer: @escaping @MainActor @Sendable (Value) -> Void) -> Self {
-        observeOnMain { if case .success(let value) = $0 { observer(value) } }
+        observeOnMain({ try? $0.get() }, observer)  // a failure has no value to observe
     }
 
     /// Calls the closure with the error, on the main actor; not after a success. What was added later waits for it.
     @discardableResult
     public func updateErrorUI(_ observer: @escaping @MainActor @Sendable (any Error) -> Void) -> Self {
-        observeOnMain { if case .failure(let error) = $0 { observer(error) } }
+        observeOnMain({ if case .failure(let error) = $0 { error } else { nil } }, observer)
     }
 }

@@ -24,25 +24,31 @@ public final class TypedTask<Value: Sendable>: Sendable {
     let rules: ResponseRules
     private let box = ResultBox<Value>()
 
-    /// - Parameter step: Makes the result; runs once, when the exchange has ended and everything added before has run.
-    init(_ task: SessionTask, _ rules: ResponseRules, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>) {
+    /// - Parameters:
+    ///   - isOwn: Whether no closure of the user's runs in the step.
+    ///   - step: Makes the result; runs once, when the exchange has ended and everything added before has run.
+    init(_ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
-        task.add(.step { [box] input in box.set(step(input)) })
+        task.add(.step({ [box] input in box.set(step(input), input) }, isOwn: isOwn))
     }
 
     /// - Parameter step: Makes the result; the handlers that follow wait for it.
     init(_ task: SessionTask, _ rules: ResponseRules, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
-        task.add(.asyncStep { [box] input in box.set(await asyncStep(input)) })
+        // The step runs in a Swift task that is begun elsewhere, and has to know all the same when it belongs to a refresh.
+        let refreshing = Authentication.refreshing
+        task.add(.asyncStep { [box] input in
+            box.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
+        })
     }
 
     /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
     init(_ task: SessionTask, _ rules: ResponseRules, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
-        task.add(.mainStep { [box] input in box.set(mainStep(input)) })
+        task.add(.mainStep(.init(applies: { true }, isUI: false) { [box] input in box.set(mainStep(input), input) }))
     }
 
     /// Sends the request, if nobody did; harmless otherwise.
@@ -85,13 +91,24 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// Adds an observer behind everything that was added so far.
     func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
-        task.add(.step { [box] _ in observer(box.result) })
+        let step: @Sendable (StepInput) -> (any Error)? = { [box] _ in
+            observer(box.result)
+            return nil
+        }
+        task.add(.step(step, isOwn: false))
         return self
     }
 
-    /// Adds an observer on the main actor behind everything that was added so far.
-    func observeOnMain(_ observer: @escaping @MainActor @Sendable (Result<Value, any Error>) -> Void) -> Self {
-        task.add(.mainStep { [box] _ in observer(box.result) })
+    /// Adds an observer of some results on the main actor behind everything that was added so far.
+    func observeOnMain<Part: Sendable>(
+        _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?, _ observer: @escaping @MainActor @Sendable (Part) -> Void
+    ) -> Self {
+        let applies: @Sendable () -> Bool = { [box] in part(box.result) != nil }
+        let step = Handler.MainStep(applies: applies, isUI: true) { [box] _ in
+            if let part = part(box.result) { observer(part) }
+            return nil
+        }
+        task.add(.mainStep(step))
         return self
     }
 
@@ -120,8 +137,11 @@ struct StepInput: Sendable {
 private final class ResultBox<Value: Sendable>: Sendable {
     private let state = Mutex<Result<Value, any Error>?>(nil)
 
-    func set(_ result: Result<Value, any Error>) {
+    /// - Returns: The error, where it arose in this step.
+    func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
         state.withLock { $0 = result }
+        guard input.failure == nil, case .failure(let error) = result else { return nil }
+        return error
     }
 
     /// Readers stand behind the step in the chain, so it has run; that it has not is no state that can be reached.
