@@ -41,19 +41,17 @@ final class Wire: Sendable {
 
     /// Sends a request and follows its redirects, which are the same over every session because they are followed here.
     ///
-    /// - Parameters:
-    ///   - redirects: The URLs that redirected to this request.
-    ///   - hasLeft: Whether a redirect has led to another origin: from then on nothing is added that belongs to one, cookies neither.
-    func send(_ request: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = [], hasLeft: Bool = false) {
+    /// - Parameter redirects: The URLs that redirected to this request.
+    func send(_ request: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL] = []) {
         do {
             guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
-            let message = hasLeft ? request : addingCookies(to: request)
+            let message = addingCookies(to: request)
             guard owner.willSend(message) else {
                 let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
             let dataTask = try transmit(message, seenBy: owner.delegate) { [self] data, response, error in
-                receive(Outcome(transported: data, response, error, redirects), message, for: owner, hasLeft)
+                receive(Outcome(transported: data, response, error, redirects), message, for: owner)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
         } catch {
@@ -61,7 +59,7 @@ final class Wire: Sendable {
         }
     }
 
-    private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner, _ hasLeft: Bool) {
+    private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
         guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
             return finish(outcome, message, for: owner)
         }
@@ -74,7 +72,7 @@ final class Wire: Sendable {
             cookieJar.store([cookies], from: url)
         }
         guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }
-        redirect(outcome, http, message, for: owner, hasLeft)
+        redirect(outcome, http, message, for: owner)
     }
 
     private func finish(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
@@ -82,9 +80,7 @@ final class Wire: Sendable {
         owner.complete(outcome)
     }
 
-    private func redirect(
-        _ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner, _ hasLeft: Bool
-    ) {
+    private func redirect(_ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner) {
         // A session that completes twice must not have the next message sent twice.
         guard message.takeRedirect() else { return }
         let request = message.source
@@ -104,7 +100,7 @@ final class Wire: Sendable {
             owner.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
             do {
                 let redirects = outcome.redirects + (URL(string: message.url).map { [$0] } ?? [])
-                send(try next.encode(), for: owner, redirects: redirects, hasLeft: hasLeft || droppedCredentials)
+                send(try next.encode(), for: owner, redirects: redirects)
             } catch {
                 owner.complete(Outcome(error: error))
             }

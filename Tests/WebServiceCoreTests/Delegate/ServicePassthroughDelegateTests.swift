@@ -136,6 +136,61 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.filter { $0.hasPrefix("failure") } == ["failure first /v1/x", "failure third /v1/x"])
     }
 
+    @Test("rule 6: the failure of a typed step is reported, once, with the steps behind it")
+    func typedFailure() async throws {
+        let recorder = Recorder()
+        let task = WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x").data()
+            .map { _ -> Int in throw TestError(name: "typed") }.map { $0 + 1 }
+        await #expect(throws: TestError(name: "typed")) { try await task.value }
+        let calls = await recorder.calls.wait(for: 6)
+        #expect(calls.suffix(3) == ["validate", "failure typed /v1/x", "metrics true"])
+    }
+
+    @Test("the hooks around the UI are called for the observers that run, not for those that do not apply")
+    func typedUI() async throws {
+        let recorder = Recorder()
+        let task = WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x").data()
+            .updateErrorUI { _ in recorder.calls.add("must not run") }
+            .updateUI { _ in recorder.calls.add("ui") }
+        _ = try await task.value
+        let calls = await recorder.calls.wait(for: 7)
+        #expect(calls.filter { ["begin", "end", "ui", "must not run"].contains($0) } == ["begin", "ui", "end"])
+    }
+
+    @Test("what is cancelled before it is sent is neither sent nor answered for the delegate")
+    func cancelledBeforeSending() async {
+        let task = Mutex<SessionTask?>(nil)
+        let cancelling = Recorder(modify: { _ in
+            task.withLock { $0 }?.cancel()
+            return nil
+        })
+        let session = HandSession()
+        let errors = Collected<URLError.Code?>()
+        let made = WebService.make(session, delegate: cancelling).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        task.withLock { $0 = made }
+        made.resume()
+        #expect(await errors.wait() == [.cancelled])
+        await cancelling.calls.wait(for: 2)
+        #expect(!cancelling.calls.values.contains { $0 == "sent" || $0.hasPrefix("received") })
+        #expect(session.exchanges.values.isEmpty)
+    }
+
+    @Test("a session that completes twice is heard once, and its redirect is followed once")
+    func twice() async throws {
+        let recorder = Recorder()
+        let url = try #require(URL(string: "https://h/v1/x"))
+        let session = HandSession { exchange in
+            let isFirst = exchange.request.urlRequestValue.url?.path == "/v1/x"
+            let response = HTTPURLResponse(
+                url: url, statusCode: isFirst ? 307 : 200, httpVersion: "HTTP/1.1", headerFields: isFirst ? ["Location": "/y"] : [:])
+            for _ in 0..<2 { exchange.completion(Data(), response, nil) }
+        }
+        let response = try await WebService.make(session, delegate: recorder).POST("/x").data().response
+        #expect(response.status == 200)
+        #expect(session.exchanges.values.count == 2)
+        #expect(recorder.calls.values.filter { $0.hasPrefix("received") }.count == 2)
+    }
+
     @Test("the service holds its delegate weakly")
     func weak() {
         let service: WebService

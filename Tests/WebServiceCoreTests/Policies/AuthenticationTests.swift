@@ -226,6 +226,52 @@ struct AuthenticationTests {
         #expect(issuer.refreshes == 6)
     }
 
+    @Test("a credential that cannot be refreshed stays refused, however often, and no refresh is counted")
+    func withoutRefresh() async throws {
+        let service = service(TokenServer(accepts: nil), Authentication(TokenSource(.bearer("fixed")), maximumRefreshes: 2))
+        for _ in 0..<8 { #expect(try await service.GET("/x").data().response.status == 401) }
+    }
+
+    @Test("C-58: a refusal from another origin, behind a redirect, refreshes nothing and is not replayed")
+    func refusalFromElsewhere() async throws {
+        let issuer = Issuer()
+        let elsewhere = try #require(URL(string: "https://other/x"))
+        let session = HandSession { exchange in
+            let request = exchange.request.urlRequestValue
+            let isHome = request.url?.host == "h"
+            let response = request.url.flatMap {
+                HTTPURLResponse(
+                    url: $0, statusCode: isHome ? 302 : 401, httpVersion: "HTTP/1.1",
+                    headerFields: isHome ? ["Location": elsewhere.absoluteString] : [:])
+            }
+            exchange.completion(Data(), response, nil)
+        }
+        let service = service(session, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
+        #expect(try await service.GET("/x").data().response.status == 401)
+        #expect(issuer.refreshes == 0)
+        let sent = session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") }
+        #expect(sent == ["Bearer t1", nil])
+    }
+
+    @Test("a proactive refresh that fails sends what has not expired yet, and fails what has")
+    func failedProactiveRefresh() async throws {
+        let server = TokenServer(accepts: "t1")
+        let now = Date(timeIntervalSince1970: 1_000)
+        for (expires, status) in [(10.0, 200), (-1, nil)] as [(Double, Int?)] {
+            let service = service(
+                server,
+                Authentication(
+                    TokenSource({ .bearer("t1", expires: now.addingTimeInterval(expires)) }) { _ in throw TestError(name: "refresh") },
+                    now: { now }))
+            let task = service.GET("/x").data()
+            if let status {
+                #expect(try await task.response.status == status)
+            } else {
+                #expect(code(await task.result) == .authenticationFailed)
+            }
+        }
+    }
+
     @Test("C-52: a refresh that fails fails those who wait, and the next request tries again")
     func failingRefresh() async throws {
         let server = TokenServer(accepts: "t2")
@@ -338,6 +384,24 @@ struct AuthenticationTests {
         authentication.clear()
         authentication.update(.bearer("other account"))
         exchange.answer(status: 401)
+        #expect(code(await task.result) == .authenticationFailed)
+        #expect(hand.exchanges.values.count == 1)
+    }
+
+    @Test("C-57: a retry after log-out is not sent, whoever is logged in then")
+    func retryAfterClear() async {
+        let hand = HandSession()
+        let clock = ManualTimekeeper()
+        let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
+        let service = service(hand, authentication, clock: clock)
+        service.interceptors = [.retry(), authentication]
+        let task = service.GET("/x").data()
+        task.resume()
+        let exchange = await hand.exchanges.wait()[0]
+        exchange.answer(status: 503)
+        while clock.pending < 2 { await Task.yield() }  // the deadline, and the wait for the next attempt
+        authentication.clear()
+        clock.advance(by: .seconds(60))
         #expect(code(await task.result) == .authenticationFailed)
         #expect(hand.exchanges.values.count == 1)
     }

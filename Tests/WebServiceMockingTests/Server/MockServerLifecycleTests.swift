@@ -73,6 +73,26 @@ import FoundationNetworking
         await eventually("it is freed") { watched == nil }
     }
 
+    @Test("H-49: What a handler holds may stop the server once more while it is freed by the stop", .timeLimit(.minutes(1)))
+    func fixture() throws {
+        final class Fixture: Sendable {
+            let server: MockServer
+            init() throws {
+                server = try MockServer()
+                server.on(.GET, "/") { [self] _ in MockResponse(statusCode: server.port > 0 ? 200 : 500) }
+            }
+            deinit { server.stop() }
+        }
+        weak var watched: Fixture?
+        do {
+            let fixture = try Fixture()
+            watched = fixture
+            #expect(try fixture.server.reply(to: get).hasPrefix("HTTP/1.1 200 OK"))
+            fixture.server.stop()
+        }
+        #expect(watched == nil)
+    }
+
     @Test("H-49: Stop in several threads at once, with clients that come and go")
     func stopRace() async throws {
         for _ in 0..<30 {

@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What users hand over may use the framework while it is freed: their `deinit` runs under no lock of ours.
+@Suite("Freeing what users handed over", .timeLimit(.minutes(1)))
+struct FreeingTests {
+    /// A model that cancels and asks its task when it goes, as models do.
+    private final class Model: Sendable {
+        let task = Mutex<SessionTask?>(nil)
+        let freed: Collected<DataTaskState>
+
+        init(_ freed: Collected<DataTaskState>) { self.freed = freed }
+
+        deinit {
+            guard let task = task.withLock({ $0 }) else { return }
+            task.cancel()
+            freed.add(task.state)
+        }
+
+        func touch() {}
+    }
+
+    private func run(_ session: any Session, _ attach: (SessionTask, Model) -> Void) async -> DataTaskState? {
+        let freed = Collected<DataTaskState>()
+        do {
+            let model = Model(freed)
+            let task = WebService.make(session).GET("/x")
+            attach(task, model)
+            model.task.withLock { $0 = task }
+            task.resume()
+        }
+        return await freed.wait().first
+    }
+
+    @Test("a model that only handlers hold cancels its task when the last handler has run")
+    func handlers() async {
+        let session = HandSession(text: "{}")
+        #expect(await run(session) { task, model in task.response { _, _ in model.touch() } } == .completed)
+        #expect(await run(session) { task, model in task.responseJSON { _, _ in model.touch() }.updateUI { _ in model.touch() } } == .completed)
+        #expect(await run(session) { task, model in _ = task.data().onSuccess { _ in model.touch() } } == .completed)
+        #expect(await run(session) { task, model in _ = task.data().mapAsync { _ in model.touch() } } == .completed)
+        #expect(await run(session) { task, model in task.metricsCollected { _ in model.touch() } } == .completed)
+    }
+
+    @Test("a model that is the result of the chain cancels its task when the chain ends")
+    func results() async {
+        let freed = Collected<DataTaskState>()
+        let task = WebService.make(HandSession(text: "{}")).GET("/x")
+        task.response { [weak task] _, _ in
+            let model = Model(freed)
+            model.task.withLock { $0 = task }
+            return .value(model)
+        }
+        .transform { _ in .empty }
+        .resume()
+        await freed.wait()
+        #expect(freed.values.count == 1)
+    }
+
+    @Test("a session that is replaced may use its service while it goes")
+    func sessions() {
+        final class Leaving: Session {
+            let service: Mutex<WebService?> = Mutex(nil)
+            let seen: Collected<Bool>
+            init(_ seen: Collected<Bool>) { self.seen = seen }
+            deinit { seen.add(service.withLock { $0 }?.session is Leaving) }
+            func dataTask(
+                request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+            ) -> any DataTask {
+                HandSession().dataTask(request: request, completion: completion)
+            }
+        }
+        let seen = Collected<Bool>()
+        let service = WebService.make()
+        do {
+            let leaving = Leaving(seen)
+            leaving.service.withLock { $0 = service }
+            service.session = leaving
+        }
+        service.session = HandSession()
+        #expect(seen.values == [false])
+    }
+}
