@@ -59,7 +59,8 @@ public struct Redaction: Sendable {
     public func value(ofHeader name: String, _ value: String) -> String {
         if isSecret(header: name) { return placeholder }
         guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
-        return value
+        return
+            value
             .replacing(/\/\/[^\/?#\s<>"]*@/) { _ in "//" }
             .replacing(/([A-Za-z0-9_.%\-]+)=([^&;,\s<>"]+)/) { match in
                 let name = String(decoding: percentDecoded(match.1.utf8), as: UTF8.self)

@@ -20,7 +20,7 @@ enum Handler: Sendable {
     /// They return an error of their own, for the delegate.
     case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
     case asyncStep(@Sendable (StepInput) async -> (any Error)?)
-    case mainStep(MainStep)
+    indirect case mainStep(MainStep)  // boxed, so that the other handlers stay small
 
     /// A step on the main actor.
     struct MainStep: Sendable {

@@ -35,8 +35,12 @@ struct TaskState: Sendable {
     private var sentAt: UInt64 = 0
     var timeline = TimelineRecorder()
     var recordsHandlers = false
-    /// Hears of what happens.
-    weak var delegate: (any ServicePassthroughDelegate)?
+    private var delegateReference: DelegateReference?
+    /// Hears of what happens; held weakly.
+    var delegate: (any ServicePassthroughDelegate)? {
+        get { delegateReference?.delegate }
+        set { delegateReference = newValue.map(DelegateReference.init) }
+    }
     /// Whether the delegate has heard of the failure of a typed step.
     private var hasReportedStep = false
     var chain = HandlerChain()
@@ -275,4 +279,19 @@ struct TaskState: Sendable {
         metrics.mark(.responseJSONEnd, at: end)
         chain.json = json
     }
+}
+
+/// A delegate that is held weakly, boxed: a state with a weak reference of its own cannot be moved as plain memory.
+private final class DelegateReference: Sendable {
+    private struct Reference: Sendable {
+        weak var delegate: (any ServicePassthroughDelegate)?
+    }
+
+    private let reference: Mutex<Reference>
+
+    init(_ delegate: any ServicePassthroughDelegate) {
+        reference = Mutex(Reference(delegate: delegate))
+    }
+
+    var delegate: (any ServicePassthroughDelegate)? { reference.withLock { $0.delegate } }
 }

@@ -53,7 +53,7 @@ private final class Recorder: ServicePassthroughDelegate {
     }
 }
 
-@Suite("Passthrough delegate")
+@Suite("Passthrough delegate", .timeLimit(.minutes(2)))
 struct ServicePassthroughDelegateTests {
     @Test("every hook is called once, in the order of the journey")
     func order() async {

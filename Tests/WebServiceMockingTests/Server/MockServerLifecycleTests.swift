@@ -84,12 +84,15 @@ import FoundationNetworking
             deinit { server.stop() }
         }
         weak var watched: Fixture?
+        let server: MockServer
         do {
             let fixture = try Fixture()
             watched = fixture
-            #expect(try fixture.server.reply(to: get).hasPrefix("HTTP/1.1 200 OK"))
-            fixture.server.stop()
+            server = fixture.server
+            #expect(try server.reply(to: get).hasPrefix("HTTP/1.1 200 OK"))
         }
+        #expect(watched != nil)
+        server.stop()
         #expect(watched == nil)
     }
 

@@ -39,9 +39,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         // The step runs in a Swift task that is begun elsewhere, and has to know all the same when it belongs to a refresh.
         let refreshing = Authentication.refreshing
-        task.add(.asyncStep { [box] input in
-            box.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
-        })
+        task.add(
+            .asyncStep { [box] input in
+                box.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
+            })
     }
 
     /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
