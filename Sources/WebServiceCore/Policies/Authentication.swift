@@ -45,7 +45,14 @@ public final class Authentication: Interceptor {
 
     /// Makes an authentication for one account.
     ///
-    /// - Parameter now: The wall clock that expiry dates are compared with.
+    /// - Parameters:
+    ///   - provider: Reads the credential and gets a new one.
+    ///   - origins: Origins beside that of the base URL that credentials may go to.
+    ///   - leeway: How long before its expiry a credential is refreshed, in seconds.
+    ///   - refreshLimit: How long a refresh may take.
+    ///   - maximumRefreshes: How many refreshes may begin within `refreshWindow`.
+    ///   - refreshWindow: The window for `maximumRefreshes`.
+    ///   - now: The wall clock that expiry dates are compared with.
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],

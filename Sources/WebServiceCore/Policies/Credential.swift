@@ -95,8 +95,10 @@ public struct TokenSource: TokenProvider {
 
     /// Reads the credential before each request, and refreshes it by code that calls back.
     ///
-    /// - Parameter refresh: Gets a new one and calls the closure with it, once, on any thread, also at once; later calls are ignored. If it
-    ///   never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed.
+    /// - Parameters:
+    ///   - read: Gives the current credential; `nil` when there is none.
+    ///   - refresh: Gets a new one and calls the closure with it, once, on any thread, also at once; later calls are ignored. If it
+    ///     never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refreshWithCallback refresh:

@@ -42,6 +42,13 @@ public struct RetryPolicy: Interceptor {
     /// Makes a policy.
     ///
     /// - Parameters:
+    ///   - maximumAttempts: How often a request is sent at most, the first time included.
+    ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each.
+    ///   - maximumDelay: The longest pause of our own.
+    ///   - budget: How long all attempts and pauses may take together.
+    ///   - statuses: The statuses that may pass.
+    ///   - errorCodes: The transport errors that may pass.
+    ///   - retriesAnyMethod: Whether methods that are not idempotent are sent again as well.
     ///   - now: The wall clock that a `Retry-After` date is compared with.
     ///   - random: Gives numbers from 0 to 1 for the jitter.
     ///   - sleep: Waits; throws when the Swift task is cancelled. `nil` for the service's own clock.

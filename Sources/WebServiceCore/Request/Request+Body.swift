@@ -62,6 +62,7 @@ extension Request {
     /// Sets the body to an encoded value.
     ///
     /// - Parameters:
+    ///   - value: The value.
     ///   - encoder: What encodes it; `JSONEncoder` and `PropertyListEncoder` conform to ``BodyEncoder``.
     ///   - contentType: The media type that the encoder writes.
     /// - Throws: ``WebServiceError/Code/encoding`` with the encoder's error as the underlying one; the body stays as it was.
@@ -80,7 +81,9 @@ extension Request {
     /// Sets the body to what a closure gives. A ``SessionTask`` calls it once, in the background, at its first `resume()`;
     /// when it throws, nothing is sent and the error handlers get the error. Cancelling the task cancels the closure's Swift task.
     ///
-    /// - Parameter contentType: The media type; `nil` means `application/octet-stream`.
+    /// - Parameters:
+    ///   - contentType: The media type; `nil` means `application/octet-stream`.
+    ///   - provider: Makes the body.
     public mutating func setBodyProvider(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) {
         content = .provider(contentType: contentType, provider)
     }

@@ -32,7 +32,12 @@ public struct Response: Sendable {
 
     /// Makes a response of one's own, such as an interceptor that answers by itself.
     ///
-    /// - Parameter status: From 100 to 999.
+    /// - Parameters:
+    ///   - status: From 100 to 999.
+    ///   - headers: Fields of the same name are combined.
+    ///   - data: The body.
+    ///   - url: The URL that answers.
+    ///   - source: Where the answer comes from.
     /// - Returns: `nil` when the URL or the status is not possible.
     public init?(status: Int, headers: Headers = [:], data: Data = Data(), url: URL, source: Source) {
         var fields: [String: String] = [:]

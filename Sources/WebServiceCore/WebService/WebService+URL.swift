@@ -25,8 +25,10 @@ extension WebService {
     /// A query of the base comes first. Without a base the path has to be an absolute URL. User information (`user:password@`) is
     /// refused everywhere.
     ///
-    /// - Parameter pathParameters: The values of the placeholders `{name}` in the path. Each is percent-encoded, slashes as well; each has to
-    ///   have its placeholder. `nil` when the path has none.
+    /// - Parameters:
+    ///   - path: A path below the base URL, or an absolute URL.
+    ///   - pathParameters: The values of the placeholders `{name}` in the path. Each is percent-encoded, slashes as well; each has to
+    ///     have its placeholder. `nil` when the path has none.
     /// - Throws: ``WebServiceError/Code/invalidURL``, or what ``urlBuilder`` throws, which is called instead of these rules where there is one.
     public func absoluteURL(_ path: String, pathParameters: Parameters? = nil) throws -> URL {
         try location(path, pathParameters).url()

@@ -15,7 +15,7 @@ struct JoinableThread: @unchecked Sendable {  // it holds an identifier that eve
 
     /// Starts a thread with a stack of 1 MiB.
     ///
-    /// - Throws: ``WebServiceError`` when the system gives no more threads; `body` is not called then.
+    /// - Throws: `WebServiceError` when the system gives no more threads; `body` is not called then.
     init(_ body: @escaping @Sendable () -> Void) throws {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)

@@ -32,7 +32,7 @@ public final class MockServer: Sendable {
     ///
     /// - Parameter handler: Answers the requests for which there is no route; without one they get a 404 that names the method, the path
     ///   and the routes.
-    /// - Throws: ``WebServiceError`` with the code `mockServer` where the system refuses, such as for want of descriptors.
+    /// - Throws: `WebServiceError` with the code `mockServer` where the system refuses, such as for want of descriptors.
     public convenience init(handler: Handler? = nil) throws {
         try self.init(port: 0, handler: handler)
     }
@@ -60,7 +60,10 @@ public final class MockServer: Sendable {
 
     /// Answers requests with a method and a path. Of several routes for the same the latest added wins.
     ///
-    /// - Parameter path: The path as it stands in the request line, so percent-encoded; the query plays no part.
+    /// - Parameters:
+    ///   - method: The method.
+    ///   - path: The path as it stands in the request line, so percent-encoded; the query plays no part.
+    ///   - response: The answer, the same each time.
     public func on(_ method: Request.Method, _ path: String, _ response: MockResponse) {
         on(method, path) { _ in response }
     }
@@ -68,6 +71,7 @@ public final class MockServer: Sendable {
     /// Has requests with a method and a path answered. Of several routes for the same the latest added wins.
     ///
     /// - Parameters:
+    ///   - method: The method.
     ///   - path: The path as it stands in the request line, so percent-encoded; the query plays no part.
     ///   - handler: Held until ``stop()``; one that holds the server has to be let go that way.
     public func on(_ method: Request.Method, _ path: String, handler: @escaping Handler) {

@@ -48,8 +48,10 @@ public struct MockResponse: Sendable {
 
     /// Makes a response with a JSON text as its body and `Content-Type: application/json`.
     ///
-    /// - Parameter json: What `JSONSerialization` takes, also a single value. Keys are sorted. Where it cannot be written as JSON the
-    ///   response stands for a ``WebServiceError`` with the code `encoding`: the request it answers fails with that error.
+    /// - Parameters:
+    ///   - statusCode: The status.
+    ///   - json: What `JSONSerialization` takes, also a single value. Keys are sorted. Where it cannot be written as JSON the
+    ///     response stands for a `WebServiceError` with the code `encoding`: the request it answers fails with that error.
     public init(statusCode: Int, json: Any) {
         self.init(statusCode: statusCode)
         headers[.contentType] = ContentType.json

@@ -17,7 +17,7 @@ public import FoundationNetworking
 /// exactly once, on a background queue, never from inside `resume()` or `cancel()`. A task that is cancelled before its answer gets
 /// `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A request that cannot be encoded fails with its own error.
 ///
-/// Of the stubs that are there at `resume()` and match, the latest added wins. When none matches the error is a ``WebServiceError`` with the code
+/// Of the stubs that are there at `resume()` and match, the latest added wins. When none matches the error is a `WebServiceError` with the code
 /// `noStub`; it names the method, the path and the stubs. All members may be called from any thread.
 public final class MockSession: Session {
     /// Says whether a stub answers a request. Called on a background queue, for several requests at the same time.
@@ -51,7 +51,11 @@ public final class MockSession: Session {
 
     /// Adds an answer that is worked out anew for each request that the matcher accepts; for all requests when there is none.
     ///
-    /// - Parameter answer: Called on a background queue, for several requests at the same time. What it throws is the answer too.
+    /// - Parameters:
+    ///   - requestMatcher: Which requests it answers.
+    ///   - fileID: Where the stub was added, for the error when none matches; leave it out.
+    ///   - line: The line there; leave it out.
+    ///   - answer: Called on a background queue, for several requests at the same time. What it throws is the answer too.
     public func addStub(
         requestMatcher: @escaping Matcher = { _ in true },
         fileID: String = #fileID,
