@@ -64,6 +64,28 @@ struct RulesOverSocketsTests {
         }
     }
 
+    @Test("C-11: over redirects to another host and back, each host gets its own cookies of the jar", arguments: FoundationBacked.allCases)
+    func cookiesOfEachHost(kind: FoundationBacked) async throws {
+        let home = try MockServer()
+        let other = try MockServer()
+        defer {
+            home.stop()
+            other.stop()
+        }
+        var start = redirect(302, to: "http://localhost:\(other.port)/there")
+        start.headers.add("home=1; Path=/", for: .setCookie)
+        var there = redirect(302, to: "\(home.baseURLString)/back")
+        there.headers.add("other=2; Path=/", for: .setCookie)
+        home.on(.GET, "/start", start)
+        other.on(.GET, "/there", there)
+        home.on(.GET, "/back", MockResponse(statusCode: 200))
+        let service = kind.service(home)
+        service.cookieJar = CookieJar()
+        for _ in 0..<2 { try await service.GET("/start").empty().value }
+        #expect(home.receivedRequests.map { $0.headers[.cookie] } == [nil, "home=1", "home=1", "home=1"])
+        #expect(other.receivedRequests.map { $0.headers[.cookie] } == [nil, "other=2"])
+    }
+
     @Test("C-15, C-16, H-08: what must not be followed is a typed error, and the other side hears nothing", arguments: FoundationBacked.allCases)
     func refused(kind: FoundationBacked) async throws {
         let home = try MockServer()
