@@ -53,6 +53,33 @@ private final class Recorder: ServicePassthroughDelegate {
     }
 }
 
+/// Answers a cancel by calling its completion, as `URLSession` does, whether it was resumed or not.
+private final class AnsweringCancel: Session {
+    final class Exchange: DataTask {
+        let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        let cancelled: Collected<Void>
+        init(_ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void, _ cancelled: Collected<Void>) {
+            self.completion = completion
+            self.cancelled = cancelled
+        }
+        var state: DataTaskState { .suspended }
+        func resume() {}
+        func suspend() {}
+        func cancel() {
+            completion(nil, nil, URLError(.cancelled))
+            cancelled.add(())
+        }
+    }
+
+    let cancelled = Collected<Void>()
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        Exchange(completion, cancelled)
+    }
+}
+
 @Suite("Passthrough delegate", .timeLimit(.minutes(2)))
 struct ServicePassthroughDelegateTests {
     @Test("every hook is called once, in the order of the journey")
@@ -164,7 +191,7 @@ struct ServicePassthroughDelegateTests {
             task.withLock { $0 }?.cancel()
             return nil
         })
-        let session = HandSession()
+        let session = AnsweringCancel()
         let errors = Collected<URLError.Code?>()
         let made = WebService.make(session, delegate: cancelling).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
         task.withLock { $0 = made }
@@ -172,7 +199,8 @@ struct ServicePassthroughDelegateTests {
         #expect(await errors.wait() == [.cancelled])
         await cancelling.calls.wait(for: 2)
         #expect(!cancelling.calls.values.contains { $0 == "sent" || $0.hasPrefix("received") })
-        #expect(session.exchanges.values.isEmpty)
+        await session.cancelled.wait()
+        #expect(!cancelling.calls.values.contains { $0.hasPrefix("received") })
     }
 
     @Test("a session that completes twice is heard once, and its redirect is followed once")
