@@ -126,6 +126,9 @@ struct GuideSnippets {
 
     @Test("quick start")
     func quickStart() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200, json: [["name": "Trashboat Brewing"]]))
+
         let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         service.session = session
 

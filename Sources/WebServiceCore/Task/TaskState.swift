@@ -280,18 +280,3 @@ struct TaskState: Sendable {
         chain.json = json
     }
 }
-
-/// A delegate that is held weakly, boxed: a state with a weak reference of its own cannot be moved as plain memory.
-private final class DelegateReference: Sendable {
-    private struct Reference: Sendable {
-        weak var delegate: (any ServicePassthroughDelegate)?
-    }
-
-    private let reference: Mutex<Reference>
-
-    init(_ delegate: any ServicePassthroughDelegate) {
-        reference = Mutex(Reference(delegate: delegate))
-    }
-
-    var delegate: (any ServicePassthroughDelegate)? { reference.withLock { $0.delegate } }
-}
