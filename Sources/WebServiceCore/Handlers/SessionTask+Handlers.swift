@@ -83,6 +83,19 @@ extension SessionTask {
     }
 }
 
+// MARK: - Progress, in the background
+
+extension SessionTask {
+    /// Adds a handler that hears how far the exchange has come. It runs in the background, one call after another, before any handler of the outcome, with
+    /// the latest news: what happened while it ran is told in one call. With each message, such as a retry, the numbers begin again. Never called
+    /// when it is added after the outcome, or over a session that does not tell, such as a plain `URLSession`.
+    @discardableResult
+    public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
+        shared.withLock { $0.add(handler) }
+        return self
+    }
+}
+
 // MARK: - On the main actor
 
 extension SessionTask {

@@ -53,6 +53,11 @@ public struct Request: Sendable {
     /// Seconds the transport may wait for the next bytes. The task fails with `URLError.timedOut` when it passes.
     public var timeout: TimeInterval = Request.defaultTimeout
 
+    /// Seconds that connecting may take, name look-up and TLS included; `nil` for the session's own limit. The task fails with
+    /// `URLError.cannotConnectToHost` when it passes, so that it is told from a server that does not answer. `CurlSession` keeps to it; Foundation
+    /// does not say when a connection is there, and its sessions ignore it.
+    public var connectTimeout: TimeInterval?
+
     /// How long the whole exchange may take by the framework's own clock, from `resume()` to the last byte, retries and redirects included, whatever the
     /// transport does. The task fails with ``WebServiceError/Code/deadline`` when it passes.
     public var deadline: Duration = Request.defaultDeadline

@@ -9,8 +9,13 @@ public struct Response: Sendable {
     /// The body; empty when there is none.
     public var data: Data
 
-    /// The response as Foundation knows it; `nil` only when a session answered without one.
-    public var urlResponse: URLResponse?
+    /// The response as Foundation knows it; `nil` only when a session answered without one. Built when it is read, where the session handed over bytes.
+    public var urlResponse: URLResponse? {
+        get { head.urlResponse }
+        set { head = Head(newValue) }
+    }
+
+    var head: Head
 
     /// Who gave the answer.
     public var source: Source
@@ -21,13 +26,26 @@ public struct Response: Sendable {
     /// The URLs that redirected here, in order; empty without redirects.
     public var redirects: [URL]
 
+    /// What the session measured; `nil` where it measures nothing.
+    public var transport: TransportMetrics?
+
     /// Makes a response out of what a session gave.
     public init(data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []) {
+        self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects, transport: nil)
+    }
+
+    /// Makes a response out of what a ``ResponseSession`` received.
+    public init(data: Data, head: ResponseHead, source: Source = .network, transport: TransportMetrics? = nil) {
+        self.init(data: data, head: .bytes(head), source: source, attempts: 1, redirects: [], transport: transport)
+    }
+
+    init(data: Data, head: Head, source: Source, attempts: Int, redirects: [URL], transport: TransportMetrics?) {
         self.data = data
-        self.urlResponse = urlResponse
+        self.head = head
         self.source = source
         self.attempts = attempts
         self.redirects = redirects
+        self.transport = transport
     }
 
     /// Makes a response of one's own, such as an interceptor that answers by itself.
@@ -49,7 +67,7 @@ public struct Response: Sendable {
     }
 
     /// The status code (RFC 9110, section 15); 0 when the answer is not HTTP's.
-    public var status: Int { (urlResponse as? HTTPURLResponse)?.statusCode ?? 0 }
+    public var status: Int { head.status }
 
     /// Whether the status is one of the two hundreds.
     public var isSuccess: Bool { (200...299).contains(status) }
@@ -57,16 +75,15 @@ public struct Response: Sendable {
     /// The URL that answered, after redirects.
     public var url: URL? { urlResponse?.url }
 
-    /// The value of a header field; Foundation has joined repeated ones with `", "`.
+    /// The value of a header field, repeated ones joined with `", "`.
     public func header(_ name: Headers.Name) -> String? {
-        (urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue)
+        let values = head.values(for: name)
+        return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// All header fields, sorted by name; Foundation does not keep their order and has joined repeated ones.
-    public var headers: Headers {
-        let fields = (urlResponse as? HTTPURLResponse)?.allHeaderFields ?? [:]
-        return Headers(fields.map { ("\($0.key)", "\($0.value)") }.sorted { $0.0 < $1.0 })
-    }
+    /// All header fields: in the order in which they came where the session keeps it, as `CurlSession` does. Foundation joins repeated ones and forgets
+    /// their order; then they are sorted by name.
+    public var headers: Headers { head.headers }
 
     /// Who gave an answer: an open set.
     public struct Source: Sendable, Hashable, CustomStringConvertible {

@@ -1,4 +1,5 @@
-import Foundation
+import Dispatch
+package import Foundation
 
 #if canImport(FoundationNetworking)
 package import FoundationNetworking
@@ -18,6 +19,8 @@ protocol ExchangeOwner: AnyObject, Sendable {
     func attach(_ transport: Transport) -> Bool
     /// Whether it wants to hear the answer to every message, or only of exchanges with redirects.
     var recordsEveryAttempt: Bool { get }
+    /// Hears how far the message has come; `nil` when nobody asks.
+    var progress: (@Sendable (TransferProgress) -> Void)? { get }
     /// The answer to a message.
     func didReceive(_ outcome: Outcome, for request: EncodedRequest)
     /// Something worth knowing happened.
@@ -29,12 +32,15 @@ protocol ExchangeOwner: AnyObject, Sendable {
 /// What carries the messages of a service, as it was when a task was resumed.
 final class Wire: Sendable {
     let session: any Session
+    /// The session, where it gives whole responses.
+    private let responseSession: (any ResponseSession)?
     /// `nil` for none.
     let interceptors: [any Interceptor]?
     let cookieJar: CookieJar?
 
     init(session: any Session, interceptors: [any Interceptor]?, cookieJar: CookieJar?) {
         self.session = session
+        responseSession = session as? any ResponseSession
         self.interceptors = interceptors
         self.cookieJar = cookieJar
     }
@@ -50,8 +56,8 @@ final class Wire: Sendable {
                 let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
-            let dataTask = try transmit(message, seenBy: owner.delegate) { [self] data, response, error in
-                receive(Outcome(transported: data, response, error, redirects), message, for: owner)
+            let dataTask = try transmit(message, for: owner, redirects: redirects) { [self] outcome in
+                receive(outcome, message, for: owner)
             }
             if owner.attach(.exchange(dataTask)) { dataTask.resume() }
         } catch {
@@ -60,19 +66,17 @@ final class Wire: Sendable {
     }
 
     private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
-        guard let http = outcome.response as? HTTPURLResponse, outcome.error == nil else {
-            return finish(outcome, message, for: owner)
-        }
+        guard outcome.error == nil, outcome.head.isHTTP else { return finish(outcome, message, for: owner) }
         if let maximum = message.maximumResponseBytes, let data = outcome.data, data.count > maximum {
-            return finish(Outcome(response: http, error: WebServiceError.tooLarge(maximum, message.source, http)), message, for: owner)
+            let error = WebServiceError.tooLarge(maximum, message.source, outcome.response)
+            return finish(Outcome(head: outcome.head, error: error, redirects: outcome.redirects), message, for: owner)
         }
-        if let cookieJar, message.source.shouldHandleCookies, let cookies = http.value(forHTTPHeaderField: "Set-Cookie"),
-            let url = URL(string: message.url)
-        {
-            cookieJar.store([cookies], from: url)
+        if let cookieJar, message.source.shouldHandleCookies, let url = URL(string: message.url) {
+            let cookies = outcome.head.values(for: .setCookie)
+            if !cookies.isEmpty { cookieJar.store(cookies, from: url) }
         }
-        guard (300..<400).contains(http.statusCode) else { return finish(outcome, message, for: owner) }
-        redirect(outcome, http, message, for: owner)
+        guard (300..<400).contains(outcome.head.status) else { return finish(outcome, message, for: owner) }
+        redirect(outcome, message, for: owner)
     }
 
     private func finish(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
@@ -80,20 +84,20 @@ final class Wire: Sendable {
         owner.complete(outcome)
     }
 
-    private func redirect(_ outcome: Outcome, _ http: HTTPURLResponse, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+    private func redirect(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
         // A session that completes twice must not have the next message sent twice.
         guard message.takeRedirect() else { return }
         let request = message.source
-        let location = http.value(forHTTPHeaderField: "Location")
         let decision = request.redirectPolicy.decision(
-            for: request, at: message.url, status: http.statusCode, locations: location.map { [$0] } ?? [], followed: outcome.redirects.count
+            for: request, at: message.url, status: outcome.head.status, locations: outcome.head.values(for: .location),
+            followed: outcome.redirects.count
         )
         owner.didReceive(outcome, for: message)
         switch decision {
         case .deliver:
             owner.complete(outcome)
         case .fail(var error):
-            error.response = http
+            error.response = outcome.response
             error.body = outcome.data
             owner.complete(Outcome(error: error))
         case .follow(let next, let droppedCredentials):
@@ -114,23 +118,60 @@ final class Wire: Sendable {
         return message.adding("Cookie", cookies)
     }
 
-    /// One message: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is the session alone.
+    /// Where the callbacks of a session's own thread are taken up when code of the user's may follow.
+    private static let pool = DispatchQueue.global()
+
+    /// One message of an exchange: the delegate may rewrite it, hears that it is sent, and hears the answer. Without a delegate this is the session alone.
+    private func transmit(
+        _ message: EncodedRequest, for owner: any ExchangeOwner, redirects: [URL], completion: @escaping @Sendable (Outcome) -> Void
+    ) throws -> any DataTask {
+        let delegate = owner.delegate
+        guard let responseSession else {
+            return try transmit(message, seenBy: delegate) { data, response, error in
+                completion(Outcome(transported: data, response, error, redirects))
+            }
+        }
+        return try announced(message, to: delegate) { request, hearAnswer in
+            responseSession.responseTask(request: request, progress: owner.progress) { result, metrics in
+                let outcome = Outcome(transported: result, metrics, redirects)
+                guard hearAnswer != nil || (300..<400).contains(outcome.head.status) else { return completion(outcome) }
+                Self.pool.async {
+                    hearAnswer?(outcome.data, outcome.response, outcome.error)
+                    completion(outcome)
+                }
+            }
+        }
+    }
+
+    /// One message by the session's plain method.
     func transmit(
         _ request: any URLRequestEncodable,
         seenBy delegate: (any ServicePassthroughDelegate)?,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) throws -> any DataTask {
-        guard let delegate else { return session.dataTask(request: request, completion: completion) }
+        try announced(request, to: delegate) { request, hearAnswer in
+            session.dataTask(request: request) { data, response, error in
+                hearAnswer?(data, response, error)
+                completion(data, response, error)
+            }
+        }
+    }
+
+    /// Has the delegate rewrite a message, and tells it of the message and of its answer.
+    private func announced(
+        _ request: any URLRequestEncodable, to delegate: (any ServicePassthroughDelegate)?,
+        send: (any URLRequestEncodable, (@Sendable (Data?, URLResponse?, (any Error)?) -> Void)?) -> any DataTask
+    ) throws -> any DataTask {
+        guard let delegate else { return send(request, nil) }
         let original = try request.urlRequest()
         var message = original
         if let modified = delegate.modifiedRequest(request: original) {
             message = try Request(modified).urlRequest()
         }
-        let limited = LimitedURLRequest(urlRequestValue: message, maximumResponseBytes: (request as? EncodedRequest)?.maximumResponseBytes)
+        let limited = LimitedURLRequest(message, like: request as? EncodedRequest)
         let sent = SentFlag()
-        let dataTask = session.dataTask(request: limited) { [message] data, response, error in
+        let dataTask = send(limited) { [message] data, response, error in
             if sent.takeAnswer() { delegate.responseReceived(response: response, data: data, request: message, error: error) }
-            completion(data, response, error)
         }
         return AnnouncingDataTask(dataTask) { [message] in
             sent.set()
@@ -160,10 +201,17 @@ package struct LimitedURLRequest: URLRequestEncodable {
     package let urlRequestValue: URLRequest
     /// The longest body that is wanted, in bytes; `nil` for any.
     package let maximumResponseBytes: Int?
+    package let connectTimeout: TimeInterval?
+
+    init(_ urlRequest: URLRequest, like original: EncodedRequest?) {
+        urlRequestValue = urlRequest
+        maximumResponseBytes = original?.maximumResponseBytes
+        connectTimeout = original?.source.connectTimeout
+    }
 }
 
 extension WebServiceError {
-    static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
+    package static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
         WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request, response: response)
     }
 }

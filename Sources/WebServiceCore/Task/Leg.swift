@@ -40,6 +40,7 @@ final class Leg: ExchangeOwner {
 
     var delegate: (any ServicePassthroughDelegate)? { task.delegate }
     var recordsEveryAttempt: Bool { true }
+    var progress: (@Sendable (TransferProgress) -> Void)? { task.progress }
 
     func willSend(_ request: EncodedRequest) -> Bool {
         task.willSend(request)

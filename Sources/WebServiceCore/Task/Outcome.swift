@@ -7,23 +7,28 @@ import FoundationNetworking
 /// What came of an exchange. An object, because it is handed on many times and made once.
 final class Outcome: Sendable {
     let data: Data?
-    let response: URLResponse?
+    let head: Head
     let error: (any Error)?
     let source: Response.Source
     let redirects: [URL]
     let attempts: Int
+    let transport: TransportMetrics?
 
     init(
-        data: Data? = nil, response: URLResponse? = nil, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
-        attempts: Int = 1
+        data: Data? = nil, head: Head = .none, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
+        attempts: Int = 1, transport: TransportMetrics? = nil
     ) {
         self.data = data
-        self.response = response
+        self.head = head
         self.error = error
         self.source = source
         self.redirects = redirects
         self.attempts = attempts
+        self.transport = transport
     }
+
+    /// The head as Foundation knows it.
+    var response: URLResponse? { head.urlResponse }
 
     /// Stands for the outcome where there is none yet.
     static let none = Outcome()
@@ -32,8 +37,8 @@ final class Outcome: Sendable {
 extension Response {
     init(_ outcome: Outcome) {
         self.init(
-            data: outcome.data ?? Data(), urlResponse: outcome.response, source: outcome.source, attempts: outcome.attempts,
-            redirects: outcome.redirects
+            data: outcome.data ?? Data(), head: outcome.head, source: outcome.source, attempts: outcome.attempts,
+            redirects: outcome.redirects, transport: outcome.transport
         )
     }
 }
@@ -41,8 +46,8 @@ extension Response {
 extension Outcome {
     convenience init(_ response: Response) {
         self.init(
-            data: response.data, response: response.urlResponse, source: response.source, redirects: response.redirects,
-            attempts: response.attempts
+            data: response.data, head: response.head, source: response.source, redirects: response.redirects,
+            attempts: response.attempts, transport: response.transport
         )
     }
 }
@@ -70,7 +75,21 @@ extension Outcome {
         } else if data == nil, response == nil {
             self.init(error: URLError(.badServerResponse), redirects: redirects, attempts: attempts)
         } else {
-            self.init(data: data, response: response, redirects: redirects, attempts: attempts)
+            self.init(data: data, head: Head(response), redirects: redirects, attempts: attempts)
+        }
+    }
+
+    /// What a session that gives whole responses handed back.
+    convenience init(transported result: Result<Response, any Error>, _ transport: TransportMetrics?, _ redirects: [URL]) {
+        let attempts = redirects.count + 1
+        switch result {
+        case .success(let response):
+            self.init(
+                data: response.data, head: response.head, source: response.source, redirects: redirects, attempts: attempts,
+                transport: transport ?? response.transport
+            )
+        case .failure(let error):
+            self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts, transport: transport)
         }
     }
 }

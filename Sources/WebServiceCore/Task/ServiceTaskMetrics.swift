@@ -17,6 +17,9 @@ public struct ServiceTaskMetrics: Sendable {
     /// When the last main-queue handler returned.
     public var updateUIEnd: Date? { date(.updateUIEnd) }
 
+    /// What the session measured of the last message; `nil` where it measures nothing, as Foundation's sessions.
+    public internal(set) var transport: TransportMetrics?
+
     /// Seconds from ``fetchStart`` to ``responseEnd``.
     public var responseTime: TimeInterval? { seconds(.fetchStart, .responseEnd) }
     /// Seconds from ``responseJSONStart`` to ``responseJSONEnd``.

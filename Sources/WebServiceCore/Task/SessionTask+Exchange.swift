@@ -55,14 +55,26 @@ extension SessionTask {
 
     func perform(_ action: TaskState.CompleteAction) {
         if let alarm = action.alarm { service.clock.cancel(alarm) }
-        if action.runsHandlers { scheduleHandlers() }
-        action.adopter?.resume()
+        if let progress = action.progress {
+            progress.finish {
+                if action.runsHandlers { self.scheduleHandlers() }
+                action.adopter?.resume()
+            }
+        } else {
+            if action.runsHandlers { scheduleHandlers() }
+            action.adopter?.resume()
+        }
         if action.cancelsTransport { action.transport?.cancel() }
     }
 }
 
 extension SessionTask: ExchangeOwner {
     var delegate: (any ServicePassthroughDelegate)? { shared.withLock { $0.delegate } }
+
+    var progress: (@Sendable (TransferProgress) -> Void)? {
+        guard let relay = shared.withLock({ $0.progress }) else { return nil }
+        return { relay.update($0) }
+    }
 
     /// The metrics say enough of an attempt that is the only one.
     var recordsEveryAttempt: Bool { false }

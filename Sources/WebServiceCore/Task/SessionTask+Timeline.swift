@@ -13,8 +13,8 @@ extension SessionTask {
 
     /// The messages of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8, to be looked at with a browser's tools.
     ///
-    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. The whole time of a message counts as waiting, because its
-    /// phases are not measured.
+    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. The phases of a message are in it where
+    /// the session measures them (`CurlSession`); else its whole time counts as waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         let (recorder, origin) = recorded
         let entries = recorder.ordered.compactMap { entry in
@@ -54,10 +54,22 @@ private enum HTTPArchive {
             "request": request(attempt.request, redaction),
             "response": response(attempt, redaction),
             "cache": [String: Any](),
-            "timings": ["send": 0, "wait": milliseconds, "receive": 0],
+            "timings": timings(attempt.transport, milliseconds),
         ]
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
         return entry
+    }
+
+    /// The phases where the session measured them; else all of it is waiting. -1 is for a phase that did not take place.
+    private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
+        guard let transport, let firstByte = transport.firstByte else { return ["send": 0, "wait": milliseconds, "receive": 0] }
+        let connection = (transport.nameLookup ?? 0) + (transport.connect ?? 0) + (transport.secureConnect ?? 0)
+        let phase = { (seconds: TimeInterval?) in seconds.map { $0 * 1000 } ?? -1 }
+        return [
+            "dns": phase(transport.nameLookup), "connect": transport.connect == nil ? -1 : (connection - (transport.nameLookup ?? 0)) * 1000,
+            "ssl": phase(transport.secureConnect), "send": 0, "wait": max(0, firstByte - connection) * 1000,
+            "receive": max(0, transport.total - firstByte) * 1000,
+        ]
     }
 
     private static func request(_ request: EncodedRequest, _ redaction: Redaction) -> [String: Any] {
@@ -77,12 +89,12 @@ private enum HTTPArchive {
     }
 
     private static func response(_ attempt: TimelineRecorder.Attempt, _ redaction: Redaction) -> [String: Any] {
-        let response = attempt.response.map { Response(data: Data(), urlResponse: $0) }
-        let headers = response?.headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] } ?? []
+        let headers = attempt.head.headers
         return [
-            "status": response?.status ?? 0, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](), "headers": headers,
-            "content": ["size": attempt.bodySize, "mimeType": response?.header(.contentType) ?? ""] as [String: Any],
-            "redirectURL": response?.header(.location).map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,
+            "status": attempt.head.status, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),
+            "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
+            "content": ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""] as [String: Any],
+            "redirectURL": headers[.location].map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,
         ]
     }
 }

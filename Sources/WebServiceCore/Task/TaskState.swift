@@ -44,6 +44,8 @@ struct TaskState: Sendable {
     /// Whether the delegate has heard of the failure of a typed step.
     private var hasReportedStep = false
     var chain = HandlerChain()
+    /// For handlers that want to know how far the exchange has come; `nil` without any.
+    private(set) var progress: ProgressRelay?
     var metrics = ServiceTaskMetrics()
     private var transport: Transport?
     private var alarm: Alarm?
@@ -193,6 +195,8 @@ struct TaskState: Sendable {
     struct CompleteAction: Sendable {
         var adopter: CheckedContinuation<Void, Never>?
         var runsHandlers = false
+        /// Whose handlers have to know the last news before any other handler runs.
+        var progress: ProgressRelay?
         var alarm: Alarm?
         /// What was under way; also where it is not to be cancelled, so that it is freed outside the lock.
         var transport: Transport?
@@ -206,6 +210,7 @@ struct TaskState: Sendable {
         guard phase != .complete else { return nil }
         if let sent {
             metrics.mark(.responseEnd, at: now)
+            metrics.transport = outcome.transport
             if isInterrupted, isMessageOpen, timeline.hasAttempts { recordAttempt(sent, outcome, at: now) }
         }
         phase = .complete
@@ -215,7 +220,7 @@ struct TaskState: Sendable {
             alarm = nil
             transport = nil
         }
-        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
+        var action = CompleteAction(progress: progress, alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation
@@ -245,6 +250,13 @@ struct TaskState: Sendable {
     mutating func cancelSteps() -> Task<Void, Never>? {
         stepsAreCancelled = true
         return runningStep
+    }
+
+    mutating func add(_ progressHandler: @escaping ProgressRelay.Handler) {
+        guard phase != .complete else { return }
+        let relay = progress ?? ProgressRelay()
+        relay.add(progressHandler)
+        progress = relay
     }
 
     /// - Returns: Whether the caller has to run the handlers.

@@ -1,21 +1,19 @@
 import Foundation
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Collects the events of one exchange by the task's clock.
 struct TimelineRecorder: Sendable {
     /// One message and what came of it.
     struct Attempt: Sendable {
         let request: EncodedRequest
-        let response: HTTPURLResponse?
+        let head: Head
+        let transport: TransportMetrics?
         let bodySize: Int
         let error: (any Error)?
 
         init(_ request: EncodedRequest, _ outcome: Outcome) {
             self.request = request
-            response = outcome.response as? HTTPURLResponse
+            head = outcome.head
+            transport = outcome.transport
             bodySize = outcome.data?.count ?? 0
             error = outcome.error
         }
@@ -61,7 +59,7 @@ struct TimelineRecorder: Sendable {
                 start: entry.start < start ? 0 : Double(entry.start - start) / 1e9,
                 length: entry.end.map { $0 < entry.start ? 0 : Double($0 - entry.start) / 1e9 },
                 detail: entry.detail,
-                status: entry.attempt?.response?.statusCode,
+                status: entry.attempt.flatMap { $0.head.isHTTP ? $0.head.status : nil },
                 request: entry.attempt?.request.summary
             )
         }

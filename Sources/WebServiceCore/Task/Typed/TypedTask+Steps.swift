@@ -65,6 +65,13 @@ extension TypedTask {
         observe { if case .success(let value) = $0 { observer(value) } }
     }
 
+    /// Calls the closure with how far the exchange has come; see ``SessionTask/onProgress(_:)``.
+    @discardableResult
+    public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
+        task.onProgress(handler)
+        return self
+    }
+
     /// Calls the closure with the error, in the background; not after a success.
     @discardableResult
     public func onError(_ observer: @escaping @Sendable (any Error) -> Void) -> Self {
