@@ -5,6 +5,10 @@
 
 #include <curl/curl.h>
 
+#ifdef __linux__
+#include <sys/epoll.h>
+#endif
+
 #if LIBCURL_VERSION_NUM < 0x075000
 #error "WebServiceCurl needs libcurl 7.80 or newer"
 #endif

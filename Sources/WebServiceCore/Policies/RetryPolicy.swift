@@ -174,7 +174,7 @@ extension Duration {
 
 extension Request.Method {
     /// Whether sending twice means the same as sending once (RFC 9110, section 9.2.2).
-    var isIdempotent: Bool {
+    package var isIdempotent: Bool {
         switch rawValue {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
         default: false

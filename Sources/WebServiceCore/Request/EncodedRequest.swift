@@ -33,6 +33,20 @@ package final class EncodedRequest: URLRequestEncodable {
     /// The longest body that is wanted, in bytes; `nil` for any.
     package var maximumResponseBytes: Int? { source.maximumResponseBytes }
 
+    /// Encodes whatever can be sent, for a session that does not need a `URLRequest`. The limits of a ``Request`` come along; a `URLRequest` has none.
+    package static func encoding(_ encodable: any URLRequestEncodable) throws -> EncodedRequest {
+        if let encoded = encodable as? EncodedRequest { return encoded }
+        if let request = encodable as? Request { return try request.encode() }
+        var request = Request(try encodable.urlRequest())
+        let limited = encodable as? LimitedURLRequest
+        request.maximumResponseBytes = limited?.maximumResponseBytes
+        request.connectTimeout = limited?.connectTimeout
+        return try request.encode()
+    }
+
+    /// Whether the body comes from a stream of Foundation's.
+    package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }
+
     /// The same with one more header field, whose value is known to be legal.
     func adding(_ name: String, _ value: String) -> EncodedRequest {
         var headers = headers

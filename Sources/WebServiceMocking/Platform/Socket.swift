@@ -145,15 +145,8 @@ struct Socket: Sendable, Hashable {
         }
     }
 
-    /// The result of a system call, or the error it left in `errno`.
     static func check(_ call: String, _ result: Int32) throws -> Int32 {
-        guard result < 0 else { return result }
-        let number = errno
-        throw WebServiceError(
-            .mockServer,
-            "\(call): \(String(cString: strerror(number)))",
-            underlying: NSError(domain: NSPOSIXErrorDomain, code: Int(number))
-        )
+        try SystemCall.check(call, result, orThrow: .mockServer)
     }
 }
 

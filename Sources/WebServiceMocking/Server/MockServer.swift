@@ -44,7 +44,7 @@ public final class MockServer: Sendable {
             guard let url = URL(string: "http://127.0.0.1:\(port)") else { throw WebServiceError(.mockServer, "there is no URL for port \(port)") }
             baseURL = url
             loop = try ServerLoop(listener: listener, fallback: handler)
-            thread = try JoinableThread { [loop] in loop.run() }
+            thread = try JoinableThread(orThrow: .mockServer) { [loop] in loop.run() }
         } catch {
             listener.release()
             throw error

@@ -52,7 +52,7 @@ final class ServerLoop: Sendable {
 
     init(listener: Socket, fallback: MockServer.Handler?) throws {
         self.listener = listener
-        wakeUp = try WakeUp()
+        wakeUp = try WakeUp(orThrow: .mockServer)
         state = Mutex(State(fallback: fallback))
     }
 
@@ -61,7 +61,7 @@ final class ServerLoop: Sendable {
         var clients: [Int: Client] = [:]
         var milliseconds: Int32 = -1
         while true {
-            wakeUp.wait(for: milliseconds < 0 ? listener : nil, milliseconds: milliseconds)
+            wakeUp.wait(for: milliseconds < 0 ? listener.descriptor : nil, milliseconds: milliseconds)
             let (isStopping, ended) = state.withLock { $0.takeEnded() }
             for number in ended { clients.removeValue(forKey: number)?.giveBack() }
             if isStopping { break }
@@ -82,7 +82,7 @@ final class ServerLoop: Sendable {
     private func serve(_ socket: Socket, number: Int) -> Client? {
         let connection = ServerConnection(number: number, socket: socket, answer: answer)
         do {
-            let thread = try JoinableThread { [self] in
+            let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
                 state.withLock { $0.ended.append(number) }
                 wakeUp.signal()

@@ -1,5 +1,4 @@
 import Foundation
-import WebServiceCore
 
 #if canImport(Darwin)
 import Darwin
@@ -10,13 +9,13 @@ import Glibc
 #endif
 
 /// A thread that somebody waits for: exactly one of ``join()`` and ``detach()`` is to be called, once.
-struct JoinableThread: @unchecked Sendable {  // it holds an identifier that every thread may use
+package struct JoinableThread: @unchecked Sendable {  // it holds an identifier that every thread may use
     private let identifier: pthread_t
 
     /// Starts a thread with a stack of 1 MiB.
     ///
-    /// - Throws: `WebServiceError` when the system gives no more threads; `body` is not called then.
-    init(_ body: @escaping @Sendable () -> Void) throws {
+    /// - Throws: ``WebServiceError`` with the code given when the system gives no more threads; `body` is not called then.
+    package init(orThrow code: WebServiceError.Code, _ body: @escaping @Sendable () -> Void) throws {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)
         var thread: pthread_t?
@@ -31,23 +30,23 @@ struct JoinableThread: @unchecked Sendable {  // it holds an identifier that eve
         }
         guard status == 0, let started = thread as pthread_t? else {
             start.release()
-            throw WebServiceError(.mockServer, "pthread_create: \(String(cString: strerror(status)))")
+            throw WebServiceError(code, "pthread_create: \(String(cString: strerror(status)))")
         }
         identifier = started
     }
 
     /// Waits until the thread is gone. Not from the thread itself.
-    func join() {
+    package func join() {
         pthread_join(identifier, nil)
     }
 
     /// Lets the thread go by itself.
-    func detach() {
+    package func detach() {
         pthread_detach(identifier)
     }
 
     /// Whether this thread is the one that asks.
-    var isCurrent: Bool {
+    package var isCurrent: Bool {
         pthread_equal(identifier, pthread_self()) != 0
     }
 }

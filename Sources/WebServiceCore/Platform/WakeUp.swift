@@ -1,0 +1,63 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A pipe that wakes a thread which waits for descriptors.
+package final class WakeUp: Sendable {
+    /// Readable after a signal, until ``clear()``.
+    package let reader: Int32
+    private let writer: Int32
+
+    package init(orThrow code: WebServiceError.Code) throws {
+        var ends: [Int32] = [-1, -1]
+        _ = try SystemCall.check("pipe", pipe(&ends), orThrow: code)
+        (reader, writer) = (ends[0], ends[1])
+        for end in ends {
+            _ = fcntl(end, F_SETFL, O_NONBLOCK)
+            _ = fcntl(end, F_SETFD, FD_CLOEXEC)
+        }
+    }
+
+    deinit {
+        close(reader)
+        close(writer)
+    }
+
+    /// Lets ``wait(for:milliseconds:)`` return, now or when it is called next. Any thread.
+    package func signal() {
+        var byte: UInt8 = 0
+        _ = write(writer, &byte, 1)  // fails only when the pipe is full, and then it wakes anyway
+    }
+
+    /// Takes the signals that were given so far.
+    package func clear() {
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { bytes in
+            while read(reader, bytes.baseAddress, bytes.count) == bytes.count {}
+        }
+    }
+
+    /// Waits for a signal, for something to read at a descriptor or for the time to pass; -1 is for ever.
+    package func wait(for descriptor: Int32?, milliseconds: Int32) {
+        var descriptors = [pollfd(fd: reader, events: Int16(POLLIN), revents: 0)]
+        if let descriptor { descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)) }
+        _ = poll(&descriptors, .init(descriptors.count), milliseconds)  // after EINTR the caller finds nothing to do and waits again
+        clear()
+    }
+}
+
+package enum SystemCall {
+    /// The result of a system call, or the error it left in `errno`.
+    package static func check(_ call: String, _ result: Int32, orThrow code: WebServiceError.Code) throws -> Int32 {
+        guard result < 0 else { return result }
+        let number = errno
+        throw WebServiceError(
+            code, "\(call): \(String(cString: strerror(number)))", underlying: NSError(domain: NSPOSIXErrorDomain, code: Int(number))
+        )
+    }
+}

@@ -1,0 +1,284 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// What runs on the thread of a loop: libcurl's multi interface, driven by the events of its sockets. Nobody else touches it.
+final class CurlEngine {
+    /// Nanoseconds of the clock, read once for each turn of the loop.
+    private(set) var now = TaskClock.system.now
+
+    private let configuration: CurlSession.Configuration
+    private let share: UnsafeMutableRawPointer
+    private var multi: UnsafeMutableRawPointer
+    private var poller: Poller
+    private var admission: Admission<CurlLoop.Submission>
+    private var busy: [CurlHandle] = []
+    private var free: [CurlHandle] = []
+    private var openConnections = 0
+    /// When libcurl wants to be called without an event.
+    private var curlMoment: UInt64?
+    /// When to look for exchanges on which no byte has moved for too long.
+    private var silenceMoment = UInt64.max
+    /// When connections that nobody uses have been kept long enough.
+    private var restMoment = UInt64.max
+
+    /// - Throws: ``WebServiceError/Code/curl``.
+    init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
+        self.configuration = configuration
+        guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl cannot be initialised") }
+        guard let share = curl_share_init(), let multi = curl_multi_init() else { throw WebServiceError(.curl, "libcurl has no memory for a loop") }
+        ccurl_share_tls_sessions(share)
+        self.share = share
+        self.multi = multi
+        poller = try Poller(wakeUp: wakeUp)
+        admission = Admission(maximumPerHost: max(1, configuration.maximumConnectionsPerHost), maximum: max(1, configuration.maximumConnections))
+        configureMulti()
+        // What the configuration asks for and libcurl cannot do is told before the first request.
+        free.append(try CurlHandle(self, configuration, share: share))
+    }
+
+    private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+
+    private func configureMulti() {
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, max(1, configuration.maximumConnectionsPerHost))
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, max(1, configuration.maximumConnections))
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumIdleConnections))
+        ccurl_multi_set_callbacks(
+            multi, { _, socket, what, context, _ in CurlEngine.from(context).watch(socket, what) },
+            { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) }, Unmanaged.passUnretained(self).toOpaque()
+        )
+    }
+
+    static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine {
+        // libcurl hands back what it was given; the engine outlives its handles and connections.
+        Unmanaged<CurlEngine>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+    }
+
+    // MARK: The loop
+
+    /// Runs until the loop is asked to end and nothing is under way any more.
+    func run(for loop: CurlLoop) {
+        blockSignals()
+        var closing: CurlSession.Closing?
+        while true {
+            let work = loop.takeWork()
+            for submission in work.submissions { admission.enter(submission, to: submission.request.host) }
+            for transfer in work.cancellations { cancel(transfer) }
+            if let wanted = work.closing { closing = wanted }
+            if closing == .cancelling { cancelAll() }
+            startAdmitted()
+            collect()
+            if closing != nil, admission.isEmpty { break }
+            let count = poller.wait(milliseconds: loop.mayRest() ? patience : 0)
+            now = TaskClock.system.now
+            for index in 0..<count {
+                if let (socket, events) = poller.event(index) { act(socket, events) } else { loop.clearSignals() }
+            }
+            if let moment = curlMoment, moment <= now { actOnTime() }
+            collect()
+            if silenceMoment <= now { endSilent() }
+            if restMoment <= now { closeConnections() }
+        }
+        for handle in free { handle.free() }
+        curl_multi_cleanup(multi)
+        curl_share_cleanup(share)
+        for submission in loop.hasEnded().submissions { submission.transfer.finish(.failure(URLError(.cancelled)), nil) }
+    }
+
+    /// Signals are for threads of the program's own.
+    private func blockSignals() {
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, nil)
+    }
+
+    /// How long to wait for events, in milliseconds; -1 is for ever.
+    private var patience: Int32 {
+        let moment = min(curlMoment ?? .max, silenceMoment, restMoment)
+        if moment == .max { return -1 }
+        let current = TaskClock.system.now
+        return moment <= current ? 0 : Int32(clamping: (moment - current + 999_999) / 1_000_000)
+    }
+
+    // MARK: Transfers
+
+    private func startAdmitted() {
+        var hasStarted = false
+        while let (submission, line) = admission.next() {
+            if submission.transfer.isComplete {  // cancelled while it waited
+                admission.leave(line)
+                continue
+            }
+            do {
+                let handle = try free.popLast() ?? CurlHandle(self, configuration, share: share)
+                do {
+                    try begin(handle, CurlHandle.Exchange(submission: submission, line: line))
+                    hasStarted = true
+                } catch {
+                    _ = handle.end()
+                    free.append(handle)
+                    throw error
+                }
+            } catch {
+                admission.leave(line)
+                submission.transfer.finish(.failure(error), nil)
+            }
+        }
+        if hasStarted { actOnTime() }
+    }
+
+    private func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
+        try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: now)
+        let code = curl_multi_add_handle(multi, handle.easy)
+        guard code == CURLM_OK else {
+            throw WebServiceError(.curl, "libcurl does not take the request: \(String(cString: curl_multi_strerror(code)))")
+        }
+        handle.place = busy.count
+        busy.append(handle)
+        restMoment = .max
+        silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
+    }
+
+    /// Takes the handles that libcurl is done with.
+    private func collect() {
+        var remaining: CInt = 0
+        var isAny = false
+        while let message = curl_multi_info_read(multi, &remaining) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+            let result = ccurl_message_result(message)
+            var context: UnsafeMutableRawPointer?
+            ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
+            let handle = CurlHandle.from(context)
+            let outcome = handle.result(result)
+            let isFailure = if case .failure = outcome { true } else { false }
+            finish(handle, outcome, isFailure ? handle.metrics() : nil)
+            isAny = true
+        }
+        if isAny { startAdmitted() }
+    }
+
+    /// Ends an exchange, whether libcurl is done with it or not.
+    private func finish(_ handle: CurlHandle, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
+        if handle.isHTTP2 { handle.exchange?.line.isMultiplexed = true }
+        curl_multi_remove_handle(multi, handle.easy)
+        if let last = busy.popLast(), last !== handle {
+            busy[handle.place] = last
+            last.place = handle.place
+        }
+        let exchange = handle.end()
+        if free.count < 128 { free.append(handle) } else { handle.free() }
+        if busy.isEmpty, openConnections > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
+        guard let exchange else { return }
+        admission.leave(exchange.line)
+        exchange.submission.transfer.finish(result, metrics)
+    }
+
+    private func cancel(_ transfer: CurlTransfer) {
+        if let handle = busy.first(where: { $0.exchange?.submission.transfer === transfer }) {
+            finish(handle, .failure(URLError(.cancelled)), handle.metrics())
+        } else {
+            transfer.finish(.failure(URLError(.cancelled)), nil)
+        }
+    }
+
+    private func cancelAll() {
+        for submission in admission.removeWaiting() { submission.transfer.finish(.failure(URLError(.cancelled)), nil) }
+        while let handle = busy.last { finish(handle, .failure(URLError(.cancelled)), handle.metrics()) }
+    }
+
+    /// Ends the exchanges on which no byte has moved for too long, and works out when to look again.
+    private func endSilent() {
+        silenceMoment = .max
+        for handle in busy {
+            let limit = handle.lastActivity &+ handle.idleLimit
+            if limit <= now {
+                let text = "no byte came for \(Double(handle.idleLimit) / 1e9) s"
+                finish(handle, .failure(CurlError.error(.timedOut, text)), handle.metrics())
+            } else {
+                silenceMoment = min(silenceMoment, limit)
+            }
+        }
+    }
+
+    /// Closes the connections when none has been used for long enough: libcurl itself only looks at them when it needs one.
+    private func closeConnections() {
+        restMoment = .max
+        guard busy.isEmpty, let fresh = curl_multi_init() else { return }
+        curl_multi_cleanup(multi)
+        multi = fresh
+        curlMoment = nil
+        configureMulti()
+    }
+
+    // MARK: Events
+
+    private func act(_ socket: Int32, _ events: Poller.Events) {
+        var mask: CInt = 0
+        if events.contains(.readable) { mask |= CInt(CURL_CSELECT_IN) }
+        if events.contains(.writable) { mask |= CInt(CURL_CSELECT_OUT) }
+        if events.contains(.failed) { mask |= CInt(CURL_CSELECT_ERR) }
+        var running: CInt = 0
+        curl_multi_socket_action(multi, socket, mask, &running)
+    }
+
+    private func actOnTime() {
+        curlMoment = nil
+        var running: CInt = 0
+        curl_multi_socket_action(multi, ccurl_socket_timeout(), 0, &running)
+    }
+
+    private func setTimer(_ milliseconds: Int) -> CInt {
+        curlMoment = milliseconds < 0 ? nil : milliseconds == 0 ? 0 : TaskClock.system.now + UInt64(milliseconds) * 1_000_000
+        return 0
+    }
+
+    private func watch(_ socket: curl_socket_t, _ what: CInt) -> CInt {
+        switch what {
+        case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)
+        case CInt(CURL_POLL_OUT): poller.watch(socket, for: .writable)
+        case CInt(CURL_POLL_INOUT): poller.watch(socket, for: [.readable, .writable])
+        default: poller.unwatch(socket)
+        }
+        return 0
+    }
+
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        guard let address = address?.pointee else { return CURL_SOCKET_BAD }
+        #if os(Linux)
+        let descriptor = socket(address.family, address.socktype | CInt(SOCK_CLOEXEC.rawValue), address.protocol)
+        #else
+        let descriptor = socket(address.family, address.socktype, address.protocol)
+        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        #endif
+        guard descriptor >= 0 else { return CURL_SOCKET_BAD }
+        openConnections += 1
+        poller.opened(descriptor)
+        return descriptor
+    }
+
+    func closeSocket(_ socket: curl_socket_t) -> CInt {
+        openConnections -= 1
+        poller.closed(socket)
+        return close(socket)
+    }
+}
+
+extension EncodedRequest {
+    /// Scheme, host and port, as they stand in the URL.
+    fileprivate var host: String {
+        var slashes = 0
+        let end = url.utf8.firstIndex { byte in
+            if byte == UInt8(ascii: "/") { slashes += 1 }
+            return slashes == 3 || byte == UInt8(ascii: "?")
+        }
+        return String(url[..<(end ?? url.endIndex)])
+    }
+}

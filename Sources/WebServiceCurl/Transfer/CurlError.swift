@@ -1,0 +1,50 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What libcurl's results are called in Foundation. The table is in the Guide ("Errors of CurlSession") and a test compares the two.
+enum CurlError {
+    /// `CURLE_TOO_LARGE`, which libcurl has had since 8.6.
+    private static let tooLarge = CURLcode(rawValue: 100)
+
+    static func code(_ result: CURLcode) -> URLError.Code {
+        switch result {
+        case CURLE_UNSUPPORTED_PROTOCOL: .unsupportedURL
+        case CURLE_URL_MALFORMAT: .badURL
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_RESOLVE_HOST: .cannotFindHost
+        case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_QUIC_CONNECT_ERROR, CURLE_PROXY: .cannotConnectToHost
+        case CURLE_OPERATION_TIMEDOUT: .timedOut
+        case CURLE_ABORTED_BY_CALLBACK: .cancelled
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP_RETURNED_ERROR, tooLarge: .badServerResponse
+        case CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+            CURLE_SEND_FAIL_REWIND:
+            .networkConnectionLost
+        case CURLE_BAD_CONTENT_ENCODING: .cannotDecodeContentData
+        case CURLE_FILESIZE_EXCEEDED: .dataLengthExceedsMaximum
+        case CURLE_READ_ERROR: .requestBodyStreamExhausted
+        case CURLE_TOO_MANY_REDIRECTS: .httpTooManyRedirects
+        case CURLE_REMOTE_ACCESS_DENIED, CURLE_LOGIN_DENIED, CURLE_AUTH_ERROR: .userAuthenticationRequired
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CIPHER,
+            CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_USE_SSL_FAILED:
+            .secureConnectionFailed
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
+            .serverCertificateUntrusted
+        case CURLE_SSL_CERTPROBLEM: .clientCertificateRejected
+        case CURLE_SSL_CLIENTCERT: .clientCertificateRequired
+        default: .unknown
+        }
+    }
+
+    /// The error with what libcurl says about it; no URL is in it.
+    static func error(_ result: CURLcode, _ detail: String) -> URLError {
+        error(code(result), detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail)
+    }
+
+    static func error(_ code: URLError.Code, _ text: String) -> URLError {
+        URLError(code, userInfo: [NSLocalizedDescriptionKey: text])
+    }
+}

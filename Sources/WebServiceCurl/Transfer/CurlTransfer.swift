@@ -1,0 +1,90 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One exchange of a ``CurlSession``: from the caller's side a task, for the loop a request with somebody to tell.
+final class CurlTransfer: DataTask {
+    typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
+    typealias Progress = @Sendable (TransferProgress) -> Void
+
+    private enum Phase {
+        case created(any URLRequestEncodable, CurlSession, Completion)
+        case running(Completion)
+        case complete
+    }
+
+    let progress: Progress?
+    private let loop: CurlLoop
+    private let phase: Mutex<Phase>
+
+    init(
+        _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, progress: Progress?, completion: @escaping Completion
+    ) {
+        self.progress = progress
+        self.loop = loop
+        phase = Mutex(.created(request, session, completion))
+    }
+
+    var state: DataTaskState {
+        phase.withLock { phase in
+            switch phase {
+            case .created: .suspended
+            case .running: .running
+            case .complete: .completed
+            }
+        }
+    }
+
+    var isComplete: Bool { state == .completed }
+
+    func resume() {
+        let begun = phase.withLock { phase -> (any URLRequestEncodable, CurlSession)? in
+            guard case .created(let request, let session, let completion) = phase else { return nil }
+            phase = .running(completion)
+            return (request, session)
+        }
+        guard let (request, session) = begun else { return }
+        do {
+            let request = try EncodedRequest.encoding(request)
+            guard !request.hasBodyStream else {
+                throw WebServiceError(.encoding, "a CurlSession sends no body streams", request: request.source)
+            }
+            try loop.submit(CurlLoop.Submission(transfer: self, request: request, session: session))
+        } catch {
+            finish(.failure(error), nil)
+        }
+    }
+
+    /// Nothing to do: what was not resumed is not sent, and what was sent goes on.
+    func suspend() {}
+
+    func cancel() {
+        let wasCreated = phase.withLock { phase -> Bool? in
+            switch phase {
+            case .created: true
+            case .running: false
+            case .complete: nil
+            }
+        }
+        switch wasCreated {
+        case true?: finish(.failure(URLError(.cancelled)), nil)
+        case false?: loop.cancel(self)
+        case nil: break
+        }
+    }
+
+    /// The end, whoever brings it; the first one counts.
+    func finish(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
+        let last = phase.withLock { phase in
+            defer { phase = .complete }
+            return phase
+        }
+        switch last {
+        case .created(_, _, let completion), .running(let completion): completion(result, metrics)
+        case .complete: break
+        }
+    }
+}
