@@ -25,6 +25,12 @@ let package = Package(
             path: "Examples/Brewery",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "session-probe",
+            dependencies: ["WebServiceCore", "WebServiceMocking"],
+            path: "Tests/SessionProbe",
+            swiftSettings: settings
+        ),
         .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),

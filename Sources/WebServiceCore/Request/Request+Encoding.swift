@@ -37,7 +37,7 @@ extension Request: URLRequestEncodable {
     /// The one place where a request is checked and becomes what is sent.
     ///
     /// A body provider is not asked: ``providingBody()`` does that before.
-    consuming func encode() throws(WebServiceError) -> EncodedRequest {
+    package consuming func encode() throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
             guard ASCII.isToken(method.rawValue) else {
                 throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
