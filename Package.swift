@@ -44,6 +44,12 @@ let package = Package(
             path: "Examples/Brewery",
             swiftSettings: curlSettings
         ),
+        .executableTarget(
+            name: "session-probe",
+            dependencies: ["WebServiceCore", "WebServiceMocking"],
+            path: "Tests/SessionProbe",
+            swiftSettings: settings
+        ),
         .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency, swiftSettings: curlSettings),

@@ -112,6 +112,29 @@ struct Socket: Sendable, Hashable {
         _ = setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
     }
 
+    /// Waits, but no longer than until the other side has closed its half or the connection has ended.
+    func pause(for duration: Duration) {
+        let end = ContinuousClock.now + duration
+        var events = Int16(POLLIN)
+        while true {
+            let (seconds, attoseconds) = (end - ContinuousClock.now).components
+            let milliseconds = min(max(seconds, -1), 1_000_000) * 1000 + attoseconds / 1_000_000_000_000_000
+            guard milliseconds >= 0, seconds > 0 || attoseconds > 0 else { return }
+            var descriptors = [pollfd(fd: descriptor, events: events, revents: 0)]
+            guard poll(&descriptors, 1, Int32(milliseconds) + 1) > 0 else { continue }  // the time has passed, or EINTR
+            var byte: UInt8 = 0
+            let gone = descriptors[0].revents & Int16(POLLHUP | POLLERR | POLLNVAL) != 0
+            guard !gone, recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
+            events = 0  // what waits to be read is left there, and would end every further wait at once
+        }
+    }
+
+    /// Lets the connection end with a reset when the descriptor is released.
+    func resetAtRelease() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
     /// Gives the descriptor back to the system.
     func release() {
         _ = close(descriptor)

@@ -10,16 +10,27 @@ struct ResponseMessage {
         case close
         /// The connection is closed at once.
         case disconnect
+        /// The connection is reset.
+        case reset
         /// Nothing more is said until the client leaves.
         case silence
     }
 
     var bytes = Data()
+    /// The bytes go out in pieces of this size with a pause between them; `nil` for all at once.
+    var drip: (size: Int, pause: Duration)?
+    /// What follows the bytes, again and again.
+    var repetition: Data?
     var ending: Ending
+
+    /// The first so many bytes and another ending.
+    func prefix(_ count: Int, _ ending: Ending) -> ResponseMessage {
+        ResponseMessage(bytes: bytes.prefix(max(count, 0)), ending: ending)
+    }
 }
 
 extension MockResponse {
-    /// The response as bytes (RFC 9112, sections 4 to 7).
+    /// The response as bytes (RFC 9112, sections 4 to 7), and what is done with them.
     ///
     /// - Parameter request: What it answers; `nil` when no request could be understood, and the connection is closed then.
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be written.
@@ -28,8 +39,18 @@ extension MockResponse {
         case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: .close)
         case .disconnect: return ResponseMessage(ending: .disconnect)
         case .noAnswer: return ResponseMessage(ending: .silence)
-        case .fixedLength, .chunked, .untilClose: break
+        case .cut(let count): return try wholeMessage(answering: request).prefix(count, .close)
+        case .reset(let count): return try wholeMessage(answering: request).prefix(count, .reset)
+        case .stall(let count): return try wholeMessage(answering: request).prefix(count, .silence)
+        case .drip(let size, let pause):
+            var message = try wholeMessage(answering: request)
+            message.drip = (max(size, 1), pause)
+            return message
+        case .fixedLength, .chunked, .untilClose, .endless: return try wholeMessage(answering: request)
         }
+    }
+
+    private func wholeMessage(answering request: RequestHead?) throws -> ResponseMessage {
         if let failure { throw failure }
         let hasContent = hasContent(for: request?.method.rawValue ?? "GET")
         let framing = framing(answering: request)
@@ -41,9 +62,16 @@ extension MockResponse {
         var fields = headers.fields
         if ownFraming.isEmpty, let framing { fields.append(framing) }
         if !keepsAlive, !headers.asksToClose { fields.append(Headers.Field(name: "Connection", value: "close")) }
-        var bytes = try head(fields)
-        if hasContent { bytes += framing?.value == "chunked" ? data.chunked(size: chunkSize) : data }
-        return ResponseMessage(bytes: bytes, ending: keepsAlive ? .keepAlive : .close)
+        var message = ResponseMessage(bytes: try head(fields), ending: keepsAlive ? .keepAlive : .close)
+        guard hasContent else { return message }
+        let isChunked = framing?.value == "chunked"
+        if wire == .endless {
+            let data = data.isEmpty ? Data(repeating: UInt8(ascii: "x"), count: 16 << 10) : data
+            message.repetition = isChunked ? data.chunk : data
+        } else {
+            message.bytes += isChunked ? data.chunked(size: chunkSize) : data
+        }
+        return message
     }
 
     /// The field that says where the body ends; `nil` where the status or the end of the connection says it (RFC 9112, section 6.3).
@@ -51,9 +79,10 @@ extension MockResponse {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
         case (205, _): Headers.Field(name: "Content-Length", value: "0")
-        case (_, .chunked) where request?.isHTTP10 != true: Headers.Field(name: "Transfer-Encoding", value: "chunked")
-        case (_, .fixedLength): Headers.Field(name: "Content-Length", value: String(data.count))  // to HEAD the length that GET would have
-        default: nil
+        case (_, .chunked), (_, .endless):
+            request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
+        case (_, .untilClose): nil
+        default: Headers.Field(name: "Content-Length", value: String(data.count))  // to HEAD the length that GET would have
         }
     }
 
@@ -96,9 +125,14 @@ extension Data {
         var rest = self[...]
         while !rest.isEmpty {
             let chunk = rest.prefix(size)
-            result += Data("\(String(chunk.count, radix: 16))\r\n".utf8) + chunk + Data("\r\n".utf8)
+            result += chunk.chunk
             rest = rest.dropFirst(chunk.count)
         }
         return result + Data("0\r\n\r\n".utf8)
+    }
+
+    /// The bytes as one chunk.
+    fileprivate var chunk: Data {
+        Data("\(String(count, radix: 16))\r\n".utf8) + self + Data("\r\n".utf8)
     }
 }

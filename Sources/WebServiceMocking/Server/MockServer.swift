@@ -89,6 +89,11 @@ public final class MockServer: Sendable {
         loop.state.withLock { $0.connectionCount }
     }
 
+    /// How many connections have not ended yet.
+    var openConnectionCount: Int {
+        loop.state.withLock { $0.openConnectionCount }
+    }
+
     /// Ends every connection and every thread, and frees the port. What was received stays readable.
     ///
     /// Returns when all that is done, so it waits for handlers that still run; only inside a handler of this server it returns at once.

@@ -7,10 +7,15 @@ struct ServerConnection: Sendable {
     let socket: Socket
     let answer: @Sendable (ReceivedRequest) -> MockResponse
 
-    /// Serves the client until one side ends the connection; afterwards nothing more can be sent, and the descriptor is still to be released.
+    /// Serves the client until one side ends the connection; afterwards nothing more is sent, and the descriptor is still to be released.
     func serve() {
-        if converse() == .close { linger() }
-        socket.disconnect()
+        switch converse() {
+        case .close:
+            linger()
+            socket.disconnect()
+        case .reset: socket.resetAtRelease()
+        case .keepAlive, .disconnect, .silence: socket.disconnect()
+        }
     }
 
     private func converse() -> ResponseMessage.Ending {
@@ -37,10 +42,27 @@ struct ServerConnection: Sendable {
     private func send(_ response: MockResponse, answering request: RequestHead?) -> ResponseMessage.Ending {
         do {
             let message = try response.message(answering: request)
-            return socket.send(message.bytes) ? message.ending : .disconnect
+            return write(message) ? message.ending : .disconnect
         } catch {
             return send(MockResponse(statusCode: 500, text: "\(error)"), answering: request)  // a text that is always written
         }
+    }
+
+    /// - Returns: Whether all could be written.
+    private func write(_ message: ResponseMessage) -> Bool {
+        let size = message.drip?.size ?? max(message.bytes.count, 1)
+        var rest = message.bytes[...]
+        while !rest.isEmpty {
+            guard socket.send(rest.prefix(size)) else { return false }
+            rest = rest.dropFirst(size)
+            if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
+        }
+        if let repetition = message.repetition, !repetition.isEmpty {
+            while true {
+                guard socket.send(repetition) else { return false }
+            }
+        }
+        return true
     }
 
     /// Waits a while for the client to close its side: unread bytes would turn the end of the connection into a reset, which can

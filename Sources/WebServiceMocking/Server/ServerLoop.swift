@@ -11,13 +11,21 @@ final class ServerLoop: Sendable {
         var fallback: MockServer.Handler?
         var received: [ReceivedRequest] = []
         var connectionCount = 0
+        /// Connections whose conversation is not over.
+        var openConnectionCount = 0
         var isStopping = false
         /// Connections that have ended and are to be given back.
         fileprivate var ended: [Int] = []
 
         mutating func addConnection() -> Int {
             connectionCount += 1
+            openConnectionCount += 1
             return connectionCount
+        }
+
+        fileprivate mutating func end(_ number: Int) {
+            ended.append(number)
+            openConnectionCount -= 1
         }
 
         /// Returns whether this was the first call. Handlers are let go, because they may hold the server.
@@ -84,12 +92,13 @@ final class ServerLoop: Sendable {
         do {
             let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
-                state.withLock { $0.ended.append(number) }
+                state.withLock { $0.end(number) }
                 wakeUp.signal()
             }
             return Client(socket: socket, thread: thread)
         } catch {
             socket.release()  // out of threads: the client sees its connection closed
+            state.withLock { $0.end(number) }
             return nil
         }
     }

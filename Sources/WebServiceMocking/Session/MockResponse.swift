@@ -69,26 +69,6 @@ public struct MockResponse: Sendable {
         self.init(statusCode: statusCode, data: Data(text.utf8))
         headers[.contentType] = "text/plain; charset=utf-8"
     }
-
-    /// How a ``MockServer`` sends a response. Except for `.raw` it writes the status line, ``MockResponse/headers``, what frames the body,
-    /// and `Connection: close` where it closes afterwards.
-    ///
-    /// A `Content-Length` or `Transfer-Encoding` of your own is sent in place of the right one. Where the body is not as it says,
-    /// the connection is closed after it, so that the client sees a broken message instead of waiting.
-    public enum Wire: Sendable, Hashable {
-        /// With `Content-Length`.
-        case fixedLength
-        /// In chunks of this many bytes, at least one. A request of HTTP/1.0 is answered as with `.untilClose`.
-        case chunked(size: Int)
-        /// Without a length: the body ends when the connection does.
-        case untilClose
-        /// Exactly these bytes and nothing of the response's own; then the connection is closed.
-        case raw(Data)
-        /// Nothing; the connection stays open until the client closes it or the server stops.
-        case noAnswer
-        /// Nothing; the connection is closed at once.
-        case disconnect
-    }
 }
 
 extension MockResponse: MockableDataTaskResult {

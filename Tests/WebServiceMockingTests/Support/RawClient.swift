@@ -12,6 +12,8 @@ import Glibc
 final class RawClient {
     private let socket: Socket
     private var unread = Data()
+    /// Whether the connection has ended with a reset.
+    private(set) var wasReset = false
 
     init(_ server: MockServer) throws {
         socket = Socket(descriptor: try Socket.check("socket", newSocket()))
@@ -65,6 +67,12 @@ final class RawClient {
         return take(min(count, unread.count))
     }
 
+    /// Whether something can be read, or the connection has ended, within a time.
+    func hasNews(within milliseconds: Int32) -> Bool {
+        var descriptors = [pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)]
+        return !unread.isEmpty || poll(&descriptors, 1, milliseconds) > 0
+    }
+
     /// Reads one response whose length its head says.
     func readResponse() -> (head: String, body: String) {
         let head = read(through: "\r\n\r\n")
@@ -74,7 +82,9 @@ final class RawClient {
 
     private func fill() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        errno = 0
         let count = socket.receive(into: &buffer)
+        wasReset = count == 0 && errno == ECONNRESET
         unread.append(contentsOf: buffer[..<count])
         return count > 0
     }

@@ -1,0 +1,89 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a completion was called with.
+struct ScenarioOutcome: Sendable, CustomStringConvertible {
+    let data: Data?
+    let response: URLResponse?
+    let error: (any Error)?
+    let wasOnMainThread: Bool
+    /// From `resume()` to the completion.
+    let elapsed: Duration
+
+    var http: HTTPURLResponse? { error == nil ? response as? HTTPURLResponse : nil }
+    var status: Int? { http?.statusCode }
+    var urlErrorCode: URLError.Code? { (error as? URLError)?.code }
+
+    func header(_ name: String) -> String? {
+        http?.value(forHTTPHeaderField: name)
+    }
+
+    var description: String {
+        if let error = error as? WebServiceError { return "the error \(error.code)" }
+        if let code = urlErrorCode { return "URLError \(code.rawValue)" }
+        if let error { return "an error of the type \(type(of: error))" }
+        guard let http else { return "no HTTPURLResponse" }
+        return "status \(http.statusCode), \(data.map(Self.describe) ?? "no data")"
+    }
+
+    /// The size of a body and how it begins.
+    static func describe(_ body: Data) -> String {
+        let start = String(decoding: body.prefix(40), as: UTF8.self).debugDescription
+        return body.isEmpty ? "no bytes" : "\(body.count) bytes that begin with \(start)"
+    }
+}
+
+/// What a scenario lets pass.
+enum ScenarioExpectation: Sendable, CustomStringConvertible {
+    /// An answer with this status and exactly this body.
+    case answer(Int, Data)
+    /// A `URLError` with one of these codes.
+    case failure([URLError.Code])
+    /// `WebServiceError.responseTooLarge`.
+    case tooLarge
+    /// Either of two: where the specifications leave it to the client.
+    indirect case either(ScenarioExpectation, ScenarioExpectation)
+
+    static func answer(_ status: Int, _ text: String) -> Self { .answer(status, Data(text.utf8)) }
+
+    /// The message or the connection is broken: what a transport has to say for whatever is not HTTP, or not all of it.
+    static let broken = failure([
+        .networkConnectionLost, .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData, .zeroByteResource,
+        .dataLengthExceedsMaximum, .unknown,
+    ])
+
+    func allows(_ outcome: ScenarioOutcome) -> Bool {
+        switch self {
+        case .answer(let status, let body): outcome.status == status && outcome.data == body
+        case .failure(let codes): outcome.urlErrorCode.map(codes.contains) ?? false
+        case .tooLarge: (outcome.error as? WebServiceError)?.code == .responseTooLarge
+        case .either(let first, let second): first.allows(outcome) || second.allows(outcome)
+        }
+    }
+
+    /// What a session without a wire is to answer.
+    func mockResult(headers: Headers) -> any MockableDataTaskResult {
+        switch self {
+        case .answer(let status, let body):
+            var response = MockResponse(statusCode: status, data: body)
+            response.headers = headers
+            return response
+        case .failure(let codes): return URLError(codes.first ?? .unknown)
+        case .tooLarge: return ComputedResult { _ in throw WebServiceError(.responseTooLarge, "the body of the response is too long") }
+        case .either(let first, _): return first.mockResult(headers: headers)
+        }
+    }
+
+    var description: String {
+        switch self {
+        case .answer(let status, let body): "status \(status), \(ScenarioOutcome.describe(body))"
+        case .failure(let codes): "URLError \(codes.map { "\($0.rawValue)" }.joined(separator: ", "))"
+        case .tooLarge: "the error \(WebServiceError.Code.responseTooLarge)"
+        case .either(let first, let second): "\(first); or \(second)"
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import Dispatch
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A request as it arrived, at a server or at a mock.
+struct ScenarioRequest: Sendable {
+    /// Counted from 1.
+    let number: Int
+    let method: String
+    let target: String
+    let headers: Headers
+    let body: Data
+
+    init(_ request: ReceivedRequest, number: Int) {
+        self.number = number
+        method = request.method.rawValue
+        target = request.target
+        headers = request.headers
+        body = request.body
+    }
+
+    init(_ encodable: any URLRequestEncodable, number: Int) {
+        let request = encodable.urlRequestValue
+        let components = request.url.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }
+        self.number = number
+        method = request.httpMethod ?? "GET"
+        target = (components?.percentEncodedPath ?? "") + (components?.percentEncodedQuery.map { "?\($0)" } ?? "")
+        headers = Headers((request.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
+        body = request.httpBody ?? Data()
+    }
+}
+
+/// What answers a request: a message on the wire, or a result where there is none.
+struct ScenarioReply: Sendable {
+    let response: MockResponse
+    /// What a mock gives instead of the response; `nil` for the response itself.
+    var mockResult: (any MockableDataTaskResult)?
+    /// Whether a mock keeps silent until the scenario is over.
+    var isHeldByMock = false
+
+    init(_ response: MockResponse, mock: (any MockableDataTaskResult)? = nil) {
+        self.response = response
+        mockResult = mock
+    }
+
+    init(_ status: Int, _ text: String = "") {
+        self.init(MockResponse(statusCode: status, data: Data(text.utf8)))
+    }
+
+    /// No answer as long as the scenario lasts.
+    static func held(_ wire: MockResponse.Wire = .noAnswer) -> ScenarioReply {
+        var response = MockResponse(statusCode: 200, data: Data(count: 1000))
+        response.wire = wire
+        var reply = ScenarioReply(response)
+        reply.isHeldByMock = true
+        return reply
+    }
+}
+
+/// How requests are answered, and which ones there were; the same for a server and for a mock.
+final class ScenarioScript: Sendable {
+    typealias Answer = @Sendable (ScenarioRequest) -> ScenarioReply
+
+    private struct State {
+        var answer: Answer = { _ in ScenarioReply(200) }
+        var requests: [ScenarioRequest] = []
+    }
+
+    private let state = Mutex(State())
+    private let end = DispatchGroup()
+    let arrivals = Tally()
+
+    init() {
+        end.enter()
+    }
+
+    var requests: [ScenarioRequest] { state.withLock { $0.requests } }
+
+    func set(_ answer: @escaping Answer) {
+        state.withLock { $0.answer = answer }
+    }
+
+    /// The answer of a server.
+    func answer(_ request: ReceivedRequest) -> MockResponse {
+        reply { ScenarioRequest(request, number: $0) }.response
+    }
+
+    /// The answer of a mock.
+    func answer(_ request: any URLRequestEncodable) -> any MockableDataTaskResult {
+        let reply = reply { ScenarioRequest(request, number: $0) }
+        if reply.isHeldByMock { end.wait() }
+        return reply.mockResult ?? reply.response
+    }
+
+    private func reply(_ makeRequest: (Int) -> ScenarioRequest) -> ScenarioReply {
+        let (request, answer) = state.withLock { state in
+            let request = makeRequest(state.requests.count + 1)
+            state.requests.append(request)
+            return (request, state.answer)
+        }
+        let reply = answer(request)
+        arrivals.add()
+        return reply
+    }
+
+    /// Nobody is kept waiting any more. To be called once.
+    func finish() {
+        end.leave()
+    }
+}

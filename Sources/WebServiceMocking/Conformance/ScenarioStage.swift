@@ -1,0 +1,129 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a scenario plays on: a session, and a server or a mock that answers it.
+final class ScenarioStage: Sendable {
+    let scenario: String
+    /// Where requests go to, without a slash at the end.
+    let base: String
+    let limit: Duration
+    /// `nil` over a mock.
+    let server: MockServer?
+    let script = ScenarioScript()
+    private let session: any Session
+    private let exchanges = Mutex<[ScenarioExchange]>([])
+    private static let stageCount = Mutex(0)
+
+    init(_ scenario: String, _ session: any Session, _ mock: MockSession?, limit: Duration) throws {
+        self.scenario = scenario
+        self.session = session
+        self.limit = limit
+        if let mock {
+            let number = Self.stageCount.withLock { count in
+                count += 1
+                return count
+            }
+            let host = "scenario-\(number).test"  // each has its own, so that scenarios can share a mock
+            server = nil
+            base = "http://\(host)"
+            mock.addStub(requestMatcher: { $0.sentURL?.host == host }, answer: { [script] in script.answer($0) })
+        } else {
+            let server = try MockServer { [script] in script.answer($0) }
+            self.server = server
+            base = server.baseURLString
+        }
+    }
+
+    /// Ends everything.
+    ///
+    /// - Throws: When a completion was called more than once.
+    func finish() throws {
+        let all = exchanges.withLock { exchanges in
+            defer { exchanges = [] }
+            return exchanges
+        }
+        for exchange in all { exchange.end() }
+        script.finish()
+        server?.stop()
+        let most = all.map(\.completionCount).max() ?? 0
+        try expect(most <= 1, "one completion for each task", "\(most) completions for one task")
+    }
+
+    // MARK: Playing
+
+    func serve(_ answer: @escaping ScenarioScript.Answer) {
+        script.set(answer)
+    }
+
+    /// The requests that have arrived, in order.
+    var requests: [ScenarioRequest] { script.requests }
+
+    func request(_ path: String = "/", _ method: Request.Method = .GET) -> Request {
+        Request(method, url: base + path)
+    }
+
+    /// Makes a task for what a service would send for the request.
+    func begin(_ request: Request) throws -> ScenarioExchange {
+        begin(encoded: try request.encode())
+    }
+
+    /// Makes a task.
+    func begin(encoded request: any URLRequestEncodable) -> ScenarioExchange {
+        let exchange = ScenarioExchange(request, over: session)
+        exchanges.withLock { $0.append(exchange) }
+        return exchange
+    }
+
+    /// Sends a request and waits for what comes.
+    func send(_ request: Request) async throws -> ScenarioOutcome {
+        let exchange = try begin(request)
+        exchange.resume()
+        return try await outcome(of: exchange)
+    }
+
+    func outcome(of exchange: ScenarioExchange) async throws -> ScenarioOutcome {
+        guard let outcome = await exchange.outcome(limit: limit) else { throw failure("one completion", "no completion within \(limit)") }
+        return outcome
+    }
+
+    /// Waits for the request of that number to arrive.
+    func arrival(_ number: Int) async throws {
+        let hasCome = await script.arrivals.wait(for: number, limit: limit)
+        try expect(hasCome, "request \(number) arrives", "\(script.arrivals.count) requests within \(limit)")
+    }
+
+    /// Waits until something is so.
+    func eventually(_ expected: String, _ isSo: () -> Bool) async throws {
+        let end = ContinuousClock.now + limit
+        while !isSo() {
+            guard ContinuousClock.now < end else { throw failure(expected, "not so within \(limit)") }
+            try await TaskClock.system.sleep(for: .milliseconds(2))
+        }
+    }
+
+    // MARK: Judging
+
+    func expect(_ isSo: Bool, _ expected: @autoclosure () -> String, _ received: @autoclosure () -> String) throws {
+        guard isSo else { throw failure(expected(), received()) }
+    }
+
+    func expect<Value: Equatable>(_ what: String, _ value: Value, is expected: Value) throws {
+        try expect(value == expected, "\(what): \(expected)", "\(what): \(value)")
+    }
+
+    func expect(_ what: String, _ value: String?, is expected: String?) throws {
+        try expect(value == expected, "\(what): \(expected ?? "none")", "\(what): \(value ?? "none")")
+    }
+
+    func expect(_ expectation: ScenarioExpectation, _ outcome: ScenarioOutcome, _ what: String = "") throws {
+        try expect(expectation.allows(outcome), what + expectation.description, what + outcome.description)
+    }
+
+    private func failure(_ expected: String, _ received: String) -> SessionScenario.Failure {
+        SessionScenario.Failure(scenario: scenario, expected: expected, received: received)
+    }
+}

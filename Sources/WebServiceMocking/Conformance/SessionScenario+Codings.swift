@@ -1,0 +1,54 @@
+import Foundation
+import WebServiceCore
+
+/// Bodies that are compressed. A session that does not ask for gzip is not given it, and has nothing to do.
+extension SessionScenario {
+    static let codings: [SessionScenario] = [
+        gzip("an answer in gzip is decoded", text, gives: .answer(200, plain)),
+        gzip("an answer in gzip and in chunks is decoded", text, .chunked(size: 10), gives: .answer(200, plain)),
+        gzip("an answer in gzip that is cut, with a right length, is an error", text.prefix(40), gives: .broken),
+        gzip("an answer in gzip without its checksum is an error", text.dropLast(8), gives: .broken),
+        gzip("an answer in gzip with a wrong checksum is an error", text.dropLast(8) + Data([1, 2, 3, 4]) + text.suffix(4), gives: .broken),
+        gzip("an answer in gzip that is none is an error", Data("no gzip at all".utf8), gives: .broken),
+    ]
+
+    /// Serves bytes as gzip to whoever asks for it, and the text to anybody else.
+    static func serveGzip(_ bytes: Data, _ wire: MockResponse.Wire = .fixedLength, mock: any MockableDataTaskResult, on stage: ScenarioStage) {
+        stage.serve { request in
+            guard asksForGzip(request) || stage.server == nil else { return ScenarioReply(200, plain) }
+            var response = MockResponse(statusCode: 200, data: bytes)
+            response.wire = wire
+            response.headers["Content-Encoding"] = "gzip"
+            return ScenarioReply(response, mock: mock)
+        }
+    }
+
+    static func asksForGzip(_ request: ScenarioRequest) -> Bool {
+        request.headers["Accept-Encoding"]?.contains("gzip") == true
+    }
+
+    private static func gzip(
+        _ name: String, _ bytes: Data, _ wire: MockResponse.Wire = .fixedLength, gives expected: ScenarioExpectation
+    ) -> SessionScenario {
+        SessionScenario(name) { stage in
+            serveGzip(bytes, wire, mock: expected.mockResult(headers: [:]), on: stage)
+            let outcome = try await stage.send(stage.request())
+            let isCoded = stage.server == nil || asksForGzip(stage.requests[0])
+            try stage.expect(isCoded ? expected : .answer(200, plain), outcome)
+        }
+    }
+
+    private static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
+    private static let text =
+        Data(base64Encoded: "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=") ?? Data()
+
+    /// Zeros in gzip (RFC 1951, section 3.2.6): one, and then again and again "the last byte 258 times", which takes 13 bits.
+    ///
+    /// - Parameter blocks: Of 13 bytes each; about 2,064 zeros. The end is left out, because nobody is to come so far.
+    static func bomb(blocks: Int) -> Data {
+        var data = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0x18])
+        let block: [UInt8] = [0x05, 0xA3, 0x60, 0x14, 0x8C, 0x82, 0x51, 0x30, 0x0A, 0x46, 0xC1, 0x28, 0x18]
+        for _ in 0..<blocks { data.append(contentsOf: block) }
+        return data
+    }
+}

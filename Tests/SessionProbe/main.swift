@@ -1,0 +1,45 @@
+import Foundation
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+// Runs one scenario over one kind of session in a process of its own, for the scenarios that a session does not survive:
+//
+//     session-probe foundationSession|urlSession|mock [name of a scenario]
+//
+// The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments. Without a name it runs all, one after another, with
+// the time that each has taken.
+
+let arguments = CommandLine.arguments.dropFirst()
+let sessions: [String: @Sendable () -> any Session] = [
+    "foundationSession": { FoundationSession.shared },
+    "urlSession": { URLSession(configuration: FoundationSession.defaultConfiguration) },
+    "mock": { MockSession() },
+]
+let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments.last }
+guard (1...2).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {
+    print("session-probe \(sessions.keys.sorted().joined(separator: "|")) [name of a scenario]")
+    exit(2)
+}
+/// Written at once, because the next thing may be the end of the process.
+func tell(_ line: String) {
+    FileHandle.standardOutput.write(Data((line + "\n").utf8))
+}
+
+let session = makeSession()
+var isKept = true
+for scenario in named {
+    let start = ContinuousClock.now
+    do {
+        if arguments.count == 1 { tell("begin  \(scenario)") }
+        try await scenario.run(over: session, limit: .seconds(5))
+        tell("kept   \(start.duration(to: .now)) \(scenario)")
+    } catch {
+        isKept = false
+        tell("broken \(start.duration(to: .now)) \(error)")
+    }
+}
+exit(isKept ? 0 : 1)
