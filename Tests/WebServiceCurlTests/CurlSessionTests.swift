@@ -4,15 +4,142 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 @Suite("Curl session")
 struct CurlSessionTests {
-    @Test("an answer arrives")
+    @Test("typed tasks, handlers and the delegate work over it, and the connection is used again")
     func answer() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("hello".utf8)) }
+        let server = try MockServer { _ in MockResponse(statusCode: 200, json: ["name": "ale"]) }
         defer { server.stop() }
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
-        for _ in 0..<10 { #expect(try await service.GET("/").string().value == "hello") }
+        let service = WebService(server, try CurlSession())
+        for _ in 0..<10 { #expect(try await service.GET("/").json().value["name"]?.string == "ale") }
+        let task = service.GET("/")
+        let fromHandler = await withCheckedContinuation { continuation in
+            task.responseJSON { json, response in
+                continuation.resume(returning: [(json as? [String: String])?["name"], response?.mimeType])
+            }.resume()
+        }
+        #expect(fromHandler == ["ale", "application/json"])
         #expect(server.connectionCount == 1)
+    }
+
+    @Test("header fields keep their order and stay apart, as Foundation cannot tell them")
+    func headers() async throws {
+        let head = "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"
+        let server = try MockServer { _ in MockResponse("", wire: .raw(head.data(using: .isoLatin1) ?? Data())) }
+        defer { server.stop() }
+        let response = try await WebService(server, try CurlSession()).GET("/").empty().response
+        #expect(response.headers.map(\.name) == ["X-B", "Set-Cookie", "X-A", "set-cookie", "Content-Length"])
+        #expect(response.headers.values(for: .setCookie) == ["a=1, b", "c=2"])
+        #expect(response.header("x-a") == "é")
+        #expect((response.urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: "Set-Cookie") == "a=1, b, c=2")
+    }
+
+    @Test("the metrics tell phases, bytes and whether the connection was there")
+    func metrics() async throws {
+        let server = try MockServer { _ in MockResponse(Data(count: 1000)) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        let first = try #require(try await service.GET("/").data().response.transport)
+        #expect(first.connect != nil && first.secureConnect == nil && !first.isConnectionReused)
+        #expect(first.networkProtocol == "HTTP/1.1" && first.bytesReceived > 1000 && first.bytesSent > 30)
+        #expect(try #require(first.firstByte) <= first.total && first.total < 10)
+        let task = service.POST("/").setBody(Data(count: 5000))
+        _ = try await task.data().value
+        let second = try #require(task.metrics.transport)
+        #expect(second.isConnectionReused && second.connect == nil && second.nameLookup == nil && second.bytesSent > 5000)
+        let archive = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]
+        let entry = ((archive?["log"] as? [String: Any])?["entries"] as? [[String: Any]])?.first
+        #expect(((entry?["timings"] as? [String: Any])?["wait"] as? Double ?? 0) > 0)
+    }
+
+    @Test("H-31: progress of up- and download only grows, ends with everything, and comes before the handlers")
+    func progress() async throws {
+        let server = try MockServer { MockResponse($0.body) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        let news = Box<[TransferProgress]>([])
+        let task = service.POST("/").setBody(body).onProgress { progress in news.change { $0.append(progress) } }
+        let told = Box(0)
+        let received = try await task.data().onSuccess { _ in told.change { $0 = news.value.count } }.value
+        #expect(received == body)
+        let all = news.value
+        #expect(told.value == all.count)
+        #expect(zip(all, all.dropFirst()).allSatisfy { $0.bytesSent <= $1.bytesSent && $0.bytesReceived <= $1.bytesReceived })
+        let last = try #require(all.last)
+        #expect(last == TransferProgress(bytesSent: 3_000_000, bytesToSend: 3_000_000, bytesReceived: 3_000_000, bytesToReceive: 3_000_000))
+        #expect(last.fractionSent == 1 && last.fractionReceived == 1)
+    }
+
+    @Test("a body stream is refused, a plain URLRequest is sent")
+    func plainRequests() async throws {
+        let server = try MockServer { MockResponse("\($0.method) \($0.headers["X-Brew"] ?? "") \($0.body.count)") }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        var request = URLRequest(url: try #require(URL(string: server.baseURLString + "/x")))
+        request.httpMethod = "PATCH"
+        request.setValue("ale", forHTTPHeaderField: "X-Brew")
+        request.httpBody = Data("12345".utf8)
+        #expect(try await service.sessionTask(request: Request(request)).string().value == "PATCH ale 5")
+        request.httpBodyStream = InputStream(data: Data("12345".utf8))
+        #expect(await service.sessionTask(request: Request(request)).string().result.code == .encoding)
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("C-10: redirects and cookies are the service's business: credentials stay at their origin")
+    func redirects() async throws {
+        let other = try MockServer { MockResponse($0.headers[.authorization] ?? "nobody") }
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 302)
+            response.headers["Location"] = other.baseURLString + "/there"
+            return response
+        }
+        defer { server.stop(); other.stop() }
+        let task = WebService(server, try CurlSession()).GET("/").setHeaderValue("Bearer secret", forName: "Authorization")
+        let response = try await task.string().response
+        #expect(String(decoding: response.data, as: UTF8.self) == "nobody")
+        #expect(response.redirects.count == 1 && response.attempts == 2)
+    }
+
+    @Test("several loops share the work of one session")
+    func loops() async throws {
+        let server = try MockServer { MockResponse($0.query ?? "") }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession { $0.loops = 3 })
+        let wrong = await withTaskGroup(of: Int.self) { group in
+            for index in 0..<300 {
+                group.addTask { await (try? service.GET("/").setQueryParameters(["n": index]).string().value) == "n=\(index)" ? 0 : 1 }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(wrong == 0)
+    }
+
+    @Test("M-25: a proxy is the one that is configured, or none")
+    func proxy() async throws {
+        let proxy = try MockServer { MockResponse("by way of \($0.target)") }
+        let server = try MockServer { _ in MockResponse("directly") }
+        defer { server.stop(); proxy.stop() }
+        let proxied = WebService(server, try CurlSession { $0.proxy = .url(proxy.baseURLString) })
+        #expect(try await proxied.GET("/x").string().value == "by way of \(server.baseURLString)/x")
+        let direct = WebService(server, try CurlSession { $0.proxy = .none })
+        #expect(try await direct.GET("/x").string().value == "directly")
+    }
+
+    @Test("idle connections are closed when their time is over, and the session goes on")
+    func idleConnections() async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let before = Resources.descriptors
+        let service = WebService(server, try CurlSession { $0.idleConnectionLifetime = .milliseconds(50) })
+        _ = try await service.GET("/").data().value
+        let open = Resources.descriptors
+        if open > 0 { await eventually("the connection is closed") { Resources.descriptors < max(open, before) } }
+        _ = try await service.GET("/").data().value
+        #expect(server.connectionCount == 2)
     }
 }

@@ -16,16 +16,49 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         let timeout: Duration
         let maximum: Int?
         let task: URLSessionTask
+        let progress: (@Sendable (TransferProgress) -> Void)?
+        var sent: (bytes: Int64, of: Int64) = (0, 0)
         let completion: ResumableDataTask.Completion
         var alarm: Alarm?
+
+        enum Reception {
+            case nothing
+            case news(@Sendable (TransferProgress) -> Void, TransferProgress)
+            case tooMuch(Int, URLResponse?)
+        }
+
+        mutating func receive(_ new: Data, at now: UInt64) -> Reception {
+            if let maximum, data.count + new.count > maximum { return .tooMuch(maximum, response) }
+            data.append(new)
+            lastActivity = now
+            return news.map { .news($0.tell, $0.1) } ?? .nothing
+        }
+
+        /// Whom to tell how far it has come, and what.
+        var news: (tell: @Sendable (TransferProgress) -> Void, TransferProgress)? {
+            guard let progress else { return nil }
+            let expected = response.map(\.expectedContentLength) ?? -1
+            let isCoded = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") != nil
+            return (
+                progress,
+                TransferProgress(
+                    bytesSent: sent.bytes, bytesToSend: sent.of, bytesReceived: Int64(data.count),
+                    bytesToReceive: expected < 0 || isCoded ? nil : expected
+                )
+            )
+        }
     }
 
     private let exchanges = Mutex<[Int: Exchange]>([:])
     private let clock = TaskClock.system
 
-    func add(_ task: URLSessionTask, timeout: TimeInterval, maximum: Int?, completion: @escaping ResumableDataTask.Completion) {
+    func add(
+        _ task: URLSessionTask, timeout: TimeInterval, maximum: Int?, progress: (@Sendable (TransferProgress) -> Void)?,
+        completion: @escaping ResumableDataTask.Completion
+    ) {
         let timeout = Duration.seconds(min(max(timeout, 0.001), 1e9))
-        let exchange = Exchange(lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, completion: completion)
+        let exchange = Exchange(
+            lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress, completion: completion)
         let id = task.taskIdentifier
         exchanges.withLock { $0[id] = exchange }
         watch(id, for: timeout)
@@ -92,19 +125,21 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
     ) {
         let now = clock.now
-        exchanges.withLock { $0[task.taskIdentifier]?.lastActivity = now }
+        let news = exchanges.withLock { exchanges in
+            exchanges[task.taskIdentifier]?.lastActivity = now
+            exchanges[task.taskIdentifier]?.sent = (totalBytesSent, totalBytesExpectedToSend)
+            return exchanges[task.taskIdentifier]?.news
+        }
+        if let (tell, progress) = news { tell(progress) }
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let now = clock.now
-        let exceeded = exchanges.withLock { exchanges -> (maximum: Int, response: URLResponse?)? in
-            guard let exchange = exchanges[dataTask.taskIdentifier] else { return nil }
-            if let maximum = exchange.maximum, exchange.data.count + data.count > maximum { return (maximum, exchange.response) }
-            exchanges[dataTask.taskIdentifier]?.data.append(data)
-            exchanges[dataTask.taskIdentifier]?.lastActivity = now
-            return nil
+        switch exchanges.withLock({ $0[dataTask.taskIdentifier]?.receive(data, at: now) }) {
+        case .tooMuch(let maximum, let response)?: end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
+        case .news(let tell, let progress)?: tell(progress)
+        case .nothing?, nil: break
         }
-        if let exceeded { end(dataTask.taskIdentifier, WebServiceError.tooLarge(exceeded.maximum, nil, exceeded.response)) }
     }
 
     func urlSession(

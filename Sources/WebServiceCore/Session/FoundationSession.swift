@@ -10,7 +10,7 @@ public import FoundationNetworking
 /// with its body, whatever challenge it carries. Completions run on the `URLSession`'s delegate queue; ``SessionTask`` leaves it at once.
 ///
 /// Make one per configuration and keep it: Foundation on Linux is not safe against sessions that come and go.
-public final class FoundationSession: Session {
+public final class FoundationSession: ResponseSession {
     /// The session of all services that were not given one.
     public static let shared = FoundationSession()
 
@@ -44,13 +44,36 @@ public final class FoundationSession: Session {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
+        task(request, progress: nil, completion)
+    }
+
+    /// Makes a task as ``dataTask(request:completion:)`` does, and tells how far it has come. There are no measurements: Foundation on Linux has none.
+    public func responseTask(
+        request: any URLRequestEncodable,
+        progress: (@Sendable (TransferProgress) -> Void)?,
+        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
+    ) -> any DataTask {
+        task(request, progress: progress) { data, response, error in
+            if let error {
+                completion(.failure(error), nil)
+            } else if data == nil, response == nil {
+                completion(.failure(URLError(.badServerResponse)), nil)
+            } else {
+                completion(.success(Response(data: data ?? Data(), urlResponse: response)), nil)
+            }
+        }
+    }
+
+    private func task(
+        _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?, _ completion: @escaping ResumableDataTask.Completion
+    ) -> any DataTask {
         let maximum = (request as? EncodedRequest)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
         return ResumableDataTask(request: request, completion: completion) { [self] request, completion in
             var net = request
             // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
             net.timeoutInterval = min(request.timeoutInterval, 1e9).rounded(.up) + 1
             let task = urlSession.dataTask(with: net)
-            exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum) { [self] data, response, error in
+            exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum, progress: progress) { [self] data, response, error in
                 withExtendedLifetime(self) { completion(data, response, error) }
             }
             return task

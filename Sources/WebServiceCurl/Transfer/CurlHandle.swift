@@ -104,7 +104,6 @@ final class CurlHandle {
         ccurl_set_close_socket_callback(easy) { context, socket in CurlEngine.from(context).closeSocket(socket) }
         ccurl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, loop)
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
-        ccurl_set_long(easy, CURLOPT_PIPEWAIT, 1)
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
         ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "")
@@ -153,6 +152,8 @@ final class CurlHandle {
         let limit = request.source.connectTimeout.map { Duration.milliseconds(Int64(min(max($0, 0.001), 1e6) * 1000)) } ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
+        // A TLS handshake says whether requests can share the connection, which is worth waiting for; without TLS only the first answer would say it.
+        ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
         try setMethod(request)
         try setFields(request)
     }

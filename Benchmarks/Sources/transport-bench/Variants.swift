@@ -1,0 +1,188 @@
+import AsyncHTTPClient
+import CurlFloor
+import Foundation
+import NIOCore
+import Synchronization
+import WebServiceCore
+import WebServiceCurl
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A client to measure: sends GET requests with so many under way for so many seconds.
+struct Variant: Sendable {
+    let name: String
+    /// - Returns: How many right answers came.
+    let run: @Sendable (Load) async throws -> Int
+}
+
+/// What is asked of a client.
+struct Load: Sendable {
+    var url: String
+    var inFlight: Int
+    var seconds: Double
+    /// The body's length; any other is an error, as is any status but 200.
+    var length: Int
+}
+
+struct WrongAnswer: Error, CustomStringConvertible {
+    let description: String
+}
+
+extension Variant {
+    static let urlSession = "URLSession, completion handler"
+    static let asyncHTTPClient = "AsyncHTTPClient 1.37.0"
+
+    /// All of them; the first is what the ratios are to.
+    static let all = [
+        Variant(name: urlSession) { load in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.httpMaximumConnectionsPerHost = max(load.inFlight, 6)
+            configuration.urlCache = nil
+            configuration.httpCookieStorage = nil
+            let session = URLSession(configuration: configuration)
+            guard let url = URL(string: load.url) else { throw WrongAnswer(description: "no URL") }
+            return try await lanes(load) { done in
+                session.dataTask(with: url) { data, response, error in
+                    done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, error))
+                }.resume()
+            }
+        },
+        Variant(name: asyncHTTPClient) { load in
+            var configuration = HTTPClient.Configuration()
+            configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = max(load.inFlight, 8)
+            let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+            defer { client.shutdown { _ in } }
+            return try await awaiting(load) {
+                let response = try await client.execute(HTTPClientRequest(url: load.url), timeout: .seconds(30))
+                let body = try await response.body.collect(upTo: 1 << 24)
+                return check(load, Int(response.status.code), body.readableBytes, nil)
+            }
+        },
+        Variant(name: "libcurl alone, in C") { load in
+            let answers = curl_floor(load.url, Int32(load.inFlight), load.seconds, load.length)
+            guard answers >= 0 else { throw WrongAnswer(description: "an answer was wrong") }
+            return answers
+        },
+        Variant(name: "WebService over FoundationSession: data, one handler") { load in
+            try await dataAndHandler(load, WebService(baseURLString: ""))
+        },
+        Variant(name: "WebService over CurlSession: data, one handler") { load in
+            try await dataAndHandler(load, try curlService())
+        },
+        Variant(name: "WebService over CurlSession: response handler") { load in
+            let service = try curlService()
+            return try await lanes(load) { done in
+                service.GET(load.url)
+                    .response { data, response in done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, nil)) }
+                    .responseError { done($0) }
+                    .resume()
+            }
+        },
+        Variant(name: "WebService over CurlSession: await data") { load in
+            let service = try curlService()
+            return try await awaiting(load) { check(load, 200, try await service.GET(load.url).data().value.count, nil) }
+        },
+        Variant(name: "CurlSession alone: data task") { load in
+            let session = try CurlSession()
+            return try await lanes(load) { done in
+                session.responseTask(request: Request(.GET, url: load.url), progress: nil) { result, _ in
+                    DispatchQueue.global().async {
+                        switch result {
+                        case .success(let response): done(check(load, response.status, response.data.count, nil))
+                        case .failure(let error): done(error)
+                        }
+                    }
+                }.resume()
+            }
+        },
+    ]
+
+    private static func curlService() throws -> WebService {
+        let service = WebService(baseURLString: "")
+        service.session = try CurlSession()
+        return service
+    }
+
+    private static func dataAndHandler(_ load: Load, _ service: WebService) async throws -> Int {
+        try await lanes(load) { done in
+            service.GET(load.url).data().onCompletion { result in
+                switch result {
+                case .success(let data): done(check(load, 200, data.count, nil))  // any other status is a failure
+                case .failure(let error): done(error)
+                }
+            }.resume()
+        }
+    }
+}
+
+private func check(_ load: Load, _ status: Int?, _ length: Int?, _ error: (any Error)?) -> (any Error)? {
+    if let error { return error }
+    if status == 200, length == load.length { return nil }
+    return WrongAnswer(description: "status \(status ?? 0), \(length ?? 0) bytes")
+}
+
+// MARK: - Keeping requests under way
+
+/// Callback clients: each answer starts the next request of its lane, on the thread that brings it.
+private func lanes(_ load: Load, _ start: @escaping @Sendable (_ done: @escaping @Sendable ((any Error)?) -> Void) -> Void) async throws -> Int {
+    try await withCheckedThrowingContinuation { continuation in
+        let lanes = Lanes(load, start) { continuation.resume(with: $0) }
+        for _ in 0..<load.inFlight { lanes.next() }
+    }
+}
+
+private final class Lanes: Sendable {
+    private struct State {
+        var answers = 0
+        var open: Int
+        var error: (any Error)?
+    }
+
+    private let state: Mutex<State>
+    private let end: ContinuousClock.Instant
+    private let start: @Sendable (@escaping @Sendable ((any Error)?) -> Void) -> Void
+    private let finish: @Sendable (Result<Int, any Error>) -> Void
+
+    init(
+        _ load: Load, _ start: @escaping @Sendable (@escaping @Sendable ((any Error)?) -> Void) -> Void,
+        _ finish: @escaping @Sendable (Result<Int, any Error>) -> Void
+    ) {
+        state = Mutex(State(open: load.inFlight))
+        end = .now + .seconds(load.seconds)
+        self.start = start
+        self.finish = finish
+    }
+
+    func next() {
+        start { [self] error in
+            let goesOn = ContinuousClock.now < end
+            let (isOver, result) = state.withLock { state -> (Bool, Result<Int, any Error>?) in
+                if let error { state.error = error } else { state.answers += 1 }
+                if goesOn, state.error == nil { return (false, nil) }
+                state.open -= 1
+                return (true, state.open == 0 ? state.error.map { .failure($0) } ?? .success(state.answers) : nil)
+            }
+            if let result { finish(result) } else if !isOver { next() }
+        }
+    }
+}
+
+/// Clients with async functions: one Swift task for each lane.
+private func awaiting(_ load: Load, _ send: @escaping @Sendable () async throws -> (any Error)?) async throws -> Int {
+    let end = ContinuousClock.now + .seconds(load.seconds)
+    return try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<load.inFlight {
+            group.addTask {
+                var answers = 0
+                while ContinuousClock.now < end {
+                    if let error = try await send() { throw error }
+                    answers += 1
+                }
+                return answers
+            }
+        }
+        return try await group.reduce(0, +)
+    }
+}

@@ -1,0 +1,78 @@
+// Measures transports over loopback against nginx: requests in a second, processor time, memory, threads. Every client runs in a process of its own, in
+// turn, again and again, so that a change of the machine's speed hits all alike; the ratios are within one repetition.
+//
+//   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME] [--quick] [--write FILE]
+
+import Foundation
+
+let arguments = CommandLine.arguments
+
+func option(_ name: String) -> String? {
+    arguments.firstIndex(of: name).flatMap { arguments.dropFirst($0 + 1).first }
+}
+
+// The process of one sample.
+if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }), let url = option("--url") {
+    let load = Load(
+        url: url, inFlight: Int(option("--in-flight") ?? "") ?? 1, seconds: Double(option("--seconds") ?? "") ?? 1,
+        length: Int(option("--length") ?? "") ?? 0)
+    do {
+        let sample = try await Sample.measure(variant, load)
+        FileHandle.standardOutput.write(try JSONEncoder().encode(sample))
+        exit(0)
+    } catch {
+        FileHandle.standardError.write(Data("\(name): \(error)\n".utf8))
+        exit(1)
+    }
+}
+
+let quick = arguments.contains("--quick")
+let repetitions = option("--repetitions").flatMap { Int($0) } ?? (quick ? 1 : 5)
+let seconds = option("--seconds").flatMap { Double($0) } ?? (quick ? 0.3 : 1)
+let variants = Variant.all.filter { variant in
+    option("--only").map { variant.name.hasPrefix($0) || variant.name == Variant.urlSession || variant.name == Variant.asyncHTTPClient } ?? true
+}
+let answers = Nginx.answers.filter { answer in option("--answer").map { $0 == answer.name } ?? true }
+let loads = [1, 16, 64].filter { load in option("--in-flight").map { $0 == "\(load)" } ?? true }
+
+func sample(_ variant: Variant, _ nginx: Nginx, _ inFlight: Int, _ length: Int) throws -> Sample {
+    let process = Process()
+    let output = Pipe()
+    process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") { process.executableURL = Bundle.main.executableURL }
+    process.arguments = [
+        "--sample", variant.name, "--url", nginx.url(length: length), "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length", "\(length)",
+    ]
+    process.standardOutput = output
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw Nginx.Failure(description: "\(variant.name) failed") }
+    return try JSONDecoder().decode(Sample.self, from: data)
+}
+
+do {
+    let nginx = try Nginx()
+    defer { nginx.stop() }
+    signal(SIGINT, SIG_IGN)
+    let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+    interrupt.setEventHandler {
+        nginx.stop()
+        exit(130)
+    }
+    interrupt.resume()
+    var report = Report(variants: variants.map(\.name), repetitions: repetitions, seconds: seconds)
+    for answer in answers {
+        for inFlight in loads {
+            var samples = variants.map { _ in [Sample]() }
+            for _ in 0..<repetitions {
+                for (index, variant) in variants.enumerated() { samples[index].append(try sample(variant, nginx, inFlight, answer.length)) }
+            }
+            print(report.add("\(answer.name), \(inFlight) in flight", samples))
+        }
+    }
+    if let file = option("--write") { try report.text.write(toFile: file, atomically: true, encoding: .utf8) }
+} catch {
+    FileHandle.standardError.write(Data("transport-bench: \(error)\n".utf8))
+    exit(1)
+}

@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Curl session: closing", .serialized)
+struct CurlClosingTests {
+    @Test("C-35: closing lets what runs finish and takes nothing new, as often as one likes")
+    func finishing() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        let server = try MockServer { _ in
+            gate.wait()
+            return MockResponse("late")
+        }
+        defer { server.stop() }
+        let session = try CurlSession { $0.maximumConnectionsPerHost = 2 }
+        let service = WebService(server, session)
+        let tasks = (0..<4).map { _ in service.GET("/").string().resume() }
+        await eventually("two arrive, two wait") { server.receivedRequests.count == 2 }
+        async let closed: Void = withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                session.close()
+                continuation.resume()
+            }
+        }
+        var refused: WebServiceError.Code?
+        for _ in 0..<10_000 where refused == nil {
+            // What comes before the session is closed waits behind the others until its deadline.
+            let code = await service.GET("/refused").setDeadline(.milliseconds(20)).data().result.code
+            if code == .sessionClosed { refused = code }
+        }
+        #expect(refused == .sessionClosed)
+        for _ in 0..<4 { gate.signal() }
+        await closed
+        for task in tasks { #expect(try await task.value == "late") }
+        session.close()
+        session.close(.cancelling)
+        #expect(await service.GET("/").data().result.code == .sessionClosed)
+        #expect(server.receivedRequests.count == 4)
+    }
+
+    @Test("C-35: closing cancels what runs and what waits, and leaves no thread and no descriptor")
+    func cancelling() async throws {
+        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
+        do {
+            let (descriptors, threads) = (Resources.descriptors, Resources.threads)
+            let session = try CurlSession { $0.maximumConnectionsPerHost = 3 }
+            let service = WebService(server, session)
+            let tasks = (0..<20).map { _ in service.GET("/").data().resume() }
+            await eventually("three arrive") { server.receivedRequests.count == 3 }
+            session.close(.cancelling)
+            for task in tasks { #expect(await task.result.urlErrorCode == .cancelled) }
+            server.stop()
+            await eventually("threads and descriptors are given back") {
+                Resources.descriptors <= descriptors + 2 && Resources.threads <= threads + 4
+            }
+        }
+    }
+
+    @Test("a session that nobody holds ends when its last task does, and ends its threads")
+    func letGo() async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        weak var released: CurlSession?
+        for _ in 0..<50 {
+            let session = try CurlSession { $0.loops = 2 }
+            released = session
+            let ended = Box(false)
+            session.dataTask(request: Request(.GET, url: server.baseURLString)) { data, _, _ in ended.change { $0 = data != nil } }.resume()
+            await eventually("the answer is there") { ended.value }
+        }
+        await eventually("the session is freed") { released == nil }
+        await eventually("no thread stays") { Resources.threads < 60 }
+    }
+
+    @Test("H-28: a completion may close the session, and may hold the last reference to it")
+    func closingInside() async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        for number in 0..<40 {
+            let done = Box(false)
+            do {
+                let session = try CurlSession()
+                session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) { _, _ in
+                    if number.isMultiple(of: 2) { session.close(.cancelling) }
+                    done.change { $0 = true }
+                }.resume()
+            }
+            await eventually("it completes") { done.value }
+        }
+    }
+
+    @Test("a fork has no loops: requests there are refused, and its exit does not wait")
+    func fork() throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let session = try CurlSession()
+        typealias ForkCall = @convention(c) () -> Int32
+        let call = unsafeBitCast(try #require(dlsym(nil, "fork")), to: ForkCall.self)
+        let child = call()
+        if child == 0 {
+            let refused = Box(false)
+            session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) { result, _ in
+                refused.change { $0 = result.code == .sessionClosed }
+            }.resume()
+            session.close()
+            _exit(refused.value ? 0 : 1)
+        }
+        var status: Int32 = -1
+        #expect(waitpid(child, &status, 0) == child)
+        #expect(status == 0)
+    }
+}

@@ -1,0 +1,13 @@
+import Testing
+import WebServiceCurl
+import WebServiceMocking
+
+@Suite("Curl session: conformance", .serialized)
+struct CurlConformanceTests {
+    private static let session = Result { try CurlSession() }
+
+    @Test("H-48: a CurlSession keeps what every session promises", arguments: SessionScenario.all)
+    func conforms(_ scenario: SessionScenario) async throws {
+        try await scenario.run(over: Self.session.get())
+    }
+}

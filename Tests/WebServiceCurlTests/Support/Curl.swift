@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension WebService {
+    /// A service over a CurlSession.
+    convenience init(_ server: MockServer, _ session: CurlSession) {
+        self.init(baseURLString: server.baseURLString)
+        self.session = session
+    }
+}
+
+extension CurlSession {
+    convenience init(_ change: (inout Configuration) -> Void) throws {
+        var configuration = Configuration()
+        change(&configuration)
+        try self.init(configuration: configuration)
+    }
+}
+
+extension MockResponse {
+    init(_ data: Data, wire: Wire = .fixedLength) {
+        self.init(statusCode: 200, data: data)
+        self.wire = wire
+    }
+
+    init(_ text: String, wire: Wire = .fixedLength) {
+        self.init(Data(text.utf8), wire: wire)
+    }
+}
+
+extension Result {
+    var error: Failure? { if case .failure(let error) = self { error } else { nil } }
+    var urlErrorCode: URLError.Code? { (error as? URLError)?.code }
+    var code: WebServiceError.Code? { (error as? WebServiceError)?.code }
+}
+
+/// What a closure that is called from other threads has left.
+final class Box<Value: Sendable>: Sendable {
+    private let state: Mutex<Value>
+
+    init(_ value: Value) { state = Mutex(value) }
+
+    var value: Value { state.withLock { $0 } }
+
+    func change(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
+}
+
+/// Waits until something is so, for 20 seconds at most.
+func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
+    let end = ContinuousClock.now + .seconds(20)
+    while !isSo() {
+        guard ContinuousClock.now < end else {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
+        await Task.yield()
+    }
+}
+
+/// What the process holds of the system; 0 where it does not tell.
+enum Resources {
+    static var descriptors: Int { count("/proc/self/fd") }
+    static var threads: Int { count("/proc/self/task") }
+
+    private static func count(_ folder: String) -> Int {
+        (try? FileManager.default.contentsOfDirectory(atPath: folder).count) ?? 0
+    }
+}
