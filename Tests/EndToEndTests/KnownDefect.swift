@@ -5,8 +5,10 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         case breaks
         /// The process dies.
         case kills
-        /// Depends on how fast the bytes come.
+        /// The promise is kept or not, as the threads run.
         case varies
+        /// The promise is kept, or the process dies: seldom, as the threads run.
+        case mayKill
     }
 
     let kind: FoundationBacked
@@ -47,6 +49,10 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "an answer in gzip that is cut, with a right length, is an error", "F9: what could be decoded is the answer"),
         (.breaks, "an answer in gzip without its checksum is an error", "F9: it is not missed"),
         (.breaks, "a body of small chunks that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
+        (
+            .mayKill, "500 tasks that are cancelled at any moment complete once each, with their own answer or as cancelled",
+            "F3: cancel and completion at once: \"a task that in not in the registry\""
+        ),
         (.varies, "a body that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
     ]
 
