@@ -8,20 +8,21 @@ import FoundationNetworking
 
 // Runs one scenario over one kind of session in a process of its own, for the scenarios that a session does not survive:
 //
-//     session-probe foundationSession|urlSession|mock [name of a scenario]
+//     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]
 //
 // The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments. Without a name it runs all, one after another, with
 // the time that each has taken.
 
-let arguments = CommandLine.arguments.dropFirst()
+let arguments = Array(CommandLine.arguments.dropFirst())
 let sessions: [String: @Sendable () -> any Session] = [
     "foundationSession": { FoundationSession.shared },
     "urlSession": { URLSession(configuration: FoundationSession.defaultConfiguration) },
     "mock": { MockSession() },
 ]
-let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments.last }
-guard (1...2).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {
-    print("session-probe \(sessions.keys.sorted().joined(separator: "|")) [name of a scenario]")
+let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments[1] }
+let limit = arguments.count < 3 ? 5 : Double(arguments[2]) ?? 0
+guard limit > 0, (1...3).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {
+    print("session-probe \(sessions.keys.sorted().joined(separator: "|")) [name of a scenario [limit in seconds]]")
     exit(2)
 }
 /// Written at once, because the next thing may be the end of the process.
@@ -35,7 +36,7 @@ for scenario in named {
     let start = ContinuousClock.now
     do {
         if arguments.count == 1 { tell("begin  \(scenario)") }
-        try await scenario.run(over: session, limit: .seconds(5))
+        try await scenario.run(over: session, limit: .seconds(limit))
         tell("kept   \(start.duration(to: .now)) \(scenario)")
     } catch {
         isKept = false

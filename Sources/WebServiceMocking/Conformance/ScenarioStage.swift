@@ -62,6 +62,13 @@ final class ScenarioStage: Sendable {
     /// The requests that have arrived, in order.
     var requests: [ScenarioRequest] { script.requests }
 
+    /// The request of that number, counted from 1, which has to be there by now.
+    func arrived(_ number: Int) throws -> ScenarioRequest {
+        let requests = requests
+        try expect(number <= requests.count, "request \(number) has arrived", "\(requests.count) requests")
+        return requests[number - 1]
+    }
+
     func request(_ path: String = "/", _ method: Request.Method = .GET) -> Request {
         Request(method, url: base + path)
     }

@@ -37,7 +37,7 @@ extension SessionScenario {
             SessionScenario("repeated cookies arrive, and none comes back by itself") { stage in
                 try await receive(["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2"], "Set-Cookie", "a=1; Path=/, b=2", on: stage)
                 _ = try await stage.send(stage.request())
-                try stage.expect("Cookie", stage.requests[1].headers["Cookie"], is: nil)
+                try stage.expect("Cookie", stage.arrived(2).headers["Cookie"], is: nil)
             },
             redirect("a redirect is an answer and is not followed", 302, to: "/elsewhere"),
             redirect("a redirect to another host is an answer and is not followed", 307, to: "http://127.0.0.1:9/"),

@@ -33,7 +33,8 @@ extension SessionScenario {
         SessionScenario(name) { stage in
             serveGzip(bytes, wire, mock: expected.mockResult(headers: [:]), on: stage)
             let outcome = try await stage.send(stage.request())
-            let isCoded = stage.server == nil || asksForGzip(stage.requests[0])
+            let request = try stage.arrived(1)
+            let isCoded = stage.server == nil || asksForGzip(request)
             try stage.expect(isCoded ? expected : .answer(200, plain), outcome)
         }
     }

@@ -20,10 +20,9 @@ extension SessionScenario {
         raw(
             "a chunk that is longer than its size is an error",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nporter\r\n0\r\n\r\n", gives: .broken),
-        cuts("an answer with a length is whole or an error, wherever it is cut", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale"),
-        cuts(
-            "an answer in chunks is whole or an error, wherever it is cut",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n"),
+        cuts("a head is whole or an error, wherever it is cut", withLength, ofHead: true),
+        cuts("a body with a length is whole or an error, wherever it is cut", withLength, ofHead: false),
+        cuts("a body in chunks is whole or an error, wherever it is cut", inChunks, ofHead: false),
     ]
 
     private static func fault(_ name: String, _ wire: MockResponse.Wire) -> SessionScenario {
@@ -32,18 +31,23 @@ extension SessionScenario {
         return one(name, response, gives: .broken)
     }
 
-    private static func cuts(_ name: String, _ message: String) -> SessionScenario {
-        let message = Data(message.utf8)
-        @Sendable func expectation(_ count: Int) -> ScenarioExpectation { count < message.count ? .broken : .answer(200, "ale") }
+    private static let withLength = ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "ale")
+    private static let inChunks = ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n2\r\nle\r\n0\r\n\r\n")
+
+    /// Cuts at every offset of the head, which the connection's end then is in the middle of; or from there to the end.
+    private static func cuts(_ name: String, _ message: (head: String, body: String), ofHead: Bool) -> SessionScenario {
+        let bytes = Data((message.head + message.body).utf8)
+        let offsets = ofHead ? 0...(message.head.utf8.count - 1) : message.head.utf8.count...bytes.count
+        let expectation: @Sendable (Int) -> ScenarioExpectation = { $0 < bytes.count ? .broken : .answer(200, "ale") }
         return SessionScenario(name) { stage in
             stage.serve { request in
                 let count = Int(request.target.dropFirst()) ?? 0
                 var response = MockResponse(statusCode: 200)
-                response.wire = .raw(message.prefix(count))
+                response.wire = .raw(bytes.prefix(count))
                 return ScenarioReply(response, mock: expectation(count).mockResult(headers: [:]))
             }
-            for count in 0...message.count {
-                try stage.expect(expectation(count), await stage.send(stage.request("/\(count)")), "cut after \(count) of \(message.count) bytes: ")
+            for count in offsets {
+                try stage.expect(expectation(count), await stage.send(stage.request("/\(count)")), "cut after \(count) of \(bytes.count) bytes: ")
             }
         }
     }

@@ -10,14 +10,14 @@ extension SessionScenario {
                 var request = stage.request()
                 for field in fields { request.headers.add(field.value, for: Headers.Name(field.name)) }
                 try stage.expect(.answer(200, ""), await stage.send(request))
-                let arrived = stage.requests[0].headers
+                let arrived = try stage.arrived(1).headers
                 for field in fields { try stage.expect(field.name, arrived.values(for: Headers.Name(field.name)), is: [field.value]) }
             },
             SessionScenario("repeated header fields arrive, all and in order") { stage in
                 var request = stage.request()
                 for value in ["a", "b", "c"] { request.headers.add(value, for: "X-Repeated") }
                 try stage.expect(.answer(200, ""), await stage.send(request))
-                try stage.expect("X-Repeated", stage.requests[0].headers["X-Repeated"], is: "a, b, c")
+                try stage.expect("X-Repeated", stage.arrived(1).headers["X-Repeated"], is: "a, b, c")
             },
             SessionScenario("Accept, User-Agent and Content-Type of the request are sent once, in place of the session's own") { stage in
                 var request = stage.request("/", .POST)
@@ -25,7 +25,7 @@ extension SessionScenario {
                 let fields: Headers = ["Accept": "a/b", "User-Agent": "scenario/1", "Content-Type": "c/d", "Accept-Language": "tlh"]
                 for field in fields { request.headers[field.name] = field.value }
                 try stage.expect(.answer(200, ""), await stage.send(request))
-                let arrived = stage.requests[0].headers
+                let arrived = try stage.arrived(1).headers
                 for field in fields { try stage.expect(field.name, arrived.values(for: Headers.Name(field.name)), is: [field.value]) }
             },
         ]
@@ -34,7 +34,7 @@ extension SessionScenario {
         SessionScenario("\(method) without a body arrives with its target") { stage in
             try stage.expect(.answer(200, ""), await stage.send(stage.request("/a/b%2Fc?d=e%20f&g", method)))
             try stage.expect("requests", stage.requests.count, is: 1)
-            let arrived = stage.requests[0]
+            let arrived = try stage.arrived(1)
             try stage.expect("method", arrived.method, is: method.rawValue)
             try stage.expect("target", arrived.target, is: "/a/b%2Fc?d=e%20f&g")
             try stage.expect("body", arrived.body, is: Data())
@@ -53,7 +53,7 @@ extension SessionScenario {
             var request = stage.request("/a?b", method)
             request.body = Data("hello".utf8)
             try stage.expect(.answer(200, ""), await stage.send(request))
-            let arrived = stage.requests[0]
+            let arrived = try stage.arrived(1)
             try stage.expect("method", arrived.method, is: method.rawValue)
             try stage.expect("target", arrived.target, is: "/a?b")
             try stage.expect("body", arrived.body, is: Data("hello".utf8))
@@ -70,7 +70,8 @@ extension SessionScenario {
             var request = stage.request("/", .PUT)
             request.body = body
             let outcome = try await stage.send(request)
-            try stage.expect(stage.requests[0].body == body, "the body", ScenarioOutcome.describe(stage.requests[0].body))
+            let arrived = try stage.arrived(1).body
+            try stage.expect(arrived == body, "the body", ScenarioOutcome.describe(arrived))
             try stage.expect(.answer(200, body), outcome)
         }
     }

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// H-48: what every session promises, asked of the mock and of the real ones with the same responses.
+/// H-48: what `SessionScenario` does not ask, because it is about suspending or about the mock alone.
 @Suite struct SessionContractTests {
     enum Kind: CaseIterable {
         case mock, recorded, urlSession, foundationSession
@@ -36,40 +36,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-48: The status, the header fields and the body arrive", arguments: Kind.allCases)
-    func answer(kind: Kind) async throws {
-        var response = MockResponse(statusCode: 404, data: Data("no such beer".utf8))
-        response.headers = ["X-Brew": "ale", "Content-Type": "text/plain"]
-        let setting = try Setting(kind, response)
-        let answer = await setting.session.answer(to: try get(setting.base + "/a?b=c"))
-        #expect(answer.status == 404)
-        #expect(answer.text == "no such beer")
-        #expect(answer.error == nil)
-        #expect(answer.response?.value(forHTTPHeaderField: "x-brew") == "ale")
-        #expect(answer.response?.mimeType == "text/plain")
-        #expect(answer.response?.url?.absoluteString == setting.base + "/a?b=c")
-        #expect(!answer.wasOnMainThread)
-        #expect(setting.arrived() == 1)
-    }
-
-    @Test("H-35, H-48: A response without a body has empty data, and the next request is fine", arguments: Kind.allCases, [200, 204, 205, 304])
-    func emptyBody(kind: Kind, status: Int) async throws {
-        let setting = try Setting(kind, MockResponse(statusCode: status, data: Data((status == 200 ? "" : "ignored").utf8)))
-        for _ in 0..<2 {
-            let answer = await setting.session.answer(to: try get(setting.base))
-            #expect(answer.status == status && answer.data == Data() && answer.error == nil)
-        }
-    }
-
-    @Test("H-35, H-48: HEAD has no body, and the next request is fine", arguments: Kind.allCases)
-    func head(kind: Kind) async throws {
-        let setting = try Setting(kind, MockResponse(statusCode: 200, data: Data("ignored".utf8)))
-        let head = await setting.session.answer(to: try get(setting.base, method: "HEAD"))
-        #expect(head.status == 200 && head.data == Data())
-        #expect(await setting.session.answer(to: try get(setting.base)).text == "ignored")
-    }
-
-    @Test("H-48: Nothing is sent before resume, and twice resumed is once sent", arguments: Kind.allCases)
+    @Test("H-48: Nothing is sent before resume, suspended or not, and twice resumed is once sent", arguments: Kind.allCases)
     func resumeTwice(kind: Kind) async throws {
         let setting = try Setting(kind, MockResponse(statusCode: 200))
         let completions = Counter()
@@ -83,31 +50,6 @@ import FoundationNetworking
         task.resume()
         _ = await setting.session.answer(to: try get(setting.base))
         #expect(completions.value == 1 && setting.arrived() == 2)
-    }
-
-    @Test("H-48: Cancelled before resume is cancelled once, and nothing is sent", arguments: Kind.allCases)
-    func cancelBeforeResume(kind: Kind) async throws {
-        let setting = try Setting(kind, MockResponse(statusCode: 200))
-        let errors = Mutex<[URLError.Code?]>([])
-        let task = setting.session.dataTask(request: try get(setting.base)) { data, response, error in
-            #expect(data == nil && response == nil)
-            errors.withLock { $0.append((error as? URLError)?.code) }
-        }
-        task.cancel()
-        task.resume()
-        task.cancel()
-        await eventually("the task completes") { errors.withLock { $0.count } == 1 && task.state == .completed }
-        _ = await setting.session.answer(to: try get(setting.base))
-        #expect(errors.withLock { $0 } == [.cancelled])
-        #expect(setting.arrived() == 1)
-    }
-
-    @Test("H-48: A request that cannot be encoded fails with its own error", arguments: Kind.allCases)
-    func unencodable(kind: Kind) async throws {
-        let setting = try Setting(kind, MockResponse(statusCode: 200))
-        let answer = await setting.session.answer(to: Request(.GET, url: "no url"))
-        #expect((answer.error as? WebServiceError)?.code == .invalidURL)
-        #expect(setting.arrived() == 0)
     }
 
     @Test("A mock never answers from inside resume or cancel")

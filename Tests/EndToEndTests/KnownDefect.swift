@@ -1,0 +1,74 @@
+/// A scenario that a session of Foundation does not keep on Linux, Swift 6.3.1.
+struct KnownDefect: Sendable, CustomStringConvertible {
+    enum Effect: Sendable {
+        /// The promise is not kept.
+        case breaks
+        /// The process dies.
+        case kills
+        /// The promise is kept or not, as the threads run.
+        case varies
+        /// The promise is kept, or the process dies: seldom, as the threads run.
+        case mayKill
+    }
+
+    let kind: FoundationBacked
+    let effect: Effect
+    let scenario: String
+    let reason: String
+
+    var description: String { "\(kind.rawValue): \(scenario) (\(reason))" }
+
+    #if canImport(Darwin)
+    static let all: [KnownDefect] = []
+    #else
+    static let all =
+        FoundationBacked.allCases.flatMap { kind in ofBoth.map { KnownDefect(kind: kind, effect: $0, scenario: $1, reason: $2) } }
+        + ofURLSession.map { KnownDefect(kind: .urlSession, effect: $0, scenario: $1, reason: $2) }
+    #endif
+
+    /// What is Foundation's own, whoever uses it.
+    private static let ofBoth: [(Effect, String, String)] = [
+        (.kills, "a length of 2^63 - 1 with a short body is an error, and not the end of the process", "F1: traps in its progress"),
+        (
+            .kills, "chunks with a trailer behind them are an answer",
+            "a trailer is taken for a new head: \"Transfer completed, but there's no response\""
+        ),
+        (.kills, "a head is whole or an error, wherever it is cut", "libcurl calls it complete: \"Transfer completed, but there's no response\""),
+        (.breaks, "repeated header fields of an answer arrive also where their names differ in case", "one of them is dropped"),
+        (.breaks, "a redirect without a target is an answer with its body", "the body is dropped"),
+        (.breaks, "a header field without a blank behind the colon is one", "F16: -1"),
+        (.breaks, "POST on a kept connection that ends without an answer completes in time and is not sent twice", "F13: waits for the time-out"),
+        (.breaks, "a body in chunks is whole or an error, wherever it is cut", "libcurl does without the last line feed"),
+        (.breaks, "two lengths that differ are an error", "F9: the last one counts"),
+        (.breaks, "a length with letters behind it is an error", "F9: the digits count"),
+        (.breaks, "a length of 23 digits is an error", "F9: it is ignored"),
+        (.breaks, "a length of 2^63 is an error, and not the end of the process", "F9: it is ignored"),
+        (.breaks, "garbage in place of a status line is an error", "F14: that of an unsupported URL"),
+        (.breaks, "an answer without a head is an error", "F14: that of an unsupported URL"),
+        (.breaks, "a status of letters is an error", "F14: that of an unsupported URL"),
+        (.breaks, "an answer in gzip that is cut, with a right length, is an error", "F9: what could be decoded is the answer"),
+        (.breaks, "an answer in gzip without its checksum is an error", "F9: it is not missed"),
+        (.breaks, "a body of small chunks that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
+        (
+            .mayKill, "500 tasks that are cancelled at any moment complete once each, with their own answer or as cancelled",
+            "F3: cancel and completion at once: \"a task that in not in the registry\""
+        ),
+        (.varies, "a body that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
+    ]
+
+    /// What a `URLSession` without our delegate and clock does besides.
+    private static let ofURLSession: [(Effect, String, String)] = [
+        (.breaks, "a redirect is an answer and is not followed", "the body is dropped"),
+        (.breaks, "a redirect to another host is an answer and is not followed", "the body is dropped"),
+        (.breaks, "a 401 with a Basic challenge is an answer with its body", "F5: the body is dropped"),
+        (.breaks, "a 401 with several challenges is an answer with its body", "F5: the body is dropped"),
+        (.breaks, "silence before the head ends when the time-out of the request is over", "less than a second is none"),
+        (.breaks, "silence in the middle of the head ends when the time-out of the request is over", "less than a second is none"),
+        (.breaks, "silence in the middle of the body ends when the time-out of the request is over", "less than a second is none"),
+        (.breaks, "a body whose length is beyond the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a body that is announced as too long is not waited for", "F11: it has no maximum"),
+        (.breaks, "a body in chunks beyond the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a body that ends with the connection and is beyond the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a body that is beyond the maximum only when it is decoded is responseTooLarge", "F11: it has no maximum"),
+    ]
+}

@@ -1,0 +1,82 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// H-48: the conformance suite over mocks, and over sessions that keep no promise.
+@Suite("H-48, G20: the conformance suite", .timeLimit(.minutes(2)))
+struct SessionConformanceTests {
+    @Test("every scenario has a name of its own")
+    func names() {
+        let names = Set(SessionScenario.all.map(\.name))
+        #expect(names.count == SessionScenario.all.count && names.count > 100)
+    }
+
+    @Test("MockSession", arguments: SessionScenario.all)
+    func mock(scenario: SessionScenario) async throws {
+        try await scenario.run(over: MockSession())
+    }
+
+    @Test("RequestRecordingSession over a mock", arguments: SessionScenario.all)
+    func recordedMock(scenario: SessionScenario) async throws {
+        let mock = MockSession()
+        try await scenario.run(over: RequestRecordingSession(mock), answeredBy: mock)
+    }
+
+    @Test("a scenario that fails names itself, what was expected and what came")
+    func failure() async throws {
+        let scenario = try #require(SessionScenario.all.first { $0.name == "a 404 is an answer, and the next request is fine" })
+        let failure = await #expect(throws: SessionScenario.Failure.self) { try await scenario.run(over: Deaf(error: URLError(.badURL))) }
+        #expect(failure?.expected == "status 404, 3 bytes that begin with \"ale\"" && failure?.received == "URLError -1000")
+        #expect(failure?.description.hasPrefix("a 404 is an answer, and the next request is fine: expected status 404") == true)
+    }
+
+    @Test("C-41, C-43: a session that never completes, or twice, fails every scenario that looks, and holds up none")
+    func adversarial() async throws {
+        for scenario in SessionScenario.all.prefix(20) {
+            let failure = await #expect(throws: SessionScenario.Failure.self) {
+                try await scenario.run(over: Deaf(error: nil), limit: .milliseconds(5))
+            }
+            #expect(failure?.received == "no completion within 0.005 seconds")
+            await #expect(throws: SessionScenario.Failure.self) { try await scenario.run(over: Deaf(error: URLError(.unknown), calls: 2)) }
+        }
+    }
+}
+
+/// A session that sends nothing: it completes so many times with an error, or never.
+private struct Deaf: Session {
+    let error: URLError?
+    var calls = 1
+
+    func dataTask(
+        request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        let task = Task(error: error, calls: calls, completion: completion)
+        return task
+    }
+
+    private final class Task: DataTask {
+        let error: URLError?
+        let calls: Int
+        let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+
+        init(error: URLError?, calls: Int, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) {
+            (self.error, self.calls, self.completion) = (error, calls, completion)
+        }
+
+        var state: DataTaskState { .suspended }
+
+        func resume() {
+            guard let error else { return }
+            for _ in 0..<calls { completion(nil, nil, error) }
+        }
+
+        func suspend() {}
+        func cancel() {}
+    }
+}
