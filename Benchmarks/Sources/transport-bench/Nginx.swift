@@ -50,7 +50,7 @@ struct Nginx {
         try? FileManager.default.removeItem(at: folder)  // what stays is in the folder for temporary files
     }
 
-    func url(length: Int) -> String { "http://127.0.0.1:\(port)/\(length)" }
+    var base: String { "http://127.0.0.1:\(port)" }
 
     private static func configuration(port: Int, folder: String) -> String {
         """

@@ -25,7 +25,8 @@ struct Report {
     /// - Returns: The table.
     mutating func add(_ title: String, _ samples: [[Sample]]) -> String {
         var table = "## \(title)\n\n"
-        table += "| client | requests/s | × URLSession | × AsyncHTTPClient | CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
+        table +=
+            "| client | requests/s | × URLSession | × AsyncHTTPClient | CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
         table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         let first = variants.firstIndex(of: Variant.urlSession)
         let second = variants.firstIndex(of: Variant.asyncHTTPClient)
@@ -56,7 +57,8 @@ struct Report {
     private static var machine: String {
         let cpu = shell("sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1")
         let parts = [
-            "\(ProcessInfo.processInfo.activeProcessorCount) cores", cpu, shell("uname -sr"), shell("swift --version 2>/dev/null | sed -n 's/.*\\(Swift version [0-9.]*\\).*/\\1/p' | head -n 1"),
+            "\(ProcessInfo.processInfo.activeProcessorCount) cores", cpu, shell("uname -sr"),
+            shell("swift --version 2>/dev/null | sed -n 's/.*\\(Swift version [0-9.]*\\).*/\\1/p' | head -n 1"),
             "libcurl " + shell("pkg-config --modversion libcurl"), shell("nginx -v 2>&1 | sed 's/.*: //'"),
         ]
         return parts.filter { !$0.isEmpty }.joined(separator: ", ") + "."

@@ -19,11 +19,15 @@ struct Variant: Sendable {
 
 /// What is asked of a client.
 struct Load: Sendable {
-    var url: String
+    /// Scheme, host and port.
+    var base: String
+    var path: String
     var inFlight: Int
     var seconds: Double
     /// The body's length; any other is an error, as is any status but 200.
     var length: Int
+
+    var url: String { base + path }
 }
 
 struct WrongAnswer: Error, CustomStringConvertible {
@@ -66,23 +70,23 @@ extension Variant {
             return answers
         },
         Variant(name: "WebService over FoundationSession: data, one handler") { load in
-            try await dataAndHandler(load, WebService(baseURLString: ""))
+            try await dataAndHandler(load, WebService(baseURLString: load.base))
         },
         Variant(name: "WebService over CurlSession: data, one handler") { load in
-            try await dataAndHandler(load, try curlService())
+            try await dataAndHandler(load, try curlService(load))
         },
         Variant(name: "WebService over CurlSession: response handler") { load in
-            let service = try curlService()
+            let service = try curlService(load)
             return try await lanes(load) { done in
-                service.GET(load.url)
+                service.GET(load.path)
                     .response { data, response in done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, nil)) }
                     .responseError { done($0) }
                     .resume()
             }
         },
         Variant(name: "WebService over CurlSession: await data") { load in
-            let service = try curlService()
-            return try await awaiting(load) { check(load, 200, try await service.GET(load.url).data().value.count, nil) }
+            let service = try curlService(load)
+            return try await awaiting(load) { check(load, 200, try await service.GET(load.path).data().value.count, nil) }
         },
         Variant(name: "CurlSession alone: data task") { load in
             let session = try CurlSession()
@@ -99,15 +103,15 @@ extension Variant {
         },
     ]
 
-    private static func curlService() throws -> WebService {
-        let service = WebService(baseURLString: "")
+    private static func curlService(_ load: Load) throws -> WebService {
+        let service = WebService(baseURLString: load.base)
         service.session = try CurlSession()
         return service
     }
 
     private static func dataAndHandler(_ load: Load, _ service: WebService) async throws -> Int {
         try await lanes(load) { done in
-            service.GET(load.url).data().onCompletion { result in
+            service.GET(load.path).data().onCompletion { result in
                 switch result {
                 case .success(let data): done(check(load, 200, data.count, nil))  // any other status is a failure
                 case .failure(let error): done(error)

@@ -12,9 +12,11 @@ func option(_ name: String) -> String? {
 }
 
 // The process of one sample.
-if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }), let url = option("--url") {
+if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }), let base = option("--base"),
+    let path = option("--path")
+{
     let load = Load(
-        url: url, inFlight: Int(option("--in-flight") ?? "") ?? 1, seconds: Double(option("--seconds") ?? "") ?? 1,
+        base: base, path: path, inFlight: Int(option("--in-flight") ?? "") ?? 1, seconds: Double(option("--seconds") ?? "") ?? 1,
         length: Int(option("--length") ?? "") ?? 0)
     do {
         let sample = try await Sample.measure(variant, load)
@@ -41,7 +43,8 @@ func sample(_ variant: Variant, _ nginx: Nginx, _ inFlight: Int, _ length: Int) 
     process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") { process.executableURL = Bundle.main.executableURL }
     process.arguments = [
-        "--sample", variant.name, "--url", nginx.url(length: length), "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length", "\(length)",
+        "--sample", variant.name, "--base", nginx.base, "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length",
+        "\(length)",
     ]
     process.standardOutput = output
     try process.run()

@@ -19,11 +19,9 @@ extension SessionTask {
         return self
     }
 
-    /// Handlers run here: concurrent, so that a slow handler holds up no other task, and never the session's own queue.
-    private static let pool = DispatchQueue.global()
-
+    /// Handlers run in the pool, so that a slow handler holds up no other task, and never on the session's own queue.
     func scheduleHandlers() {
-        Self.pool.async { self.runHandlers() }
+        HandlerPool.shared.schedule(self)
     }
 
     /// What the handlers of one task work with; the same for all of them.
@@ -65,7 +63,7 @@ extension SessionTask {
             case .rest:
                 return
             case .run(let handler) where isAdopted && !handler.isOwnStep:
-                Self.pool.async { [context, track, step] in self.runHandlers(context, track, step, isAdopted: false) }
+                DispatchQueue.global().async { [context, track, step] in self.runHandlers(context, track, step, isAdopted: false) }
                 return
             case .run(.mainStep(let main)) where !main.applies():
                 break
@@ -151,7 +149,7 @@ extension SessionTask {
     }
 
     private func input(_ track: Track, _ outcome: Outcome) -> StepInput {
-        StepInput(outcome: outcome, request: request, failure: track.error ?? outcome.error)
+        StepInput(outcome, of: self, failure: track.error ?? outcome.error)
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
@@ -246,4 +244,8 @@ extension SessionTask {
     private var sentRequest: URLRequest? {
         shared.withLock { $0.sent }?.urlRequestValue
     }
+}
+
+extension SessionTask: PooledWork {
+    package func perform() { runHandlers() }
 }

@@ -1,3 +1,5 @@
+import WebServiceCore
+
 /// Who may go and who has to wait: so many at a time for each host, so many in all, in the order in which they came, hosts in turn. Pure.
 ///
 /// libcurl could hold requests back itself, but a request that it holds costs it as much memory as one that runs.
@@ -82,33 +84,5 @@ struct Admission<Item> {
         let line = Line()
         lines[host] = line
         return line
-    }
-}
-
-/// First in, first out.
-struct Queue<Element> {
-    private var elements: [Element?] = []
-    private var head = 0
-
-    var isEmpty: Bool { head == elements.count }
-
-    mutating func append(_ element: Element) {
-        elements.append(element)
-    }
-
-    mutating func popFirst() -> Element? {
-        guard head < elements.count else { return nil }
-        defer {
-            elements[head] = nil
-            head += 1
-            if head == elements.count {
-                elements.removeAll(keepingCapacity: elements.capacity <= 64)
-                head = 0
-            } else if head > 64, head > elements.count / 2 {
-                elements.removeFirst(head)
-                head = 0
-            }
-        }
-        return elements[head]
     }
 }

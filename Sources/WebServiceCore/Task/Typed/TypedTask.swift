@@ -129,9 +129,18 @@ public final class TypedTask<Value: Sendable>: Sendable {
 /// What a step of a typed task begins with.
 struct StepInput: Sendable {
     let outcome: Outcome
-    let request: Request
+    fileprivate let task: SessionTask
     /// Why there is nothing to work with: the error of the exchange, or of an untyped handler before.
     let failure: (any Error)?
+
+    init(_ outcome: Outcome, of task: SessionTask, failure: (any Error)?) {
+        self.outcome = outcome
+        self.task = task
+        self.failure = failure
+    }
+
+    /// Copied when it is asked for: most steps do not.
+    var request: Request { task.request }
 }
 
 /// The result of one step, set once by the step and read by everything behind it.
