@@ -38,7 +38,6 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "a redirect without a target is an answer with its body", "the body is dropped"),
         (.breaks, "a header field without a blank behind the colon is one", "F16: -1"),
         (.breaks, "POST on a kept connection that ends without an answer completes in time and is not sent twice", "F13: waits for the time-out"),
-        (.breaks, "a body in chunks is whole or an error, wherever it is cut", "libcurl does without the last line feed"),
         (.breaks, "two lengths that differ are an error", "F9: the last one counts"),
         (.breaks, "a length with letters behind it is an error", "F9: the digits count"),
         (.breaks, "a length of 23 digits is an error", "F9: it is ignored"),

@@ -24,7 +24,15 @@ final class CurlEngine {
     private var free: [CurlHandle] = []
     private var openConnections = 0
     /// What ended in this turn, and whom to tell.
-    private var ended: [(CurlTransfer, Result<Response, any Error>, TransportMetrics?)] = []
+    private var ended: [Ended] = []
+    /// The handles of those that libcurl is done with.
+    private var done: [CurlHandle] = []
+
+    private struct Ended {
+        let transfer: CurlTransfer
+        let result: Result<Response, any Error>
+        let metrics: TransportMetrics
+    }
     /// When libcurl wants to be called without an event.
     private var curlMoment: UInt64?
     /// When to look for exchanges on which no byte has moved for too long.
@@ -78,7 +86,6 @@ final class CurlEngine {
             if closing == .cancelling { cancelAll() }
             startAdmitted()
             collect()
-            tell()
             if closing != nil, admission.isEmpty { break }
             let count = poller.wait(milliseconds: loop.mayRest() ? patience : 0)
             now = TaskClock.system.now
@@ -86,9 +93,8 @@ final class CurlEngine {
                 if let (socket, events) = poller.event(index) { act(socket, events) } else { loop.clearSignals() }
             }
             if let moment = curlMoment, moment <= now { actOnTime() }
-            collect()
             if silenceMoment <= now { endSilent() }
-            tell()
+            collect()
             if restMoment <= now { closeConnections() }
         }
         for handle in free { handle.free() }
@@ -156,45 +162,53 @@ final class CurlEngine {
         var remaining: CInt = 0
         while let message = curl_multi_info_read(multi, &remaining) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
-            let result = ccurl_message_result(message)
             var context: UnsafeMutableRawPointer?
             ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
             let handle = CurlHandle.from(context)
-            let outcome = handle.result(result)
-            let isFailure = if case .failure = outcome { true } else { false }
-            finish(handle, outcome, isFailure ? handle.metrics() : nil)
+            guard let transfer = handle.exchange?.submission.transfer else { continue }
+            let result = handle.result(ccurl_message_result(message))
+            ended.append(Ended(transfer: transfer, result: result, metrics: handle.metrics()))
+            done.append(handle)
         }
+        tell()
     }
 
-    /// Tells whoever waits for the exchanges that ended, all in a row: waking other threads once is cheaper than once for each.
+    /// Tells whoever waits for the exchanges that ended, all in a row, because waking other threads once is cheaper than once for each; and cleans up while they
+    /// wake.
     private func tell() {
         guard !ended.isEmpty else { return }
         HandlerPool.shared.together {
-            for (transfer, result, metrics) in ended { transfer.finish(result, metrics) }
+            for end in ended { end.transfer.finish(end.result, end.metrics) }
         }
         ended.removeAll(keepingCapacity: true)
+        for handle in done { release(handle) }
+        done.removeAll(keepingCapacity: true)
         startAdmitted()
     }
 
-    /// Ends an exchange, whether libcurl is done with it or not.
-    private func finish(_ handle: CurlHandle, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
+    /// Ends an exchange that libcurl is not done with.
+    private func end(_ handle: CurlHandle, _ error: any Error) {
+        guard let transfer = handle.exchange?.submission.transfer else { return }
+        ended.append(Ended(transfer: transfer, result: .failure(error), metrics: handle.metrics()))
+        release(handle)
+    }
+
+    /// Takes a handle from libcurl; it is free for the next exchange.
+    private func release(_ handle: CurlHandle) {
         if handle.isHTTP2 { handle.exchange?.line.isMultiplexed = true }
         curl_multi_remove_handle(multi, handle.easy)
         if let last = busy.popLast(), last !== handle {
             busy[handle.place] = last
             last.place = handle.place
         }
-        let exchange = handle.end()
+        if let exchange = handle.end() { admission.leave(exchange.line) }
         if free.count < 128 { free.append(handle) } else { handle.free() }
         if busy.isEmpty, openConnections > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
-        guard let exchange else { return }
-        admission.leave(exchange.line)
-        ended.append((exchange.submission.transfer, result, metrics))
     }
 
     private func cancel(_ transfer: CurlTransfer) {
         if let handle = busy.first(where: { $0.exchange?.submission.transfer === transfer }) {
-            finish(handle, .failure(URLError(.cancelled)), handle.metrics())
+            end(handle, URLError(.cancelled))
         } else {
             transfer.finish(.failure(URLError(.cancelled)), nil)
         }
@@ -202,7 +216,7 @@ final class CurlEngine {
 
     private func cancelAll() {
         for submission in admission.removeWaiting() { submission.transfer.finish(.failure(URLError(.cancelled)), nil) }
-        while let handle = busy.last { finish(handle, .failure(URLError(.cancelled)), handle.metrics()) }
+        while let handle = busy.last { end(handle, URLError(.cancelled)) }
     }
 
     /// Ends the exchanges on which no byte has moved for too long, and works out when to look again.
@@ -212,7 +226,7 @@ final class CurlEngine {
             let limit = handle.lastActivity &+ handle.idleLimit
             if limit <= now {
                 let text = "no byte came for \(Double(handle.idleLimit) / 1e9) s"
-                finish(handle, .failure(CurlError.error(.timedOut, text)), handle.metrics())
+                end(handle, CurlError.error(.timedOut, text))
             } else {
                 silenceMoment = min(silenceMoment, limit)
             }

@@ -244,7 +244,7 @@ final class CurlHandle {
         if let failure { return .failure(failure) }
         if code == CURLE_OK {
             guard let answer else { return .failure(CurlError.error(.badServerResponse, "there was no answer")) }
-            return .success(Response(data: body.take(), head: answer, transport: metrics()))
+            return .success(Response(data: body.take(), head: answer))
         }
         let detail = String(cString: detail)
         switch code {

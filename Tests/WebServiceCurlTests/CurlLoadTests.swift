@@ -1,0 +1,149 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Curl session: load", .serialized)
+struct CurlLoadTests {
+    /// `WEBSERVICE_SOAK=1` runs the full length.
+    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+
+    @Test("G12: requests with random cancels and a fifth of faults all complete once, and descriptors, threads and memory come back")
+    func soak() async throws {
+        let server = try MockServer { request in
+            var response = MockResponse(request.query ?? "")
+            switch Int(request.query?.dropFirst(2) ?? "").map({ $0 % 25 }) {
+            case 0: response.wire = .disconnect
+            case 1: response.wire = .reset(after: 10)
+            case 2: response.wire = .cut(after: 30)
+            case 3: response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8))
+            case 4: response.wire = .raw(Data("garbage\r\n\r\n".utf8))
+            default: break
+            }
+            return response
+        }
+        defer { server.stop() }
+        let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
+        let service = WebService(server, session)
+        let total = Self.isSoak ? 100_000 : 4_000
+        let (descriptors, threads) = (Resources.descriptors, Resources.threads)
+        let tally = Box(Tally())
+        var memory = 0
+        for wave in 0..<20 {
+            let count = total / 20
+            await withCheckedContinuation { continuation in
+                let left = Box(count)
+                for number in 0..<count {
+                    let completions = Box(0)
+                    let task = service.GET("/").setQueryParameters(["n": number]).data()
+                    task.onCompletion { result in
+                        completions.change { $0 += 1 }
+                        let isRight = result.isRight(number)
+                        let isFirst = completions.value == 1
+                        tally.change { $0.count(result.urlErrorCode, isRight: isRight && isFirst) }
+                        left.change { $0 -= 1 }
+                    }
+                    task.resume()
+                    if number % 7 == 3 { DispatchQueue.global().async { task.cancel() } }
+                }
+                DispatchQueue.global().async {
+                    while left.value > 0 { sched_yield() }
+                    continuation.resume()
+                }
+            }
+            if wave == 4 { memory = Resources.residentMemory }
+        }
+        let result = tally.value
+        #expect(result.answers + result.failures + result.cancelled == total / 20 * 20)
+        #expect(result.wrong == 0)
+        #expect(result.failures > total / 10 && result.cancelled > 0 && result.answers > total / 2)
+        if memory > 0 { #expect(Resources.residentMemory < memory + (Self.isSoak ? 24 << 20 : 48 << 20)) }
+        session.close()
+        server.stop()
+        await eventually("descriptors and threads come back") {
+            Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
+        }
+    }
+
+    struct Tally {
+        var answers = 0
+        var failures = 0
+        var cancelled = 0
+        var wrong = 0
+
+        mutating func count(_ code: URLError.Code?, isRight: Bool) {
+            if code == .cancelled { cancelled += 1 } else if code != nil { failures += 1 } else { answers += 1 }
+            if !isRight { wrong += 1 }
+        }
+    }
+
+    @Test("H-27: 10,000 requests at once wait their turn: few connections, one thread")
+    func queued() async throws {
+        let server = try MockServer { MockResponse($0.query ?? "") }
+        defer { server.stop() }
+        let session = try CurlSession { $0.maximumConnectionsPerHost = 8 }
+        let service = WebService(server, session)
+        let before = Resources.descriptors
+        let most = Box(0)
+        let wrong = await withTaskGroup(of: Int.self) { group in
+            for number in 0..<10_000 {
+                group.addTask {
+                    let text = try? await service.GET("/").setQueryParameters(["n": number]).string().value
+                    if number.isMultiple(of: 500) { most.change { $0 = max($0, Resources.descriptors) } }
+                    return text == "n=\(number)" ? 0 : 1
+                }
+            }
+            return await group.reduce(0, +)
+        }
+        #expect(wrong == 0)
+        #expect(server.connectionCount <= 8)
+        // Both ends of each connection are in this process, as are those of other tests.
+        if before > 0 { #expect(most.value < before + 200) }
+    }
+
+    @Test("a thousand connections that are kept cost no thread")
+    func idle() async throws {
+        let server = try MockServer { MockResponse($0.query ?? "") }
+        defer { server.stop() }
+        let count = Self.isSoak ? 1_000 : 200
+        let session = try CurlSession {
+            $0.maximumConnectionsPerHost = count
+            $0.maximumConnections = count
+            $0.maximumIdleConnections = count
+        }
+        let service = WebService(server, session)
+        for _ in 0..<2 {
+            let statuses = await withTaskGroup(of: Int.self) { group in
+                for number in 0..<count {
+                    group.addTask { await (try? service.GET("/").setQueryParameters(["n": number]).string().value) == "n=\(number)" ? 1 : 0 }
+                }
+                return await group.reduce(0, +)
+            }
+            #expect(statuses == count)
+        }
+        #expect(server.connectionCount <= count)
+    }
+
+    @Test("H-01, G16: a body of 64 MiB takes hardly more memory than its size")
+    func largeBody() async throws {
+        let size = 64 << 20
+        let body = Data(count: size)
+        let server = try MockServer { _ in MockResponse(body) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        #expect(try await service.GET("/").data().value.count == size)
+    }
+}
+
+extension Result<Data, any Error> {
+    /// Whether an answer is the one to this request.
+    fileprivate func isRight(_ number: Int) -> Bool {
+        guard case .success(let data) = self else { return true }
+        return String(decoding: data, as: UTF8.self) == "n=\(number)"
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCurl
+
+@Suite("Curl session: framing")
+struct FramingTests {
+    private func framing(_ lines: String...) -> Framing {
+        var framing = Framing()
+        for line in lines { (line + "\r\n").utf8.withContiguousStorageIfAvailable { framing.observe(UnsafeRawBufferPointer($0)) } }
+        framing.finish()
+        return framing
+    }
+
+    @Test(
+        "C-46: one length, however it is written, is believed",
+        arguments: ["Content-Length: 5", "content-length:5", "CONTENT-LENGTH:   5  ", "Content-Length: 5, 5", "Content-Length: 0005"])
+    func lengths(line: String) {
+        let framing = framing(line)
+        #expect(framing.contentLength == 5 && framing.violation == nil)
+    }
+
+    @Test(
+        "C-46: what is no length is refused",
+        arguments: [
+            "Content-Length: ", "Content-Length: 5abc", "Content-Length: -3", "Content-Length: +3", "Content-Length: 5, 6", "Content-Length: 0x5",
+            "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999", "Content-Length: 5,", "Transfer-Encoding: gzip",
+            "Transfer-Encoding: chunked, gzip", "Transfer-Encoding: chunked, chunked",
+        ])
+    func violations(line: String) {
+        #expect(framing(line).violation != nil)
+    }
+
+    @Test("C-46: two fields that contradict each other are refused, two that agree are not")
+    func pairs() {
+        #expect(framing("Content-Length: 5", "Content-Length: 6").violation != nil)
+        #expect(framing("Content-Length: 5", "Content-Length: 5").violation == nil)
+        #expect(framing("Content-Length: 5", "Transfer-Encoding: chunked").violation != nil)
+        #expect(framing("Transfer-Encoding: chunked", "Transfer-Encoding: chunked").violation != nil)
+        #expect(framing("Transfer-Encoding: Chunked").violation == nil)
+        #expect(framing("X-Content-Length: abc", "Content-Lengths: abc", "Content-Type: text/plain").violation == nil)
+    }
+}
+
+@Suite("Curl session: admission")
+struct AdmissionTests {
+    @Test("so many go at a time for each host, the others in the order in which they came")
+    func perHost() {
+        var admission = Admission<Int>(maximumPerHost: 2, maximum: 100)
+        for item in 1...5 { admission.enter(item, to: "a") }
+        let first = admission.next()
+        #expect(first?.item == 1 && admission.next()?.item == 2 && admission.next() == nil)
+        if let line = first?.line { admission.leave(line) }
+        #expect(admission.next()?.item == 3 && admission.next() == nil)
+    }
+
+    @Test("hosts take turns where the limit of all is reached, and a full line holds up no other")
+    func turns() {
+        var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
+        for number in 1...4 {
+            admission.enter("a\(number)", to: "a")
+            admission.enter("b\(number)", to: "b")
+        }
+        var under: [(item: String, line: Admission<String>.Line)] = []
+        var order: [String] = []
+        while true {
+            while let next = admission.next() {
+                under.append(next)
+                order.append(next.item)
+            }
+            guard !under.isEmpty else { break }
+            admission.leave(under.removeFirst().line)
+        }
+        #expect(order == ["a1", "b1", "a2", "b2", "a3", "b3", "a4", "b4"])
+        #expect(admission.isEmpty)
+    }
+
+    @Test("a host that speaks HTTP/2 is sent a hundred at a time, over its few connections")
+    func multiplexed() {
+        var admission = Admission<Int>(maximumPerHost: 2, maximum: 1_000)
+        admission.enter(0, to: "a")
+        let first = admission.next()
+        first?.line.isMultiplexed = true
+        for item in 1...200 { admission.enter(item, to: "a") }
+        var count = 0
+        while admission.next() != nil { count += 1 }
+        #expect(count == 99)
+    }
+
+    @Test("10,000 that wait are taken out at once")
+    func removal() {
+        var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
+        for item in 0..<10_000 { admission.enter(item, to: "host\(item % 3)") }
+        let going = (0..<3).compactMap { _ in admission.next() }
+        #expect(going.count == 3 && admission.removeWaiting().count == 9_997)
+        for (_, line) in going { admission.leave(line) }
+        #expect(admission.isEmpty && admission.next() == nil)
+    }
+}
