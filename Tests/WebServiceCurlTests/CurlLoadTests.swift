@@ -15,27 +15,15 @@ struct CurlLoadTests {
 
     @Test("G12: requests with random cancels and a fifth of faults all complete once, and descriptors, threads and memory come back")
     func soak() async throws {
-        let server = try MockServer { request in
-            var response = MockResponse(request.query ?? "")
-            switch Int(request.query?.dropFirst(2) ?? "").map({ $0 % 25 }) {
-            case 0: response.wire = .disconnect
-            case 1: response.wire = .reset(after: 10)
-            case 2: response.wire = .cut(after: 30)
-            case 3: response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8))
-            case 4: response.wire = .raw(Data("garbage\r\n\r\n".utf8))
-            default: break
-            }
-            return response
-        }
-        defer { server.stop() }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
-        let service = WebService(server, session)
         let total = Self.isSoak ? 100_000 : 4_000
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         let tally = Box(Tally())
         var memory = 0
         for wave in 0..<20 {
             let count = total / 20
+            let server = try Self.faultyServer()  // a new one each time, because a server remembers what it received
+            let service = WebService(server, session)
             await withCheckedContinuation { continuation in
                 let left = Box(count)
                 for number in 0..<count {
@@ -56,6 +44,7 @@ struct CurlLoadTests {
                     continuation.resume()
                 }
             }
+            server.stop()
             if wave == 4 { memory = Resources.residentMemory }
         }
         let result = tally.value
@@ -64,9 +53,23 @@ struct CurlLoadTests {
         #expect(result.failures > total / 10 && result.cancelled > 0 && result.answers > total / 2)
         if memory > 0 { #expect(Resources.residentMemory < memory + (Self.isSoak ? 24 << 20 : 48 << 20)) }
         session.close()
-        server.stop()
         await eventually("descriptors and threads come back") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
+        }
+    }
+
+    private static func faultyServer() throws -> MockServer {
+        try MockServer { request in
+            var response = MockResponse(request.query ?? "")
+            switch Int(request.query?.dropFirst(2) ?? "").map({ $0 % 25 }) {
+            case 0: response.wire = .disconnect
+            case 1: response.wire = .reset(after: 10)
+            case 2: response.wire = .cut(after: 30)
+            case 3: response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8))
+            case 4: response.wire = .raw(Data("garbage\r\n\r\n".utf8))
+            default: break
+            }
+            return response
         }
     }
 

@@ -157,8 +157,14 @@ final class CurlEngine {
         silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
     }
 
-    /// Takes the handles that libcurl is done with.
+    /// Takes the handles that libcurl is done with, and starts what waited for them, until nothing is done any more: a server may answer at once.
     private func collect() {
+        repeat {
+            takeMessages()
+        } while tell()
+    }
+
+    private func takeMessages() {
         var remaining: CInt = 0
         while let message = curl_multi_info_read(multi, &remaining) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
@@ -170,13 +176,14 @@ final class CurlEngine {
             ended.append(Ended(transfer: transfer, result: result, metrics: handle.metrics()))
             done.append(handle)
         }
-        tell()
     }
 
     /// Tells whoever waits for the exchanges that ended, all in a row, because waking other threads once is cheaper than once for each; and cleans up while they
     /// wake.
-    private func tell() {
-        guard !ended.isEmpty else { return }
+    ///
+    /// - Returns: Whether anything had ended, so that others may have begun.
+    private func tell() -> Bool {
+        guard !ended.isEmpty else { return false }
         HandlerPool.shared.together {
             for end in ended { end.transfer.finish(end.result, end.metrics) }
         }
@@ -184,6 +191,7 @@ final class CurlEngine {
         for handle in done { release(handle) }
         done.removeAll(keepingCapacity: true)
         startAdmitted()
+        return true
     }
 
     /// Ends an exchange that libcurl is not done with.

@@ -1,0 +1,105 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Over real TLS; `./scripts/test` installs nginx and openssl where they are missing.
+@Suite("Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+struct CurlTLSTests {
+    private let server: SecureServer
+
+    init() throws {
+        server = try SecureServer()
+    }
+
+    private func service(_ port: Int, host: String = "localhost", _ change: (inout CurlSession.Configuration) -> Void) throws -> WebService {
+        let service = WebService(baseURLString: "https://\(host):\(port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            change(&$0)
+        }
+        return service
+    }
+
+    /// Asks until the server is up.
+    private func text(_ service: WebService) async throws -> String {
+        let end = ContinuousClock.now + .seconds(20)
+        while true {
+            let result = await service.GET("/").string().result
+            if result.urlErrorCode == .cannotConnectToHost, ContinuousClock.now < end {
+                await Task.yield()
+                continue
+            }
+            return try result.get()
+        }
+    }
+
+    @Test("HTTP/2 is spoken where the server has it, over few connections, and the metrics tell of the handshake")
+    func http2() async throws {
+        let trusting = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        #expect(try await text(trusting).hasPrefix("HTTP/2.0 TLSv1.3"))
+        let fresh = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        let metrics = try await withThrowingTaskGroup(of: TransportMetrics?.self) { group in
+            for _ in 0..<20 { group.addTask { try await fresh.GET("/").string().response.transport } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(metrics.allSatisfy { $0?.networkProtocol == "HTTP/2" })
+        #expect(metrics.count { $0?.isConnectionReused == false } <= 2)
+        #expect(metrics.contains { ($0?.secureConnect ?? 0) > 0 })
+        let plain = try service(server.port) {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            $0.allowsHTTP2 = false
+        }
+        #expect(try await text(plain).hasPrefix("HTTP/1.1"))
+    }
+
+    @Test("H-51: a server whose certificate is not trusted, or is for another name, is not talked to")
+    func untrusted() async throws {
+        _ = try await text(try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
+        let distrusting = try service(server.port) { _ in }
+        #expect(await distrusting.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
+        let misnamed = try service(server.port, host: "127.0.0.1") { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        #expect(await misnamed.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
+        let lost = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("no such file") }
+        #expect(await lost.GET("/").string().result.urlErrorCode == .secureConnectionFailed)
+    }
+
+    @Test("a pinned key has to be the server's")
+    func pins() async throws {
+        let pinned = try service(server.port) {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            $0.tls.pinnedPublicKeys = [server.pin]
+        }
+        #expect(try await text(pinned).hasPrefix("HTTP/2.0"))
+        let other = try service(server.port) {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            $0.tls.pinnedPublicKeys = ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
+        }
+        #expect(await other.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
+    }
+
+    @Test("a minimum version refuses servers that are older")
+    func versions() async throws {
+        #expect(try await text(try service(server.oldPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }).hasPrefix("HTTP/1.1 TLSv1.2"))
+        let modern = try service(server.oldPort) {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            $0.tls.minimumVersion = .tls13
+        }
+        #expect(await modern.GET("/").string().result.urlErrorCode == .secureConnectionFailed)
+    }
+
+    @Test("a client's certificate is shown to a server that asks")
+    func clientCertificate() async throws {
+        let known = try service(server.askingPort) {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            $0.tls.clientCertificate = .init(certificateFile: server.path("client.pem"), keyFile: server.path("client.key"))
+        }
+        #expect(try await text(known).hasSuffix("CN=client"))
+        let unknown = try service(server.askingPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        #expect(try await unknown.GET("/").data().validateNothing().response.status == 400)
+    }
+}
