@@ -50,7 +50,12 @@ final class Box<Value: Sendable>: Sendable {
     var value: Value { state.withLock { $0 } }
 
     func change(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
+
+    func withValue<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result { state.withLock { body(&$0) } }
 }
+
+/// Whether this is a run under the thread sanitizer, where everything is slower and a fork of a process with threads hangs.
+let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
 /// Waits until something is so, for 20 seconds at most.
 func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
