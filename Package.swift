@@ -53,6 +53,6 @@ let package = Package(
         .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency, swiftSettings: curlSettings),
-        .testTarget(name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
+        .testTarget(name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: curlSettings),
     ] + curlTargets
 )

@@ -2,22 +2,29 @@ import Foundation
 
 /// What the command line asks for.
 struct Options {
+    /// What moves the bytes.
+    enum Transport: String {
+        case foundation, curl
+    }
+
     var server: String?
+    var transport = Transport.foundation
     var isVerbose = false
     var servesOnly = false
     var wantsHelp = false
 
-    static let usage = "usage: brewery [--server URL | --serve] [--verbose] [--help]"
+    static let usage = "usage: brewery [--server URL | --serve] [--transport foundation|curl] [--verbose] [--help]"
 
     static let help = """
         \(usage)
 
         Talks to a small brewery API, one request after another, and says what happened.
 
-          --server URL  use a server that is running already; without it one is started on this machine
-          --serve       only start the server, print its URL and serve until standard input ends
-          --verbose     log every message on the wire, secrets redacted
-          --help        print this
+          --server URL     use a server that is running already; without it one is started on this machine
+          --serve          only start the server, print its URL and serve until standard input ends
+          --transport NAME what moves the bytes: foundation (FoundationSession, the default) or curl (CurlSession)
+          --verbose        log every message on the wire, secrets redacted
+          --help           print this
         """
 
     /// Reads the arguments; `nil` when they make no sense.
@@ -30,6 +37,9 @@ struct Options {
                     ["http", "https"].contains(scheme), url.host?.isEmpty == false
                 else { return nil }
                 server = value
+            case "--transport":
+                guard let transport = rest.popFirst().flatMap(Transport.init) else { return nil }
+                self.transport = transport
             case "--verbose": isVerbose = true
             case "--serve": servesOnly = true
             case "--help": wantsHelp = true

@@ -4,9 +4,26 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 /// `EX_USAGE` and `EX_UNAVAILABLE` of sysexits.h.
 let wrongUsage: Int32 = 64
 let unavailable: Int32 = 69
+
+func session(_ transport: Options.Transport) throws -> any Session {
+    switch transport {
+    case .foundation: return FoundationSession.shared
+    case .curl:
+        #if WEBSERVICE_CURL
+        return try CurlSession()
+        #else
+        complain("brewery: this program was built without libcurl, so there is no CurlSession")
+        exit(wrongUsage)
+        #endif
+    }
+}
 
 func complain(_ text: String) {
     FileHandle.standardError.write(Data("\(text)\n".utf8))
@@ -34,7 +51,8 @@ do {
 
     let logger = RequestLogger()
     let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
-    print("The brewery is at \(address)\(server == nil ? "" : ", started for this run").")
+    service.session = try session(options.transport)
+    print("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
         guard failures == 0 else {

@@ -4,6 +4,7 @@
 #define WEBSERVICE_CCURL_SHIMS_H
 
 #include <curl/curl.h>
+#include <dlfcn.h>
 
 #ifdef __linux__
 #include <sys/epoll.h>
@@ -72,6 +73,49 @@ static inline CURLSHcode ccurl_share_tls_sessions(CURLSH *share) { return curl_s
 
 // The message of a transfer that is done. Swift does not import the union in CURLMsg.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
+
+// zlib, which libcurl itself uses: its stable part, loaded when the program runs, so that no headers of it are needed.
+
+typedef struct {
+    const unsigned char *next_in;
+    unsigned avail_in;
+    unsigned long total_in;
+    unsigned char *next_out;
+    unsigned avail_out;
+    unsigned long total_out;
+    const char *message;
+    void *state;
+    void *(*allocate)(void *, unsigned, unsigned);
+    void (*release)(void *, void *);
+    void *opaque;
+    int data_type;
+    unsigned long checksum;
+    unsigned long reserved;
+} ccurl_z_stream;
+
+typedef struct {
+    int (*_Nonnull inflateInit2_)(ccurl_z_stream *_Nonnull, int window_bits, const char *_Nonnull version, int stream_size);
+    int (*_Nonnull inflate)(ccurl_z_stream *_Nonnull, int flush);
+    int (*_Nonnull inflateReset)(ccurl_z_stream *_Nonnull);
+    int (*_Nonnull inflateEnd)(ccurl_z_stream *_Nonnull);
+} ccurl_zlib;
+
+// Whether zlib is there.
+static inline int ccurl_load_zlib(ccurl_zlib *_Nonnull zlib) {
+#ifdef __APPLE__
+    void *library = dlopen("/usr/lib/libz.dylib", RTLD_NOW | RTLD_LOCAL);
+#else
+    void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (!library) return 0;
+    void *init = dlsym(library, "inflateInit2_"), *run = dlsym(library, "inflate"), *reset = dlsym(library, "inflateReset"), *end = dlsym(library, "inflateEnd");
+    if (!init || !run || !reset || !end) return 0;
+    zlib->inflateInit2_ = (int (*)(ccurl_z_stream *, int, const char *, int))init;
+    zlib->inflate = (int (*)(ccurl_z_stream *, int))run;
+    zlib->inflateReset = (int (*)(ccurl_z_stream *))reset;
+    zlib->inflateEnd = (int (*)(ccurl_z_stream *))end;
+    return 1;
+}
 
 static inline curl_socket_t ccurl_socket_timeout(void) { return CURL_SOCKET_TIMEOUT; }
 

@@ -16,6 +16,8 @@ public import FoundationNetworking
 ///
 /// - Limits: the idle time (``Request/timeout``) and the connecting time (``Request/connectTimeout``) to the millisecond, the size of header and body while
 ///   they arrive, also of bodies that are compressed. A task's ``Request/deadline`` is kept above the session.
+/// - Bodies in gzip are asked for, decoded and checked to their end; a broken one is `URLError.cannotDecodeContentData`. Any other coding, which only comes when
+///   the request asks for it, is handed over as it came. The header fields are those of the answer.
 /// - Transport errors are `URLError`s, by the table in the Guide; a body or a header that is too long is ``WebServiceError/Code/responseTooLarge``. An answer
 ///   whose framing contradicts itself (RFC 9112, section 6.3) is `URLError.badServerResponse`, one that ends too soon `URLError.networkConnectionLost`.
 /// - One thread for each loop (``Configuration/loops``), whatever the number of requests; libcurl looks names up in threads that end with the look-up. No

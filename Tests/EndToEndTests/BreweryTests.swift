@@ -60,6 +60,15 @@ struct BreweryTests {
         }
     }
 
+    #if WEBSERVICE_CURL
+    @Test("--transport curl gives the same over libcurl")
+    func curl() async throws {
+        let run = try await brewery("--transport", "curl")
+        #expect(run.status == 0 && run.errors.isEmpty)
+        #expect(run.output.contains("Transport: CurlSession.") && run.output.contains("refreshing the token") && run.output.contains("Done."))
+    }
+    #endif
+
     @Test("--verbose logs every message through the delegate")
     func verbose() async throws {
         let run = try await brewery("--verbose")
@@ -69,7 +78,7 @@ struct BreweryTests {
         #expect(run.output.contains("!!! "))
     }
 
-    @Test("wrong arguments give a usage line and the status 64", arguments: [["--nonsense"], ["--server"], ["--server", "ftp://h"], ["x"]])
+    @Test("wrong arguments give a usage line and the status 64", arguments: [["--nonsense"], ["--server"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
     func usage(arguments: [String]) async throws {
         let run: Run
         switch arguments.count {

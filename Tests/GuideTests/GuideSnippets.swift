@@ -3,6 +3,10 @@ import Testing
 public import WebServiceCore
 import WebServiceMocking
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
@@ -378,6 +382,50 @@ struct GuideSnippets {
         #expect(error?.problem?.title == "Out of stock")
     }
 
+    @Test("progress and what the session measured")
+    func progress() async throws {
+        session.addStub(MockResponse(statusCode: 200, data: Data([1])))
+        let task = service.GET("/brewers").onProgress { progress in
+            print("\(progress.bytesReceived) of \(progress.bytesToReceive ?? 0) bytes")
+        }
+        _ = try await task.data().value
+        print(task.metrics.transport?.firstByte ?? 0)
+        #expect(task.metrics.transport == nil)
+    }
+
+    #if WEBSERVICE_CURL
+    @Test("choosing a transport")
+    func transport() async throws {
+        var configuration = CurlSession.Configuration()
+        configuration.maximumConnectionsPerHost = 32
+        configuration.connectTimeout = .seconds(5)
+        configuration.tls.minimumVersion = .tls13
+        configuration.proxy = .none
+        let session = try CurlSession(configuration: configuration)
+        service.session = session
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
+        defer { server.stop() }
+        #expect(try await service.GET(server.baseURLString).string().value == "x")
+        session.close()
+        #expect((await service.GET("/").data().result.failure as? WebServiceError)?.code == .sessionClosed)
+        service.session = self.session
+    }
+    #endif
+
+    @Test("faults of a server, and what every session promises")
+    func faults() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var response = MockResponse(statusCode: 200, json: [["name": "Long Trail"]])
+        response.wire = .cut(after: 60)
+        server.on(.GET, "/brewers", response)
+        let service = WebService(baseURLString: server.baseURLString)
+        #expect(await service.GET("/brewers").data().result.failure is URLError)
+        for scenario in SessionScenario.all.prefix(5) {
+            try await scenario.run(over: FoundationSession.shared)
+        }
+    }
+
     @Test("sessions")
     func sessions() async throws {
         let configuration = FoundationSession.defaultConfiguration
@@ -471,4 +519,8 @@ struct GuideSnippets {
         await service.POST("/brewers").finish()
         #expect(server.receivedRequests.map(\.method) == [.GET, .POST])
     }
+}
+
+extension Result {
+    fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }
 }

@@ -15,6 +15,9 @@ final class CurlEngine {
     /// Nanoseconds of the clock, read once for each turn of the loop.
     private(set) var now = TaskClock.system.now
 
+    /// What decodes gzip; `nil` where there is no zlib, and libcurl does it.
+    let zlib: ccurl_zlib?
+
     private let configuration: CurlSession.Configuration
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer
@@ -47,6 +50,9 @@ final class CurlEngine {
         guard let share = curl_share_init(), let multi = curl_multi_init() else { throw WebServiceError(.curl, "libcurl has no memory for a loop") }
         ccurl_share_tls_sessions(share)
         self.share = share
+        zlib = withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
+            place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
+        }
         self.multi = multi
         poller = try Poller(wakeUp: wakeUp)
         admission = Admission(maximumPerHost: max(1, configuration.maximumConnectionsPerHost), maximum: max(1, configuration.maximumConnections))

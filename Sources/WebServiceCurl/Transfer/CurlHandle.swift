@@ -30,6 +30,7 @@ final class CurlHandle {
     private var headBytes = 0
     private var answer: ResponseHead?
     private var framing = Framing()
+    private var inflater: Inflater?
     private var body = BodyBuffer()
     private var maximum = Int.max
     private var upload = Data()
@@ -106,7 +107,8 @@ final class CurlHandle {
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
-        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, "")
+        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, engine.zlib == nil ? "" : "gzip")
+        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, engine.zlib == nil ? 1 : 0)
         if let userAgent = configuration.userAgent { try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent") }
         if !configuration.allowsHTTP2 { ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)) }
         switch configuration.proxy {
@@ -222,6 +224,7 @@ final class CurlHandle {
             headBytes = 0
             head.removeAll(keepingCapacity: head.capacity <= 4 << 10)
             framing = Framing()
+            inflater = nil
             body.clear()
             upload = Data()
             uploaded = 0
@@ -244,6 +247,9 @@ final class CurlHandle {
         if let failure { return .failure(failure) }
         if code == CURLE_OK {
             guard let answer else { return .failure(CurlError.error(.badServerResponse, "there was no answer")) }
+            if let inflater, inflater.hasBegun, !inflater.isComplete {
+                return .failure(CurlError.error(.cannotDecodeContentData, "the body in gzip is cut short"))
+            }
             return .success(Response(data: body.take(), head: answer))
         }
         let detail = String(cString: detail)
@@ -338,6 +344,7 @@ final class CurlHandle {
             return true
         }
         answer = received
+        if framing.isGzip { inflater = engine.zlib.flatMap(Inflater.init) }
         if kind != .head, received.status != 304, let length = framing.contentLength, !framing.isEncoded {
             guard length <= maximum else { return fail(WebServiceError.tooLarge(maximum, request.source, nil)) }
             body.reserve(length)
@@ -347,6 +354,15 @@ final class CurlHandle {
 
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         lastActivity = engine.now
+        guard let inflater else { return take(bytes) }
+        switch inflater.inflate(bytes, take: take) {
+        case .fine: return true
+        case .refused: return false
+        case .broken: return fail(CurlError.error(.cannotDecodeContentData, "the body is not the gzip that it claims to be"))
+        }
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= maximum - body.count else { return fail(WebServiceError.tooLarge(maximum, exchange?.submission.request.source, nil)) }
         guard body.append(bytes) else { return fail(CurlError.error(.dataLengthExceedsMaximum, "there is no memory for the body")) }
         report()

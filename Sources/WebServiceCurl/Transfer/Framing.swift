@@ -5,6 +5,8 @@ struct Framing {
     private(set) var contentLength: Int64?
     /// Whether the body is compressed, so that its length is not that of what is received.
     private(set) var isEncoded = false
+    /// Whether it is compressed in the one way that is asked for.
+    private(set) var isGzip = false
     /// Why the answer cannot be believed.
     private(set) var violation: String?
     private var isChunked = false
@@ -15,7 +17,10 @@ struct Framing {
         switch first | 0x20 {
         case UInt8(ascii: "c"):
             if let value = Self.value(of: "content-length", in: line) { observeLength(value) }
-            if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty, !Self.equals(value, "identity") { isEncoded = true }
+            if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty, !Self.equals(value, "identity") {
+                isGzip = !isEncoded && (Self.equals(value, "gzip") || Self.equals(value, "x-gzip"))
+                isEncoded = true
+            }
         case UInt8(ascii: "t"):
             if let value = Self.value(of: "transfer-encoding", in: line) { observeTransferEncoding(value) }
         default: break

@@ -1,0 +1,66 @@
+import CCurl
+import Foundation
+import Testing
+
+@testable import WebServiceCurl
+
+@Suite("Curl session: gzip")
+struct InflaterTests {
+    private static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
+    private static let gzip =
+        Data(base64Encoded: "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=") ?? Data()
+
+    /// The text of some bytes, `nil` where they are broken or cut short.
+    private func text(_ bytes: Data, pieces: Int = .max) throws -> String? {
+        let zlib = try #require(
+            withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
+                place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
+            })
+        let inflater = try #require(Inflater(zlib))
+        var text = Data()
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let piece = Data(rest.prefix(pieces))
+            rest = rest.dropFirst(pieces)
+            let outcome = piece.withUnsafeBytes { inflater.inflate($0) { text.append(contentsOf: $0) } }
+            guard case .fine = outcome else { return nil }
+        }
+        return inflater.isComplete ? String(decoding: text, as: UTF8.self) : nil
+    }
+
+    @Test("C-44: a whole body is decoded, in one piece and byte by byte, also of two members")
+    func whole() throws {
+        #expect(try text(Self.gzip) == Self.plain)
+        #expect(try text(Self.gzip, pieces: 1) == Self.plain)
+        #expect(try text(Self.gzip + Self.gzip, pieces: 7) == Self.plain + Self.plain)
+    }
+
+    @Test("C-44: a body that is cut anywhere is no body")
+    func cut() throws {
+        for count in 1..<Self.gzip.count { #expect(try text(Self.gzip.prefix(count)) == nil, "\(count)") }
+    }
+
+    @Test("C-44: a body with a bit flipped is no body, or the same where gzip itself does not care")
+    func flipped() throws {
+        for bit in 0..<Self.gzip.count * 8 {
+            var bytes = Self.gzip
+            bytes[bit / 8] ^= 1 << (bit % 8)
+            let text = try text(bytes)
+            #expect(text == nil || text == Self.plain, "\(bit)")
+        }
+    }
+
+    @Test("C-44: bytes behind the end that begin no member are refused")
+    func garbage() throws {
+        #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
+        #expect(try text(Data("no gzip at all".utf8)) == nil)
+    }
+}
+
+extension Data {
+    /// - Returns: `true`, to be asked again.
+    fileprivate mutating func append(contentsOf bytes: UnsafeRawBufferPointer) -> Bool {
+        append(bytes.bindMemory(to: UInt8.self))
+        return true
+    }
+}
