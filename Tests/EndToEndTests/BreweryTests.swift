@@ -78,7 +78,9 @@ struct BreweryTests {
         #expect(run.output.contains("!!! "))
     }
 
-    @Test("wrong arguments give a usage line and the status 64", arguments: [["--nonsense"], ["--server"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
+    @Test(
+        "wrong arguments give a usage line and the status 64",
+        arguments: [["--nonsense"], ["--server"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
     func usage(arguments: [String]) async throws {
         let run: Run
         switch arguments.count {

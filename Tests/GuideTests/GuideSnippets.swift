@@ -417,7 +417,7 @@ struct GuideSnippets {
         let server = try MockServer()
         defer { server.stop() }
         var response = MockResponse(statusCode: 200, json: [["name": "Long Trail"]])
-        response.wire = .cut(after: 60)
+        response.wire = .cut(after: 80)
         server.on(.GET, "/brewers", response)
         let service = WebService(baseURLString: server.baseURLString)
         #expect(await service.GET("/brewers").data().result.failure is URLError)

@@ -142,4 +142,12 @@ struct CurlSessionTests {
         _ = try await service.GET("/").data().value
         #expect(server.connectionCount == 2)
     }
+
+    @Test("H-34: a server that ends the connection behind every answer is not noticed, however often")
+    func closingServer() async throws {
+        let server = try MockServer { _ in MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8))) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for _ in 0..<1_000 { #expect(try await service.GET("/").string().value == "ale") }
+    }
 }

@@ -39,7 +39,8 @@ struct Nginx {
             return false
         }
         guard isListening else {
-            let log = try? String(contentsOf: folder.appendingPathComponent("error.log"), encoding: .utf8)  // where there is none the port says enough
+            // Where there is no log the port says enough.
+            let log = try? String(contentsOf: folder.appendingPathComponent("error.log"), encoding: .utf8)
             throw Failure(description: "nginx does not listen on port \(port): \(log ?? "")")
         }
     }

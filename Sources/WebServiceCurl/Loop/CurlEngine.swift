@@ -215,8 +215,9 @@ final class CurlEngine {
             busy[handle.place] = last
             last.place = handle.place
         }
+        let isWorn = handle.wasSentAgain
         if let exchange = handle.end() { admission.leave(exchange.line) }
-        if free.count < 128 { free.append(handle) } else { handle.free() }
+        if free.count < 128, !isWorn { free.append(handle) } else { handle.free() }
         if busy.isEmpty, openConnections > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
     }
 

@@ -215,6 +215,10 @@ final class CurlHandle {
         fields = longer
     }
 
+    /// Whether the message went out more than once. libcurl counts that over the life of a handle and gives up at the sixth time, so the handle is not used
+    /// again.
+    var wasSentAgain: Bool { sendings > 1 }
+
     /// Takes the exchange off the handle, which is ready for the next then.
     func end() -> Exchange? {
         defer {
