@@ -1,29 +1,33 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
+/// Without libcurl there is only the benchmark that needs no transport, and nothing else to fetch or to build for it.
+let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
+
+let transports: [Target] = [
+    .target(name: "CurlFloor", linkerSettings: [.linkedLibrary("curl")]),
+    .executableTarget(
+        name: "transport-bench",
+        dependencies: [
+            "CurlFloor",
+            .product(name: "WebServiceCore", package: "WebService"),
+            .product(name: "WebServiceCurl", package: "WebService"),
+            .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        ],
+        swiftSettings: [.swiftLanguageMode(.v6)]
+    ),
+]
+let peers: [Package.Dependency] = [.package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0")]
+
 let package = Package(
     name: "Benchmarks",
     platforms: [.macOS(.v15)],
-    dependencies: [
-        .package(name: "WebService", path: ".."),
-        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
-    ],
+    dependencies: [.package(name: "WebService", path: "..")] + (withoutCurl ? [] : peers),
     targets: [
         .executableTarget(
             name: "pipeline-bench",
             dependencies: [.product(name: "WebServiceCore", package: "WebService")],
             swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
-        .target(name: "CurlFloor", linkerSettings: [.linkedLibrary("curl")]),
-        .executableTarget(
-            name: "transport-bench",
-            dependencies: [
-                "CurlFloor",
-                .product(name: "WebServiceCore", package: "WebService"),
-                .product(name: "WebServiceCurl", package: "WebService"),
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-            ],
-            swiftSettings: [.swiftLanguageMode(.v6)]
-        ),
-    ]
+        )
+    ] + (withoutCurl ? [] : transports)
 )

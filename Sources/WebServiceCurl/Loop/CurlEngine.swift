@@ -47,6 +47,7 @@ final class CurlEngine {
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
         guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl cannot be initialised") }
+        poller = try Poller(wakeUp: wakeUp)
         guard let share = curl_share_init(), let multi = curl_multi_init() else { throw WebServiceError(.curl, "libcurl has no memory for a loop") }
         ccurl_share_tls_sessions(share)
         self.share = share
@@ -54,11 +55,16 @@ final class CurlEngine {
             place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
         }
         self.multi = multi
-        poller = try Poller(wakeUp: wakeUp)
         admission = Admission(maximumPerHost: max(1, configuration.maximumConnectionsPerHost), maximum: max(1, configuration.maximumConnections))
         configureMulti()
-        // What the configuration asks for and libcurl cannot do is told before the first request.
-        free.append(try CurlHandle(self, configuration, share: share))
+        do {
+            // What the configuration asks for and libcurl cannot do is told before the first request.
+            free.append(try CurlHandle(self, configuration, share: share))
+        } catch {
+            curl_multi_cleanup(multi)
+            curl_share_cleanup(share)
+            throw error
+        }
     }
 
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK

@@ -99,6 +99,7 @@ final class CurlLoop: Sendable {
 
     /// Asks for the end of a transfer that was submitted.
     func cancel(_ transfer: CurlTransfer) {
+        guard forkCount == Fork.count else { return }
         let needsWaking = inbox.withLock { inbox in
             guard !inbox.hasEnded else { return false }
             inbox.work.cancellations.append(transfer)
@@ -109,6 +110,7 @@ final class CurlLoop: Sendable {
 
     /// Takes no more requests and asks the loop to end.
     func end(_ closing: CurlSession.Closing) {
+        guard forkCount == Fork.count else { return }
         let needsWaking = inbox.withLock { inbox in
             guard !inbox.hasEnded, inbox.closing == nil || closing == .cancelling else { return false }
             inbox.closing = closing
