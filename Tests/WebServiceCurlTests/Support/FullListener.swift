@@ -13,10 +13,12 @@ final class FullListener {
     let port: Int
     private var descriptors: [Int32] = []
 
-    init(backlog: Int32 = 0) throws {
+    /// - Parameter port: 0 lets the system pick one.
+    init(backlog: Int32 = 0, port wanted: UInt16 = 0) throws {
         let listener = Self.newSocket()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = wanted.bigEndian
         address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) { pointer in

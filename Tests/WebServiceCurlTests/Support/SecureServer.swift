@@ -33,8 +33,11 @@ final class SecureServer: @unchecked Sendable {
             pkey -in server.key -pubout -outform DER -out server.der
             dgst -sha256 -binary -out server.sha server.der
             """, in: folder, writing: ["names.txt": "subjectAltName=DNS:localhost\n"])
-        let ports = try (0..<3).map { _ in try FullListener(backlog: 1).port }
-        (port, oldPort, askingPort) = (ports[0], ports[1], ports[2])
+        // Below the ports that the system picks for others, so that nobody takes one before nginx does.
+        let ports = (0..<1_000).lazy.compactMap { _ in try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port }.prefix(3)
+        let chosen = Array(ports)
+        guard Set(chosen).count == 3 else { throw Failure(description: "there are no free ports") }
+        (port, oldPort, askingPort) = (chosen[0], chosen[1], chosen[2])
         try configuration.write(to: folder.appendingPathComponent("nginx.conf"), atomically: true, encoding: .utf8)
         process.executableURL = URL(fileURLWithPath: Self.nginx ?? "")
         process.arguments = ["-p", folder.path, "-c", "nginx.conf", "-e", "error.log"]
