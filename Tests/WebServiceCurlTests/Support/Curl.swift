@@ -54,7 +54,7 @@ final class Box<Value: Sendable>: Sendable {
     func withValue<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result { state.withLock { body(&$0) } }
 }
 
-/// Whether this is a run under the thread sanitizer, where everything is slower and a fork of a process with threads hangs.
+/// Whether this is a run under the thread sanitizer, where everything is slower.
 let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
 /// Waits until something is so, for 20 seconds at most.
