@@ -46,7 +46,8 @@ final class FullListener {
 
     private static func newSocket() -> Int32 {
         #if canImport(Glibc)
-        socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        // Not for children: one that is started just then would keep the port.
+        socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #else
         socket(AF_INET, SOCK_STREAM, 0)
         #endif

@@ -8,12 +8,12 @@ final class SecureServer: @unchecked Sendable {
 
     let folder: URL
     /// Speaks TLS 1.2 and 1.3 and HTTP/2.
-    let port: Int
+    private(set) var port = 0
     /// Speaks TLS 1.2 only.
-    let oldPort: Int
+    private(set) var oldPort = 0
     /// Asks for the certificate of a client.
-    let askingPort: Int
-    private let process = Process()
+    private(set) var askingPort = 0
+    private var process = Process()
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first(where: FileManager.default.isExecutableFile)
     static let openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile)
@@ -33,23 +33,31 @@ final class SecureServer: @unchecked Sendable {
             pkey -in server.key -pubout -outform DER -out server.der
             dgst -sha256 -binary -out server.sha server.der
             """, in: folder, writing: ["names.txt": "subjectAltName=DNS:localhost\n"])
-        // Below the ports that the system picks for others, so that nobody takes one before nginx does.
+        for _ in 0..<5 where try start() { return }
+        let log = (try? String(contentsOfFile: path("error.log"), encoding: .utf8)) ?? "nothing"
+        throw Failure(description: "nginx does not start; it says: \(log)")
+    }
+
+    deinit {
+        if process.isRunning {
+            process.terminate()
+            process.waitUntilExit()
+        }
+        try? FileManager.default.removeItem(at: folder)  // it lies in the folder for temporary files
+    }
+
+    /// - Returns: Whether the server listens. It does not when somebody took a port before nginx did.
+    private func start() throws -> Bool {
+        // Below the ports that the system picks for others.
         let ports = (0..<1_000).lazy.compactMap { _ in try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port }.prefix(3)
         let chosen = Array(ports)
         guard Set(chosen).count == 3 else { throw Failure(description: "there are no free ports") }
         (port, oldPort, askingPort) = (chosen[0], chosen[1], chosen[2])
-        try configuration.write(to: folder.appendingPathComponent("nginx.conf"), atomically: true, encoding: .utf8)
-        process.executableURL = URL(fileURLWithPath: Self.nginx ?? "")
-        process.arguments = ["-p", folder.path, "-c", "nginx.conf", "-e", "error.log"]
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-    }
-
-    deinit {
-        process.terminate()
-        process.waitUntilExit()
-        try? FileManager.default.removeItem(at: folder)  // it lies in the folder for temporary files
+        try configuration.write(toFile: path("nginx.conf"), atomically: true, encoding: .utf8)
+        process = try Self.launch(Self.nginx, ["-p", ".", "-c", "nginx.conf", "-e", "error.log"], in: folder)
+        // It writes this file when its ports are open.
+        while process.isRunning, !FileManager.default.fileExists(atPath: path("nginx.pid")) { sched_yield() }
+        return process.isRunning
     }
 
     func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
@@ -81,15 +89,20 @@ final class SecureServer: @unchecked Sendable {
     private static func run(_ program: String?, _ commands: String, in folder: URL, writing files: [String: String]) throws {
         for (name, text) in files { try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8) }
         for command in commands.split(separator: "\n") {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: program ?? "")
-            process.arguments = command.split(separator: " ").map(String.init)
-            process.currentDirectoryURL = folder
-            process.standardError = FileHandle.nullDevice
-            process.standardOutput = FileHandle.nullDevice
-            try process.run()
+            let process = try launch(program, command.split(separator: " ").map(String.init), in: folder)
             process.waitUntilExit()
             guard process.terminationStatus == 0 else { throw Failure(description: "openssl \(command) failed") }
         }
+    }
+
+    private static func launch(_ program: String?, _ arguments: [String], in folder: URL) throws -> Process {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program ?? "")
+        process.arguments = arguments
+        process.currentDirectoryURL = folder
+        process.standardError = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        return process
     }
 }
