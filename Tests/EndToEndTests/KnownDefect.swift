@@ -47,6 +47,7 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "a status of letters is an error", "F14: that of an unsupported URL"),
         (.breaks, "an answer in gzip that is cut, with a right length, is an error", "F9: what could be decoded is the answer"),
         (.breaks, "an answer in gzip without its checksum is an error", "F9: it is not missed"),
+        (.varies, "POST on a connection that the server has closed completes in time and is not sent twice", "F13: may wait for the time-out"),
         (.varies, "a body of small chunks that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
         (
             .mayKill, "500 tasks that are cancelled at any moment complete once each, with their own answer or as cancelled",

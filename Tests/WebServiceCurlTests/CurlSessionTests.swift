@@ -130,7 +130,7 @@ struct CurlSessionTests {
         #expect(try await direct.GET("/x").string().value == "directly")
     }
 
-    @Test("idle connections are closed when their time is over, and the session goes on")
+    @Test("idle connections are closed when their time is over, and the session goes on", .enabled(if: isAlone))
     func idleConnections() async throws {
         let server = try MockServer { _ in MockResponse("x") }
         defer { server.stop() }

@@ -57,6 +57,9 @@ final class Box<Value: Sendable>: Sendable {
 /// Whether this is a run under the thread sanitizer, where everything is slower.
 let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
+/// Whether nothing else runs in this process, so that what it holds of the system can be counted, and it may fork: `WEBSERVICE_ALONE=1`.
+let isAlone = ProcessInfo.processInfo.environment["WEBSERVICE_ALONE"] == "1"
+
 /// Waits until something is so, for 20 seconds at most.
 func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
     let end = ContinuousClock.now + .seconds(20)
