@@ -78,6 +78,22 @@ public struct WebServiceError: Error, Sendable {
         public static let tooManyMessages = Code("tooManyMessages")
         /// A mock session has no stub for the request.
         public static let noStub = Code("noStub")
+        /// No endpoint of the service supports the typed request.
+        public static let noEndpoint = Code("noEndpoint")
+        /// No storage of the service keeps answers to the typed request.
+        public static let noStorage = Code("noStorage")
+        /// Nothing is stored for the typed request, or nothing that is young enough or can be read any more.
+        public static let noStoredData = Code("noStoredData")
+        /// The same request, or one with the same key, is under way already.
+        public static let duplicateRequest = Code("duplicateRequest")
+        /// An endpoint made a value that is not of the request's output type.
+        public static let unexpectedOutput = Code("unexpectedOutput")
+        /// A request that a restricted provider does not let through.
+        public static let requestNotAllowed = Code("requestNotAllowed")
+        /// A storage failed; the error of the system or of the database is the underlying one.
+        public static let storage = Code("storage")
+        /// An entry that is larger than a storage can take.
+        public static let entryTooLarge = Code("entryTooLarge")
     }
 }
 
