@@ -99,6 +99,12 @@ public struct Response: Sendable {
         public static let network = Source("network")
         /// A mock.
         public static let mock = Source("mock")
+        /// A storage of the service.
+        public static let storage = Source("storage")
+        /// An equal request that was under way already (``DuplicateMode/join``).
+        public static let joined = Source("joined")
+        /// An endpoint that sent nothing.
+        public static let endpoint = Source("endpoint")
     }
 }
 

@@ -37,7 +37,8 @@ public protocol ValueStorableRequest: StorableRequest {
 
     /// The value of bytes that ``storageData(for:)`` made, perhaps in an older version of the program.
     ///
-    /// - Returns: `nil` when they are of no use any more. Then, and when it throws, there is no stored value, and the entry is removed.
+    /// - Returns: `nil` when they are of no use any more. Then, and when it throws, there is no stored value
+    ///   (``WebServiceError/Code/noStoredData``).
     func storedValue(from data: Data) throws -> Output?
 }
 

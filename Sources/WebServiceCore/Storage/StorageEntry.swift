@@ -8,6 +8,8 @@ public struct StorageEntry: Sendable {
         case raw(Data)
         /// The value, turned into bytes by the request.
         case value(Data)
+        /// Bytes of which the storage does not know which of these they are; the request does.
+        case unlabelled(Data)
         /// The value itself, for storages that keep it in memory.
         case live(any Sendable)
     }
@@ -27,7 +29,7 @@ public struct StorageEntry: Sendable {
     /// The bytes that are kept; `nil` for a value that is kept itself.
     public var data: Data? {
         switch content {
-        case .raw(let data), .value(let data): data
+        case .raw(let data), .value(let data), .unlabelled(let data): data
         case .live: nil
         }
     }

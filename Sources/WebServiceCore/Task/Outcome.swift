@@ -30,6 +30,11 @@ final class Outcome: Sendable {
     /// The head as Foundation knows it.
     var response: URLResponse? { head.urlResponse }
 
+    /// The same for a task that waited for somebody else's exchange.
+    var joined: Outcome {
+        Outcome(data: data, head: head, error: error, source: .joined, redirects: redirects, attempts: attempts, transport: transport)
+    }
+
     /// Stands for the outcome where there is none yet.
     static let none = Outcome()
 }

@@ -44,13 +44,31 @@ extension SessionTask {
         }
     }
 
+    /// Takes over what was recorded of the exchange that was sent in place of this task.
+    func takeOver(_ exchange: SessionTask) {
+        let recorded = exchange.withState { $0 }
+        let replaced = shared.withLock { state in
+            defer { state.takeOver(recorded) }
+            return state.request
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    /// Whether somebody asked for the end, also where it came too late.
+    var isCancelRequested: Bool { shared.withLock { $0.isCancelRequested } }
+
     /// How many messages were sent.
     var messageCount: Int { shared.withLock { $0.messages } }
 
     /// Brings an outcome; the first one counts.
-    func complete(_ outcome: Outcome, isInterrupted: Bool) {
+    ///
+    /// - Returns: Whether it is this one.
+    @discardableResult
+    func complete(_ outcome: Outcome, isInterrupted: Bool) -> Bool {
         let now = service.clock.now
-        if let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted, at: now) }) { perform(action) }
+        guard let action = shared.withLock({ $0.complete(outcome, isInterrupted: isInterrupted, at: now) }) else { return false }
+        perform(action)
+        return true
     }
 
     func perform(_ action: TaskState.CompleteAction) {

@@ -17,10 +17,22 @@ public import FoundationNetworking
 public final class SessionTask: Sendable {
     let service: WebService
     let shared: Mutex<TaskState>
+    /// Brings the outcome in place of an exchange of this task; `nil` where the task sends its request itself.
+    private let driver: (@Sendable (SessionTask) -> Void)?
 
     init(service: WebService, request: Request) {
         self.service = service
+        driver = nil
         shared = Mutex(TaskState(request: request))
+    }
+
+    /// Makes a task whose outcome somebody else brings.
+    ///
+    /// - Parameter driver: Called once, when the task is first resumed, on the thread that resumes; it sees to it that the task is completed.
+    init(service: WebService, driver: @escaping @Sendable (SessionTask) -> Void) {
+        self.service = service
+        self.driver = driver
+        shared = Mutex(TaskState(request: Request(url: ""), isDriven: true))
     }
 
     /// Where the task stands: `.suspended` before it is resumed and while it is suspended, `.canceling` from ``cancel()`` until the handlers have
@@ -37,7 +49,7 @@ public final class SessionTask: Sendable {
     @discardableResult
     public func resume() -> Self {
         switch shared.withLock({ $0.resume() }) {
-        case .start(let request): service.run(request, for: self)
+        case .start(let request): if let driver { driver(self) } else { service.run(request, for: self) }
         case .runHandlers: scheduleHandlers()
         case .none: break
         }

@@ -50,9 +50,25 @@ struct TaskState: Sendable {
     private var transport: Transport?
     private var alarm: Alarm?
 
-    init(request: Request) {
+    /// Whether somebody else brings the outcome; then the delegate has seen the exchange elsewhere.
+    private let isDriven: Bool
+
+    init(request: Request, isDriven: Bool = false) {
         unsent = request
+        self.isDriven = isDriven
     }
+
+    /// Takes over what was recorded of the exchange that was sent in place of this task.
+    mutating func takeOver(_ exchange: TaskState) {
+        unsent = exchange.request
+        sent = exchange.sent
+        messages = exchange.messages
+        timeline = exchange.timeline
+        metrics = exchange.metrics
+    }
+
+    /// Whether somebody asked for the end, also where it came too late.
+    var isCancelRequested: Bool { wasCancelled || stepsAreCancelled }
 
     /// The request as the setters have left it.
     var request: Request {
@@ -208,14 +224,14 @@ struct TaskState: Sendable {
     /// - Parameter isInterrupted: Whether the outcome is ours, so that what is under way has to be cancelled.
     mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false, at now: UInt64 = 0) -> CompleteAction? {
         guard phase != .complete else { return nil }
-        if let sent {
+        if let sent, !isDriven {
             metrics.mark(.responseEnd, at: now)
             metrics.transport = outcome.transport
             if isInterrupted, isMessageOpen, timeline.hasAttempts { recordAttempt(sent, outcome, at: now) }
         }
         phase = .complete
         self.outcome = outcome
-        chain.open(failure: outcome.error, isObserved: delegate != nil)
+        chain.open(failure: outcome.error, isObserved: delegate != nil && !isDriven)
         defer {
             alarm = nil
             transport = nil

@@ -28,12 +28,28 @@ public final class WebService: Sendable {
 
     let base: Base
     let clock: TaskClock
-    private let state: Mutex<State>
+    /// Tells the date by which stored answers age.
+    let date: @Sendable () -> Date
+    /// The typed requests under way.
+    let registry: RequestRegistry
+    private let shared: Shared
+    /// The same service for those who must not keep it alive: typed requests, which end with it. `nil` in the twin itself.
+    private let twin: WebService?
 
-    private struct State {
+    /// What a service and its twin share.
+    private final class Shared: Sendable {
+        let state: Mutex<State>
+
+        init(_ state: State) {
+            self.state = Mutex(state)
+        }
+    }
+
+    private struct State: Sendable {
         /// Made anew when a part of it is set, so that tasks only have to take it.
         var wire = Wire(session: FoundationSession.shared, interceptors: nil, cookieJar: nil)
-        weak var delegate: (any ServicePassthroughDelegate)?
+        var delegate: DelegateReference?
+        var typed = TypedConfiguration()
     }
 
     enum Base: Sendable {
@@ -74,7 +90,7 @@ public final class WebService: Sendable {
 
     package init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
-        timekeeper: (any Timekeeper)?
+        timekeeper: (any Timekeeper)?, date: @escaping @Sendable () -> Date = { Date() }
     ) {
         if baseURLString.isEmpty {
             base = .none
@@ -86,15 +102,48 @@ public final class WebService: Sendable {
         if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
         self.urlBuilder = urlBuilder
         clock = TaskClock(timekeeper)
-        state = Mutex(State(delegate: passthroughDelegate))
+        self.date = date
+        registry = RequestRegistry()
+        shared = Shared(State(delegate: passthroughDelegate.map(DelegateReference.init)))
+        twin = WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: nil)
     }
+
+    private init(
+        _ baseURL: URL?, _ base: Base, _ urlBuilder: URLBuilder?, _ clock: TaskClock, _ date: @escaping @Sendable () -> Date,
+        _ registry: RequestRegistry, _ shared: Shared, twin: WebService?
+    ) {
+        self.baseURL = baseURL
+        self.base = base
+        self.urlBuilder = urlBuilder
+        self.clock = clock
+        self.date = date
+        self.registry = registry
+        self.shared = shared
+        self.twin = twin
+    }
+
+    deinit {
+        if twin != nil { registry.close() }
+    }
+
+    /// Makes a service with everything that this one has now, and with typed requests of its own: it neither finds nor cancels those of this one. Both
+    /// share their storages and what is in them. What is set later on one is not set on the other.
+    public func clone() -> WebService {
+        let registry = RequestRegistry()
+        let shared = Shared(self.shared.state.withLock { $0 })
+        let twin = WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: nil)
+        return WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: twin)
+    }
+
+    /// What typed requests hold: the service as it is, without keeping it alive.
+    var performing: WebService { twin ?? self }
 
     /// ``baseURL`` as text; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
     /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
     public var session: any Session {
-        get { state.withLock { $0.wire }.session }
+        get { shared.state.withLock { $0.wire }.session }
         set { replaceWire { Wire(session: newValue, interceptors: $0.interceptors, cookieJar: $0.cookieJar) } }
     }
 
@@ -102,13 +151,13 @@ public final class WebService: Sendable {
     /// weakly as well.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { wireAndDelegate.delegate }
-        set { state.withLock { $0.delegate = newValue } }
+        set { change { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
     /// What wraps the sending of every request, the first one outermost. Tasks ask for them when they are resumed. With none, nothing is in the way:
     /// no Swift task is made.
     public var interceptors: [any Interceptor] {
-        get { state.withLock { $0.wire }.interceptors ?? [] }
+        get { shared.state.withLock { $0.wire }.interceptors ?? [] }
         set {
             let interceptors = newValue.isEmpty ? nil : newValue
             replaceWire { Wire(session: $0.session, interceptors: interceptors, cookieJar: $0.cookieJar) }
@@ -118,22 +167,35 @@ public final class WebService: Sendable {
     /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither
     /// send nor store any. Tasks ask for it when they are resumed.
     public var cookieJar: CookieJar? {
-        get { state.withLock { $0.wire }.cookieJar }
+        get { shared.state.withLock { $0.wire }.cookieJar }
         set { replaceWire { Wire(session: $0.session, interceptors: $0.interceptors, cookieJar: newValue) } }
     }
 
-    /// The old one is freed outside the lock.
     private func replaceWire(_ make: (Wire) -> Wire) {
-        let old = state.withLock { state in
-            defer { state.wire = make(state.wire) }
-            return state.wire
+        change { $0.wire = make($0.wire) }
+    }
+
+    /// What is replaced is freed outside the lock.
+    private func change(_ change: (inout State) -> Void) {
+        let old = shared.state.withLock { state in
+            defer { change(&state) }
+            return state
         }
         withExtendedLifetime(old) {}
     }
 
+    /// What typed requests are performed with.
+    var typed: TypedConfiguration { shared.state.withLock { $0.typed } }
+
+    /// Changes it in one step.
+    func changeTyped(_ change: (inout TypedConfiguration) -> Void) {
+        self.change { change(&$0.typed) }
+    }
+
     /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
     var wireAndDelegate: (wire: Wire, delegate: (any ServicePassthroughDelegate)?) {
-        let (wire, delegate) = state.withLock { ($0.wire, $0.delegate) }
+        let (wire, reference) = shared.state.withLock { ($0.wire, $0.delegate) }
+        let delegate = reference?.delegate
         guard delegate == nil, Self.suppliesDelegate else { return (wire, delegate) }
         return (wire, (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate)
     }

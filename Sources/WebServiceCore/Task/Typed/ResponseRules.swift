@@ -27,7 +27,11 @@ final class ResponseRules: Sendable {
         }
     }
 
-    private let rules = Mutex(Rules())
+    private let rules: Mutex<Rules>
+
+    init(_ statuses: Statuses = .success) {
+        rules = Mutex(Rules(statuses: statuses))
+    }
 
     func set(_ change: (inout Rules) -> Void) {
         rules.withLock { change(&$0) }

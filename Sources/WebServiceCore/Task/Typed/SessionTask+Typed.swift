@@ -22,17 +22,7 @@ extension SessionTask {
     public func decode<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
     ) -> TypedTask<Value> {
-        typed { response, input in
-            if response.data.isEmpty {
-                if let optional = type as? any OptionalValue.Type, let nothing = optional.none as? Value { return nothing }
-                throw input.error(.emptyResponse, "the response has no body to decode a \(type) from (status \(response.status))")
-            }
-            do {
-                return try decoder.decode(type, from: response.data)
-            } catch {
-                throw input.error(.decoding, "a \(type) cannot be decoded\(Self.place(of: error))", underlying: error)
-            }
-        }
+        typed { try $0.decoded(type, decoder) }
     }
 
     /// Makes a value of the answer on the main actor, for types that belong there; what the closure throws is the error.
@@ -49,22 +39,13 @@ extension SessionTask {
 
     /// The body's bytes; empty when there is none.
     public func data() -> TypedTask<Data> {
-        typed { response, _ in response.data }
+        typed { $0.data }
     }
 
     /// The body as text in the charset that `Content-Type` names, UTF-8 without one. Bytes that are not of that charset, and charsets that are not
     /// known, fail with ``WebServiceError/Code/decoding``.
     public func string() -> TypedTask<String> {
-        typed { response, input in
-            let charset = response.header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
-            guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
-                throw input.error(.decoding, "the charset of the response is not known")
-            }
-            guard let text = String(data: response.data, encoding: encoding) else {
-                throw input.error(.decoding, "the response's body is not text of the charset it claims")
-            }
-            return text
-        }
+        typed { try $0.text() }
     }
 
     /// The body as JSON of any shape.
@@ -74,12 +55,52 @@ extension SessionTask {
 
     /// Nothing but success: a body, if there is one, is not looked at.
     public func empty() -> TypedTask<Void> {
-        typed { _, _ in }
+        typed { _ in }
     }
 
-    private func typed<Value: Sendable>(_ make: @escaping @Sendable (Response, StepInput) throws -> Value) -> TypedTask<Value> {
+    private func typed<Value: Sendable>(_ make: @escaping @Sendable (Response) throws -> Value) -> TypedTask<Value> {
         let rules = ResponseRules()
-        return TypedTask(self, rules, isOwn: true, step: { input in Result { try make(try rules.accept(input), input) } })
+        return TypedTask(self, rules, isOwn: true) { input in
+            Result {
+                do {
+                    return try make(try rules.accept(input))
+                } catch var error as WebServiceError where error.request == nil {
+                    error.request = input.request
+                    throw error
+                }
+            }
+        }
+    }
+}
+
+extension Response {
+    /// The body decoded; an optional type takes an empty one as `nil`.
+    func decoded<Value: Decodable>(_ type: Value.Type, _ decoder: any BodyDecoder) throws -> Value {
+        if data.isEmpty {
+            if let optional = type as? any OptionalValue.Type, let nothing = optional.none as? Value { return nothing }
+            throw error(.emptyResponse, "the response has no body to decode a \(type) from (status \(status))")
+        }
+        do {
+            return try decoder.decode(type, from: data)
+        } catch {
+            throw self.error(.decoding, "a \(type) cannot be decoded\(Self.place(of: error))", underlying: error)
+        }
+    }
+
+    /// The body as text in the charset that `Content-Type` names, UTF-8 without one.
+    func text() throws -> String {
+        let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
+        guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
+            throw error(.decoding, "the charset of the response is not known")
+        }
+        guard let text = String(data: data, encoding: encoding) else {
+            throw error(.decoding, "the response's body is not text of the charset it claims")
+        }
+        return text
+    }
+
+    private func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
+        WebServiceError(code, message, response: urlResponse, body: data, underlying: underlying)
     }
 
     /// Where in the value a decoder stumbled. The keys of a type are named; those of a dictionary are the server's data and shown as `*`.

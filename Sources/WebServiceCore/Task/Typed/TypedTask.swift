@@ -90,6 +90,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
+    /// The result, if this step has run.
+    var settled: Result<Value, any Error>? { box.settled }
+
     /// Adds an observer behind everything that was added so far.
     func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
         let step: @Sendable (StepInput) -> (any Error)? = { [box] _ in
@@ -153,6 +156,8 @@ private final class ResultBox<Value: Sendable>: Sendable {
         guard input.failure == nil, case .failure(let error) = result else { return nil }
         return error
     }
+
+    var settled: Result<Value, any Error>? { state.withLock { $0 } }
 
     /// Readers stand behind the step in the chain, so it has run; that it has not is no state that can be reached.
     var result: Result<Value, any Error> {

@@ -1,0 +1,31 @@
+/// A key of any type, or a request as the key of itself. Keys are equal when their types are the same and `==` says so.
+///
+/// `==` and `hash(into:)` run under a lock of the registry: they must not ask the service anything.
+struct RequestKey: Sendable, Hashable {
+    let base: any Hashable & Sendable
+
+    init(_ base: any Hashable & Sendable) {
+        self.base = base
+    }
+
+    /// - Returns: `nil` when the request is not `Hashable`.
+    init?(request: any ServiceRequest) {
+        guard let request = request as? any ServiceRequest & Hashable else { return nil }
+        base = request
+    }
+
+    var type: ObjectIdentifier { ObjectIdentifier(Swift.type(of: base)) }
+
+    static func == (left: RequestKey, right: RequestKey) -> Bool {
+        left.type == right.type && equals(left.base, right.base)
+    }
+
+    private static func equals<Key: Hashable>(_ left: Key, _ right: any Hashable) -> Bool {
+        left == right as? Key
+    }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(type)
+        base.hash(into: &hasher)
+    }
+}

@@ -1,0 +1,144 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension WebService {
+    /// Makes a task for a typed request. Like every task it does nothing before it is resumed; awaiting it resumes it.
+    ///
+    /// The first endpoint that supports the request fetches and processes; a successful answer is then stored, where the request asks for it. The task
+    /// ends with `URLError.cancelled` when the service goes before there is an answer: a task does not keep it alive.
+    ///
+    /// The result has these errors besides those of the endpoint: ``WebServiceError/Code/noEndpoint``, ``WebServiceError/Code/duplicateRequest``,
+    /// ``WebServiceError/Code/unexpectedOutput``, and `URLError.cancelled`. Which status is a success says the request; `validate` of the task can only
+    /// ask for more.
+    ///
+    /// - Parameters:
+    ///   - request: What is asked for.
+    ///   - key: Stands for the request where it is looked for and compared with others; `nil` for the request itself.
+    ///   - duplicates: What happens when the same one is under way, decided when the task is resumed.
+    public func perform<Request: ServiceRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
+    ) -> TypedTask<Request.Output> {
+        let service = performing
+        let answer = Answer<Request.Output>()
+        let task = SessionTask(service: service) { task in
+            service.begin(request, key.map(RequestKey.init), duplicates, task, answer)
+        }
+        let rules = ResponseRules(.any)
+        return TypedTask(task, rules, isOwn: true) { input in
+            Result {
+                _ = try rules.accept(input)
+                return try answer.value
+            }
+        }
+    }
+
+    /// Performs a typed request at once.
+    ///
+    /// - Parameter completion: Gets what came of it, once, on the main actor.
+    /// - Returns: The task, to cancel it or to add to it.
+    @discardableResult
+    public func perform<Request: ServiceRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
+    ) -> TypedTask<Request.Output> {
+        perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
+    }
+
+    /// Performs a typed request at once.
+    ///
+    /// - Parameter delegate: Gets what came of it, once, on the main actor, if it is still there. Held weakly.
+    /// - Returns: The task, to cancel it or to add to it.
+    @discardableResult
+    public func perform<Request: ServiceRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow, delegate: any ServiceDelegate
+    ) -> TypedTask<Request.Output> {
+        perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
+            delegate?.serviceDidAnswer(response.convert(), to: request, key: key, isFromStorage: false)
+        }
+    }
+}
+
+extension WebService {
+    /// Finds out who answers the request, at the first resume of its task: nobody, a request under way, or a flight of its own.
+    private func begin<Request: ServiceRequest>(
+        _ request: Request, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask, _ answer: Answer<Request.Output>
+    ) {
+        let typed = typed
+        task.willRun(wireAndDelegate.delegate)
+        guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
+            task.complete(Outcome(error: WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
+            return
+        }
+        let place = typed.place(of: request)
+        let recorder = FlightRecorder(listener: task.progress)
+        let flight = RequestRegistry.Flight(id: RequestRegistry.makeID(), request, key: key, storageKey: place?.key) { id in
+            let context = EndpointContext(id: id, service: self, flight: recorder)
+            return Task { await self.fly(request, endpoint, context, place, typed) }
+        }
+        let waiter = RequestRegistry.Waiter(task: task) { delivery in answer.take(delivery, task, isJoined: delivery.id != flight.id) }
+        switch registry.enter(flight, mode, waiter) {
+        case .waits(let ticket): task.attach(.exchange(ticket))
+        case .duplicate:
+            let message = "\(key == nil ? "an equal request" : "a request with the same key") is under way: \(Request.self)"
+            task.complete(Outcome(error: WebServiceError(.duplicateRequest, message)))
+        case .closed: task.complete(Outcome(error: URLError(.cancelled)))
+        }
+    }
+
+    /// One flight from its beginning to its end: fetch, process, answer everybody who waits, store.
+    private func fly<Request: ServiceRequest>(
+        _ request: Request, _ endpoint: any ServiceEndpoint, _ context: EndpointContext, _ place: StoragePlace?, _ typed: TypedConfiguration
+    ) async {
+        let activity = endpoint.countsAsActivity ? typed.activity : nil
+        activity?.add(1)
+        var rawData: (any RawDataSource)?
+        let result: Result<Request.Output, any Error>
+        do {
+            let fetched = try await endpoint.fetch(request, in: context)
+            rawData = fetched
+            let value = try await endpoint.process(fetched, of: request, isFromStorage: false)
+            result = .success(try Self.output(of: request, value))
+        } catch {
+            result = .failure(Self.completed(error, context.flight.exchange))
+        }
+        activity?.add(-1)
+
+        guard let flight = registry.end(context.id, isSuccess: (try? result.get()) != nil) else { return }  // only asks which it is
+        let exchange = context.flight.exchange
+        let outcome: Outcome
+        switch result {
+        case .failure(let error) where rawData == nil: outcome = Outcome(error: error)
+        default: outcome = exchange?.context.outcome ?? Outcome(source: .endpoint, attempts: 0)
+        }
+        let delivery = RequestRegistry.Delivery(id: flight.id, result: result.map { $0 }, outcome: outcome, exchange: exchange)
+
+        // The place in the order is taken before anybody has the answer, so that a read that follows the answer sees it.
+        let isWanted = Decision()
+        if let place, case .success(let output) = result, rawData?.isStorable != false, !flight.isSuperseded {
+            let waiters = flight.waiters.values
+            typed.order.change(place.key) { [rawData] in
+                guard await isWanted.value, waiters.contains(where: { !$0.task.isCancelRequested }) else { return }
+                await self.store(output, rawData, of: request, in: place, typed)
+            }
+        }
+        isWanted.make(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
+    }
+
+    static func output<Request: ServiceRequest>(of request: Request, _ value: any Sendable) throws -> Request.Output {
+        guard let output = value as? Request.Output else {
+            throw WebServiceError(.unexpectedOutput, "the endpoint made a \(type(of: value)) for \(Request.self), not a \(Request.Output.self)")
+        }
+        return output
+    }
+
+    /// The error with what is known of the exchange.
+    private static func completed(_ error: any Error, _ exchange: SessionTask?) -> any Error {
+        if error is CancellationError { return URLError(.cancelled) }
+        guard var known = error as? WebServiceError, known.request == nil else { return error }
+        known.request = exchange?.request
+        return known
+    }
+}

@@ -1,0 +1,311 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Perform")
+struct PerformTests {
+    struct Beer: Codable, Sendable, Equatable {
+        var name: String
+    }
+
+    struct Get<Output: Sendable>: HTTPServiceRequest {
+        var path = "/beers"
+        var decoding: @Sendable (Response) throws -> Output
+        func request(for service: WebService) -> Request { service.request(.GET, path: path) }
+        func decode(_ response: Response) throws -> Output { try decoding(response) }
+    }
+
+    struct VoidRequest: HTTPServiceRequest {
+        typealias Output = Void
+        func request(for service: WebService) -> Request { service.request(.DELETE, path: "/beers/1") }
+    }
+
+    struct DataRequest: HTTPServiceRequest {
+        typealias Output = Data
+        func request(for service: WebService) -> Request { service.request(.GET, path: "/beers") }
+    }
+
+    struct StringRequest: HTTPServiceRequest {
+        typealias Output = String
+        func request(for service: WebService) -> Request { service.request(.GET, path: "/beers") }
+    }
+
+    struct BeerRequest: HTTPServiceRequest {
+        typealias Output = Beer
+        func request(for service: WebService) throws -> Request { service.request(.GET, path: "/beers/1") }
+    }
+
+    struct OptionalRequest: HTTPServiceRequest {
+        typealias Output = Beer?
+        func request(for service: WebService) throws -> Request { service.request(.GET, path: "/beers/1") }
+    }
+
+    struct BrokenRequest: HTTPServiceRequest {
+        typealias Output = String
+        func request(for service: WebService) throws -> Request { throw TestError(name: "broken") }
+    }
+
+    @Test("an HTTP request is decoded by its output type: Void, Data, String, Decodable, Optional")
+    func outputs() async throws {
+        let service = WebService.make(HandSession(text: #"{"name":"Pale"}"#))
+        try await service.perform(VoidRequest()).value
+        #expect(try await service.perform(DataRequest()).value == Data(#"{"name":"Pale"}"#.utf8))
+        #expect(try await service.perform(StringRequest()).value == #"{"name":"Pale"}"#)
+        #expect(try await service.perform(BeerRequest()).value == Beer(name: "Pale"))
+        #expect(try await service.perform(OptionalRequest()).value == Beer(name: "Pale"))
+        service.session = HandSession(text: "")
+        #expect(try await service.perform(OptionalRequest()).value == nil)
+        let error = await #expect(throws: WebServiceError.self) { try await service.perform(BeerRequest()).value }
+        #expect(error?.code == .emptyResponse)
+    }
+
+    @Test("a request goes to the URL that it says, below the base")
+    func sends() async throws {
+        let session = HandSession(text: "{}")
+        let service = WebService.make(session)
+        let task = service.perform(DataRequest())
+        _ = try await task.value
+        #expect(session.exchanges.values.first?.request.urlRequestValue.url?.absoluteString == "https://h/v1/beers")
+        #expect(task.task.request.url?.absoluteString == "https://h/v1/beers")
+        #expect(try await task.response.status == 200)
+        #expect(try await task.response.source == .network)
+        #expect(task.task.metrics.responseTime != nil)
+        #expect(task.task.timeline.events.count == 1)
+    }
+
+    @Test("a request of its own decoding decodes by it, and what it throws is the error")
+    func ownDecoding() async throws {
+        let service = WebService.make(HandSession(text: "abc"))
+        #expect(try await service.perform(Get(decoding: { $0.data.count })).value == 3)
+        await #expect(throws: TestError(name: "no")) { try await service.perform(Get<Int>(decoding: { _ in throw TestError(name: "no") })).value }
+    }
+
+    @Test("a status outside 200 to 299 is an error with request, response and body")
+    func status() async throws {
+        let service = WebService.make(HandSession(text: "gone", status: 410))
+        let task = service.perform(StringRequest())
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.status == 410)
+        #expect(error?.body == Data("gone".utf8))
+        #expect(error?.request?.url?.absoluteString == "https://h/v1/beers")
+        #expect(try await task.response.status == 410)
+    }
+
+    @Test("a transport error is a URLError, and a request that cannot be made is its own error, with nothing sent")
+    func failures() async throws {
+        let session = HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) }
+        let service = WebService.make(session)
+        let error = await #expect(throws: URLError.self) { try await service.perform(StringRequest()).value }
+        #expect(error?.code == .cannotConnectToHost)
+        await #expect(throws: TestError(name: "broken")) { try await service.perform(BrokenRequest()).value }
+        #expect(session.exchanges.values.count == 1)
+    }
+
+    @Test("no endpoint is an error of its own")
+    func noEndpoint() async throws {
+        let service = WebService(endpoints: [HTTPEndpoint()])
+        let error = await #expect(throws: WebServiceError.self) { try await service.perform(TextRequest()).value }
+        #expect(error?.code == .noEndpoint)
+        #expect(error?.message.contains("TextRequest") == true)
+        let none = WebService(endpoints: [])
+        let second = await #expect(throws: WebServiceError.self) { try await none.perform(DataRequest()).value }
+        #expect(second?.code == .noEndpoint)
+    }
+
+    @Test("the first endpoint that supports a request serves it")
+    func order() async throws {
+        let (first, second) = (HandEndpoint(), HandEndpoint())
+        let service = WebService(endpoints: [HTTPEndpoint(where: { _ in false }), first, second])
+        let task = service.perform(TextRequest()).resume()
+        await first.fetches.wait()[0].answer("one")
+        #expect(try await task.value == "one")
+        #expect(try await task.response.source == .endpoint)
+        #expect(second.fetches.values.isEmpty)
+    }
+
+    @Test("nothing happens before a task is resumed, and one that never is, is freed")
+    func lazy() async throws {
+        let endpoint = HandEndpoint()
+        let service = WebService(endpoints: [endpoint])
+        let freed = Collected<String>()
+        do {
+            let canary = Canary { freed.add("freed") }
+            _ = service.perform(TextRequest()).onCompletion { _ in canary.touch() }
+        }
+        #expect(freed.values == ["freed"])
+        #expect(endpoint.fetches.values.isEmpty)
+        #expect(!service.containsRequests())
+    }
+
+    @Test("a value of the wrong type is an error that names both types")
+    func wrongOutput() async throws {
+        let endpoint = HandEndpoint { text, _ in text.count }
+        let service = WebService(endpoints: [endpoint])
+        let task = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait()[0].answer("one")
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .unexpectedOutput)
+        #expect(error?.message == "the endpoint made a Int for TextRequest, not a String")
+    }
+
+    @Test("the closure form answers on the main actor with one of data, error and cancelled")
+    func closures() async throws {
+        let endpoint = HandEndpoint()
+        let service = WebService(endpoints: [endpoint])
+        let answers = Collected<String>()
+        let hear: @MainActor @Sendable (ServiceResponse<String>) -> Void = { response in
+            MainActor.assertIsolated()
+            answers.add("\(response.data ?? "-") \(response.error.map { "\($0)" } ?? "-") \(response.isCanceled) \(response.isDuplicate)")
+        }
+        service.perform(TextRequest(), completion: hear)
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(await answers.wait().last == "one - false false")
+        service.perform(TextRequest(), completion: hear)
+        await endpoint.fetches.wait(for: 2)[1].fail(TestError())
+        #expect(await answers.wait(for: 2).last == "- TestError(name: \"test\") false false")
+        service.perform(TextRequest(), completion: hear).cancel()
+        #expect(await answers.wait(for: 3).last == "- - true false")
+        service.perform(TextRequest(), key: "k", completion: { _ in })
+        service.perform(TextRequest(), key: "k", duplicates: .reject, completion: hear)
+        #expect(await answers.wait(for: 4).last == "- - true true")
+    }
+
+    @Test("the delegate form tells request, key and source, on the main actor, and holds the delegate weakly")
+    func delegates() async throws {
+        final class Delegate: ServiceDelegate {
+            let calls = Collected<String>()
+            func serviceDidAnswer(
+                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+            ) {
+                if let request = request as? TextRequest {
+                    calls.add("\(request.name) \(response.convert(for: request).data ?? "-") \(key as? Int ?? 0) \(isFromStorage)")
+                }
+            }
+        }
+        let endpoint = HandEndpoint()
+        let service = WebService(endpoints: [endpoint])
+        var delegate: Delegate? = Delegate()
+        let calls = try #require(delegate?.calls)
+        if let delegate { service.perform(TextRequest(name: "x"), key: 7, delegate: delegate) }
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(await calls.wait() == ["x one 7 false"])
+
+        let task = try #require(delegate.map { service.perform(TextRequest(), delegate: $0) })
+        delegate = nil
+        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        #expect(try await task.value == "two")
+        #expect(calls.values.count == 1)
+    }
+
+    @Test("a response of any type converts to the request's, and to no other")
+    func conversion() {
+        let response = ServiceResponse<any Sendable>.data("text")
+        #expect(response.convert(for: TextRequest()).data == "text")
+        #expect((response.convert(to: Int.self).error as? WebServiceError)?.code == .unexpectedOutput)
+        #expect(ServiceResponse<any Sendable>.canceledRequest(duplicate: true).convert(to: Int.self).isDuplicate)
+    }
+
+    @Test("the passthrough delegate sees the message on the wire once, and hears of a decoding that fails")
+    func passthrough() async throws {
+        final class Delegate: ServicePassthroughDelegate {
+            let calls = Collected<String>()
+            func requestSent(request: URLRequest) { calls.add("sent") }
+            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) { calls.add("received") }
+            func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { calls.add("validate") }
+            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+                calls.add("failure \((error as? WebServiceError)?.code.description ?? "?") \(request?.url?.path ?? "-")")
+            }
+        }
+        let delegate = Delegate()
+        let service = WebService.make(HandSession(text: "no JSON"), delegate: delegate)
+        _ = await service.perform(BeerRequest()).result
+        #expect(delegate.calls.values == ["sent", "received", "validate", "failure decoding /v1/beers/1"])
+    }
+
+    @Test("interceptors, deadline and progress of the service apply to typed requests")
+    func policies() async throws {
+        struct Tagging: Interceptor {
+            func intercept(_ request: Request, next: Next) async throws -> Response {
+                var request = request
+                request.headers["X-Tag"] = "1"
+                return try await next(request)
+            }
+        }
+        struct Limited: HTTPServiceRequest {
+            typealias Output = Data
+            func request(for service: WebService) -> Request {
+                var request = service.request(.GET, path: "/slow")
+                request.deadline = .seconds(5)
+                return request
+            }
+        }
+        let session = HandSession()
+        let clock = ManualTimekeeper()
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [Tagging()]
+        let task = service.perform(Limited()).resume()
+        let exchange = await session.exchanges.wait()[0]
+        #expect(exchange.request.urlRequestValue.value(forHTTPHeaderField: "X-Tag") == "1")
+        clock.advance(by: .seconds(6))
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .deadline)
+    }
+
+    @Test("cancelling a task cancels its exchange on the wire")
+    func cancelOnWire() async throws {
+        let session = HandSession()
+        let service = WebService.make(session)
+        let task = service.perform(DataRequest()).resume()
+        let exchange = await session.exchanges.wait()[0]
+        task.cancel()
+        #expect(await task.serviceResponse.isCanceled)
+        while !exchange.log.contains("cancel") { await Task.yield() }
+        #expect(exchange.log == ["resume", "cancel"])
+    }
+
+    @Test("cancelling the Swift task that awaits cancels the request")
+    func cancelAwaiting() async throws {
+        let endpoint = HandEndpoint()
+        let service = WebService(endpoints: [endpoint])
+        let awaiting = Task { try await service.perform(TextRequest()).value }
+        let fetch = await endpoint.fetches.wait()[0]
+        awaiting.cancel()
+        await #expect(throws: URLError(.cancelled)) { try await awaiting.value }
+        await endpoint.cancels.wait()
+        #expect(fetch.wasCancelled)
+        #expect(!service.containsRequests())
+    }
+
+    @Test("requests count as activity while an endpoint works, unless it opts out")
+    func activity() async throws {
+        let endpoint = HandEndpoint()
+        let service = WebService.make(HandSession(text: ""))
+        service.endpoints = [HTTPEndpoint(countsAsActivity: false), endpoint]
+        let counter = ActivityCounter()
+        service.activity = counter
+        var counts = counter.counts.makeAsyncIterator()
+        #expect(await counts.next() == 0)
+        let first = service.perform(TextRequest()).resume()
+        let joined = service.perform(TextRequest(), duplicates: .join).resume()
+        await endpoint.fetches.wait()
+        #expect(await counts.next() == 1)
+        let second = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        #expect(await counts.next() == 2)
+        try await service.perform(VoidRequest()).value
+        #expect(counter.count == 2)
+        endpoint.fetches.values[1].answer("")
+        _ = await second.result
+        #expect(counter.count == 1)
+        endpoint.fetches.values[0].fail(TestError())
+        _ = await (first.result, joined.result)
+        #expect(counter.count == 0)
+        #expect(await counts.next() == 0)
+    }
+}

@@ -1,0 +1,332 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Request registry")
+struct RegistryTests {
+    struct Key: Hashable, Sendable {
+        var value: String
+    }
+
+    enum OtherScope {
+        struct Key: Hashable, Sendable {
+            var value: String
+        }
+    }
+
+    private let endpoint = HandEndpoint()
+    private let service: WebService
+
+    init() {
+        service = WebService(endpoints: [endpoint])
+    }
+
+    @Test("requests are found by all, value, type, key and key type, and by nothing else")
+    func contains() async throws {
+        #expect(!service.containsRequests())
+        let task = service.perform(TextRequest(name: "x"), key: Key(value: "k")).resume()
+        await endpoint.fetches.wait()
+        #expect(service.containsRequests())
+        #expect(service.containsRequest(TextRequest(name: "x")))
+        #expect(!service.containsRequest(TextRequest(name: "y")))
+        #expect(service.containsRequest(type: TextRequest.self))
+        #expect(!service.containsRequest(type: OtherRequest.self))
+        #expect(service.containsRequest(key: Key(value: "k")))
+        #expect(!service.containsRequest(key: Key(value: "l")))
+        #expect(service.containsRequest(keyType: Key.self))
+        #expect(!service.containsRequest(keyType: OtherScope.Key.self))
+        #expect(!service.containsRequest(key: OtherScope.Key(value: "k")))
+        endpoint.fetches.values[0].answer("")
+        _ = try await task.value
+        #expect(!service.containsRequests())
+        #expect(!service.containsRequest(TextRequest(name: "x")))
+    }
+
+    @Test("a request is under way no more when its handler runs")
+    func goneInHandler() async throws {
+        let seen = Collected<Bool>()
+        service.perform(TextRequest()).onCompletion { [service] _ in seen.add(service.containsRequests()) }.resume()
+        await endpoint.fetches.wait()[0].answer("")
+        #expect(await seen.wait() == [false])
+    }
+
+    enum Way: CaseIterable { case all, value, type, key, keyType }
+
+    @Test("requests are cancelled by all, value, type, key and key type, and others go on", arguments: Way.allCases)
+    func cancel(_ way: Way) async throws {
+        let meant = service.perform(TextRequest(name: "x"), key: Key(value: "k")).resume()
+        await endpoint.fetches.wait()
+        let other = service.perform(OtherRequest(), key: OtherScope.Key(value: "k")).resume()
+        await endpoint.fetches.wait(for: 2)
+        switch way {
+        case .all: service.cancelRequests()
+        case .value: service.cancelRequests(TextRequest(name: "x"))
+        case .type: service.cancelRequests(type: TextRequest.self)
+        case .key: service.cancelRequests(key: Key(value: "k"))
+        case .keyType: service.cancelRequests(keyType: Key.self)
+        }
+        #expect(await meant.serviceResponse.isCanceled)
+        #expect(await meant.serviceResponse.isDuplicate == false)
+        #expect(endpoint.fetches.values[0].wasCancelled)
+        #expect(service.containsRequest(OtherRequest()) == (way != .all))
+        if way != .all {
+            endpoint.fetches.values[1].answer("two")
+            #expect(try await other.value == "two")
+        }
+    }
+
+    @Test("a rejected duplicate is answered at once, and the key beats the request's own equality")
+    func reject() async throws {
+        let first = service.perform(TextRequest(), key: 1, duplicates: .reject).resume()
+        await endpoint.fetches.wait()
+        let error = await #expect(throws: WebServiceError.self) { try await service.perform(OtherRequest(), key: 1, duplicates: .reject).value }
+        #expect(error?.code == .duplicateRequest)
+        // Another key: equal requests are none the less different.
+        let second = service.perform(TextRequest(), key: 2, duplicates: .reject).resume()
+        await endpoint.fetches.wait(for: 2)
+        // Without a key it is the request that counts.
+        #expect(await service.perform(TextRequest(), duplicates: .reject).serviceResponse.isDuplicate)
+        // What is not Hashable and has no key has no duplicates.
+        let third = service.perform(PlainRequest(), duplicates: .reject).resume()
+        let fourth = service.perform(PlainRequest(), duplicates: .reject).resume()
+        await endpoint.fetches.wait(for: 4)
+        for fetch in endpoint.fetches.values { fetch.answer("") }
+        for task in [first, second, third, fourth] { #expect(await task.serviceResponse.data == "") }
+        #expect(!service.containsRequests())
+    }
+
+    @Test("keys of different types are different, also where they would be equal as Any")
+    func keyTypes() async throws {
+        let first = service.perform(TextRequest(), key: 1).resume()
+        let second = service.perform(TextRequest(), key: 1.0, duplicates: .reject).resume()
+        let third = service.perform(TextRequest(), key: UInt8(1), duplicates: .reject).resume()
+        await endpoint.fetches.wait(for: 3)
+        for fetch in endpoint.fetches.values { fetch.answer("") }
+        for task in [first, second, third] { #expect(await task.serviceResponse.data == "") }
+    }
+
+    @Test("of a thousand threads that perform the same request, one is first: test and insert are one step")
+    func oneStep() async throws {
+        let service = service
+        let tasks = (0..<1_000).map { _ in service.perform(TextRequest(), duplicates: .reject) }
+        await withTaskGroup { group in
+            for task in tasks { group.addTask { _ = task.resume() } }
+        }
+        let fetches = await endpoint.fetches.wait()
+        #expect(fetches.count == 1)
+        fetches[0].answer("one")
+        var answers: [String: Int] = [:]
+        for task in tasks { answers[await task.serviceResponse.isDuplicate ? "duplicate" : "data", default: 0] += 1 }
+        #expect(answers == ["duplicate": 999, "data": 1])
+    }
+
+    @Test("M-28: joined requests get one answer, and one cancel does not end the others'")
+    func join() async throws {
+        let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
+        let fetch = await endpoint.fetches.wait()[0]
+        tasks[0].cancel()
+        tasks[2].cancel()
+        #expect(await tasks[0].serviceResponse.isCanceled)
+        #expect(!fetch.wasCancelled)
+        fetch.answer("one")
+        #expect(try await tasks[1].value == "one")
+        #expect(try await tasks[3].value == "one")
+        #expect(await tasks[2].serviceResponse.isCanceled)
+        #expect(try await tasks[1].response.source == .joined)
+        #expect(endpoint.fetches.values.count == 1)
+        // The next one after the answer is a new one.
+        let next = service.perform(TextRequest(), duplicates: .join).resume()
+        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        #expect(try await next.value == "two")
+    }
+
+    @Test("M-28: the last who leaves a joined request cancels it")
+    func lastLeaves() async throws {
+        let tasks = (0..<3).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
+        let fetch = await endpoint.fetches.wait()[0]
+        tasks[1].cancel()
+        tasks[0].cancel()
+        #expect(!fetch.wasCancelled)
+        tasks[2].cancel()
+        await endpoint.cancels.wait()
+        #expect(fetch.wasCancelled)
+        #expect(!service.containsRequests())
+    }
+
+    @Test("M-28: over HTTP the one who began a request leaves, and the others get the answer of its exchange")
+    func joinHTTP() async throws {
+        struct Get: HTTPServiceRequest, Hashable {
+            typealias Output = String
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+        }
+        let session = HandSession()
+        let service = WebService.make(session)
+        service.interceptors = [.retry()]
+        let first = service.perform(Get(), duplicates: .join).resume()
+        let exchange = await session.exchanges.wait()[0]
+        let second = service.perform(Get(), duplicates: .join).resume()
+        first.cancel()
+        #expect(await first.serviceResponse.isCanceled)
+        #expect(!exchange.log.contains("cancel"))
+        exchange.answer("one")
+        #expect(try await second.value == "one")
+        #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
+    }
+
+    @Test("a request of another type under the same key cannot be joined")
+    func joinOtherType() async throws {
+        service.perform(TextRequest(), key: 1).resume()
+        await endpoint.fetches.wait()
+        #expect(await service.perform(OtherRequest(), key: 1, duplicates: .join).serviceResponse.isDuplicate)
+        service.cancelRequests()
+    }
+
+    @Test("a request that replaces cancels those under way, and only its own answer comes")
+    func replace() async throws {
+        let first = service.perform(TextRequest()).resume()
+        let second = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        let third = service.perform(TextRequest(), duplicates: .replace).resume()
+        #expect(await first.serviceResponse.isCanceled)
+        #expect(await second.serviceResponse.isCanceled)
+        let fetches = await endpoint.fetches.wait(for: 3)
+        #expect(fetches[0].wasCancelled && fetches[1].wasCancelled)
+        fetches[2].answer("three")
+        #expect(try await third.value == "three")
+    }
+
+    @Test("queued requests begin one after another, and a cancelled one is passed over")
+    func queue() async throws {
+        let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .queue).resume() }
+        await endpoint.fetches.wait()
+        tasks[1].cancel()
+        #expect(await tasks[1].serviceResponse.isCanceled)
+        #expect(endpoint.fetches.values.count == 1)
+        endpoint.fetches.values[0].fail(TestError())
+        #expect(await tasks[0].serviceResponse.error is TestError)
+        let third = await endpoint.fetches.wait(for: 2)[1]
+        #expect(endpoint.fetches.values.count == 2)
+        #expect(service.containsRequest(TextRequest()))
+        third.answer("three")
+        #expect(try await tasks[2].value == "three")
+        await endpoint.fetches.wait(for: 3)[2].answer("four")
+        #expect(try await tasks[3].value == "four")
+        #expect(!service.containsRequests())
+    }
+
+    @Test("ids are unique across services")
+    func ids() async throws {
+        let other = WebService(endpoints: [endpoint])
+        for _ in 0..<50 {
+            service.perform(TextRequest()).resume()
+            other.perform(TextRequest()).resume()
+        }
+        let fetches = await endpoint.fetches.wait(for: 100)
+        #expect(Set(fetches.map(\.id)).count == 100)
+        service.cancelRequests()
+        other.cancelRequests()
+    }
+
+    @Test("a clone shares endpoints and storages and has requests of its own")
+    func clone() async throws {
+        let original = WebService.make(HandSession(text: "s"))
+        original.endpoints = [endpoint]
+        original.storages = [MemoryStorage()]
+        let clone = original.clone()
+        #expect(clone.baseURLString == original.baseURLString)
+        #expect(clone.endpoints.count == 1)
+        let task = original.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        #expect(!clone.containsRequests())
+        clone.cancelRequests()
+        let same = clone.perform(RawText(), duplicates: .reject).resume()
+        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        #expect(try await same.value == "two")
+        #expect(try await original.stored(RawText()).value.value == "two")
+        endpoint.fetches.values[0].answer("one")
+        #expect(try await task.value == "one")
+        clone.endpoints = []
+        #expect(original.endpoints.count == 1)
+        #expect(try await clone.GET("/x").string().value == "s")
+    }
+
+    @Test("a service that goes cancels its requests at once, and its clone's go on")
+    func release() async throws {
+        var service: WebService? = WebService(endpoints: [endpoint])
+        let clone = try #require(service?.clone())
+        let task = try #require(service?.perform(TextRequest()).resume())
+        let late = try #require(service?.perform(TextRequest()))
+        await endpoint.fetches.wait()
+        let others = clone.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        service = nil
+        #expect(task.task.state != .running)
+        #expect(await task.serviceResponse.isCanceled)
+        #expect(endpoint.fetches.values[0].wasCancelled)
+        #expect(await late.serviceResponse.isCanceled)
+        endpoint.fetches.values[1].answer("clone")
+        #expect(try await others.value == "clone")
+    }
+
+    @Test("64 threads perform, cancel and ask; each task is answered exactly once")
+    func stress() async throws {
+        struct Quick: ServiceEndpoint {
+            func supports(_ request: any ServiceRequest) -> Bool { true }
+            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+                await Task.yield()
+                return Data("x".utf8)
+            }
+            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) -> any Sendable { "x" }
+        }
+        let service = WebService(endpoints: [Quick()], storages: [MemoryStorage(maximumCount: 4)])
+        let answers = Mutex<[Int: Int]>([:])
+        let count = 64 * 150
+        let finished = Collected<Void>()
+        let modes: [DuplicateMode] = [.allow, .reject, .join, .replace, .queue]
+        Thread.concurrently(64) { thread in
+            for turn in 0..<150 {
+                let number = thread * 150 + turn
+                let task = service.perform(RawText(name: "\(number % 7)"), key: number % 3 == 0 ? number % 5 : nil, duplicates: modes[number % 5])
+                task.onCompletion { _ in
+                    let isLast = answers.withLock { answers in
+                        answers[number, default: 0] += 1
+                        return answers.count == count
+                    }
+                    if isLast { finished.add(()) }
+                }.resume()
+                switch number % 6 {
+                case 0: task.cancel()
+                case 1: service.cancelRequests(RawText(name: "\(number % 7)"))
+                case 2: service.cancelRequests(key: number % 5)
+                case 3: _ = service.containsRequest(type: RawText.self)
+                case 4: _ = service.containsRequest(RawText(name: "1"))
+                default: service.stored(RawText(name: "\(number % 7)")).resume()
+                }
+            }
+        }
+        await finished.wait()
+        #expect(answers.withLock { $0 }.values.allSatisfy { $0 == 1 })
+        #expect(answers.withLock { $0 }.count == count)
+        while service.containsRequests() { await Task.yield() }
+    }
+}
+
+extension Thread {
+    /// Runs the closure on as many threads at once and waits for all of them.
+    static func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
+        let group = DispatchGroup()
+        for number in 0..<count {
+            group.enter()
+            Thread {
+                body(number)
+                group.leave()
+            }.start()
+        }
+        group.wait()
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("Memory storage")
+struct MemoryStorageTests {
+    private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
+    private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
+
+    @Test("M-17, C-60: identifiers are different when their bytes are, and any text is one")
+    func identifiers() throws {
+        let storage = MemoryStorage()
+        let identifiers = ["é", "e\u{301}", "A", "a", "", "../../x", "/etc/x", "..", "a\0b", "a", "~", String(repeating: "x", count: 300)]
+        for (index, identifier) in identifiers.enumerated() { try storage.store(entry("\(index)"), for: key(identifier)) }
+        #expect(storage.count == 11)
+        #expect(storage.entry(for: key("é"))?.data == Data("0".utf8))
+        #expect(storage.entry(for: key("e\u{301}"))?.data == Data("1".utf8))
+        #expect(storage.entry(for: key("A"))?.data == Data("2".utf8))
+        #expect(storage.entry(for: key("a"))?.data == Data("9".utf8))
+    }
+
+    @Test("keys of other parts are never the same, wherever the parts are cut")
+    func parts() {
+        let keys = [
+            StorageKey(identifier: "bc", classification: DataClassification("a")),
+            StorageKey(identifier: "c", classification: DataClassification("ab")),
+            StorageKey(identifier: "c", classification: DataClassification("a"), account: "b"),
+            StorageKey(identifier: "", classification: DataClassification("a"), account: "bc"), StorageKey(identifier: "x"),
+            StorageKey(identifier: "x", account: ""),
+        ]
+        #expect(Set(keys).count == keys.count)
+        #expect(Set(keys.map(\.fileName)).count == keys.count)
+    }
+
+    @Test("M-18: an entry of no bytes is an entry")
+    func empty() throws {
+        let storage = MemoryStorage()
+        try storage.store(entry(""), for: key("a"))
+        #expect(storage.entry(for: key("a"))?.data == Data())
+        #expect(storage.entry(for: key("b")) == nil)
+    }
+
+    @Test("H-42: filled ten times over, the entries used last are there, within both limits")
+    func limits() throws {
+        let storage = MemoryStorage(maximumCount: 100, maximumBytes: 1 << 20)
+        for number in 0..<1_000 {
+            try storage.store(entry("\(number)"), for: key("\(number)"))
+            if number >= 50 { #expect(storage.entry(for: key("50")) != nil || number == 50) }
+        }
+        #expect(storage.count == 100)
+        #expect(storage.entry(for: key("50")) != nil)
+        #expect(storage.entry(for: key("999")) != nil)
+        #expect(storage.entry(for: key("899")) == nil)
+
+        let small = MemoryStorage(maximumBytes: 10_000)
+        for number in 0..<1_000 { try small.store(entry(String(repeating: "x", count: 90)), for: key("\(number)")) }
+        #expect(small.bytes <= 10_000)
+        #expect(small.bytes > 9_800)
+    }
+
+    @Test("M-18: an entry larger than the limit is a typed error, and the old one stays")
+    func tooLarge() throws {
+        let storage = MemoryStorage(maximumBytes: 100)
+        try storage.store(entry("old"), for: key("a"))
+        let error = #expect(throws: WebServiceError.self) { try storage.store(entry(String(repeating: "x", count: 100)), for: key("a")) }
+        #expect(error?.code == .entryTooLarge)
+        #expect(storage.entry(for: key("a"))?.data == Data("old".utf8))
+        storage.removeEntry(for: key("a"))
+        #expect(storage.bytes == 0)
+    }
+
+    @Test("a million keys: constant time, and the numbers are right")
+    func million() throws {
+        let storage = MemoryStorage(maximumCount: 100_000, maximumBytes: .max)
+        for number in 0..<1_000_000 { try storage.store(entry("x"), for: key("\(number)")) }
+        #expect(storage.count == 100_000)
+        storage.removeAll()
+        #expect(storage.count == 0)
+        #expect(storage.bytes == 0)
+    }
+
+    @Test("H-44: eight threads store, read and remove")
+    func threads() {
+        let storage = MemoryStorage(maximumCount: 50)
+        Thread.concurrently(8) { thread in
+            for number in 0..<2_000 {
+                let key = StorageKey(identifier: "\((thread * 7 + number) % 80)")
+                switch number % 5 {
+                case 0: storage.removeEntry(for: key)
+                case 1, 2: try? storage.store(StorageEntry(.raw(key.bytes.withUnsafeBytes { Data($0) }), date: nil), for: key)  // it is never too large
+                default:
+                    if let data = storage.entry(for: key)?.data { #expect(Array(data) == key.bytes) }
+                }
+            }
+        }
+        #expect(storage.count <= 50)
+    }
+}
+
+@Suite("XXH64")
+struct XXHash64Tests {
+    /// Values of the reference implementation (`xxhsum -H1`), and of its own sanity test.
+    @Test(
+        "the hash is that of the reference implementation",
+        arguments: [
+            ("", 0xef46_db37_51d8_e999 as UInt64), ("a", 0xd24e_c4f1_a98c_6e5b), ("abc", 0x44bc_2cf5_ad77_0999),
+            ("The quick brown fox jumps over the lazy dog", 0x0b24_2d36_1fda_71bc),
+            ("0123456789abcdef0123456789abcdef", 0x642a_9495_8e71_e6c5),
+        ])
+    func vectors(_ text: String, _ hash: UInt64) {
+        #expect(Array(text.utf8).withUnsafeBytes { XXHash64.hash($0) } == hash)
+    }
+
+    @Test("every length up to 40 has the hash of the reference implementation")
+    func lengths() {
+        let hashes = """
+            ef46db3751d8e999 5c80c09683041123 d9de3a08201733ee 3c3750d957b59c9b 97062684a9165cb8 1b1381fb6f12b0bd 9e6dbacfd198e764 57abb58a45ee501a
+            f3844dcda4eeabbf bde863450fda5c72 ac77de0d7504060a 021b787f3ea40675 282738a998dbbd4e 87e11847a349b1bc 4738588fdb07f5a6 093f6c0ea54b9e89
+            0572ac5bed1c5a11 2215cf593832a5ee 474dc7c63a5468d4 2195c825e753fca7 18330abd374ccf12 a32d3aa97259839d 75e602e103ddc3b6 578b5f2615838d4c
+            709d3d0b82ee15f9 c0aaeb18b7725dc6 642f87a784cdd6c5 4a482ec8e1cacb8a 55f6e519ba38e40e d26f45a4bafa31f2 9a422ffddce73389 60dd0d01083b99f0
+            e2df261fc2ec30eb b3fa465f554208a6 dd4a590fadb27347 8c637da9e0d8ff9f 9db3828ba5cbfcb5 1e580c475bdc5381 289a0418db4879e7 406bb8d63d7e1ac0
+            926f564e1b3e18d5
+            """
+        for (length, hash) in hashes.split(whereSeparator: \.isWhitespace).enumerated() {
+            #expect([UInt8](repeating: 0x78, count: length).withUnsafeBytes { XXHash64.hash($0) } == UInt64(hash, radix: 16))
+        }
+    }
+}

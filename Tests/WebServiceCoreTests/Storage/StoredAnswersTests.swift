@@ -1,0 +1,476 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Stored answers")
+struct StoredAnswersTests {
+    /// A date under the test's hand.
+    final class Calendar: Sendable {
+        private let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
+        var now: Date { date.withLock { $0 } }
+        func advance(_ seconds: TimeInterval) { date.withLock { $0 += seconds } }
+    }
+
+    private let endpoint = HandEndpoint { text, isFromStorage in
+        if text == "bad" { throw TestError(name: "bad") }
+        return isFromStorage ? "stored \(text)" : text
+    }
+    private let calendar = Calendar()
+    private let failures = Collected<StorageFailure>()
+
+    private func service(_ storages: [any ResponseStorage]) -> WebService {
+        let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: nil, date: { [calendar] in calendar.now })
+        service.endpoints = [endpoint]
+        service.storages = storages
+        service.storageErrorObserver = { [failures] in failures.add($0) }
+        return service
+    }
+
+    /// Performs a request that is answered with the text.
+    @discardableResult
+    private func perform<Request: ServiceRequest>(_ request: Request, _ text: String, by service: WebService) async -> Result<
+        Request.Output, any Error
+    > {
+        let count = endpoint.fetches.values.count
+        let task = service.perform(request).resume()
+        await endpoint.fetches.wait(for: count + 1)[count].answer(text)
+        return await task.result
+    }
+
+    private func code(_ task: TypedTask<some Sendable>) async -> WebServiceError.Code? {
+        (await task.serviceResponse.error as? WebServiceError)?.code
+    }
+
+    @Test("an answer is there for the read that follows it: raw ones processed by the endpoint, values by the request")
+    func roundTrip() async throws {
+        let service = service([MemoryStorage()])
+        await perform(RawText(name: "r"), "one", by: service)
+        await perform(ValueText(name: "v"), "two", by: service)
+        #expect(try await service.stored(RawText(name: "r")).value.value == "stored one")
+        #expect(try await service.stored(ValueText(name: "v")).value.value == "two")
+        #expect(try await service.stored(RawText(name: "r")).response.source == .storage)
+        #expect(await code(service.stored(RawText(name: "x"))) == .noStoredData)
+        #expect(failures.values.isEmpty)
+    }
+
+    @Test("a read sees the answer also where the storage is slow to take it")
+    func readsBehindWrites() async throws {
+        let gate = Decision()
+        let service = service([HandStorage(gate: gate)])
+        #expect(try await perform(RawText(), "one", by: service).get() == "one")
+        let read = service.stored(RawText()).resume()
+        gate.make(true)
+        #expect(try await read.value.value == "stored one")
+    }
+
+    @Test("a request that asks for nothing is not stored, nor one without an identifier or a storage")
+    func optIn() async throws {
+        struct Nameless: RawStorableRequest {
+            typealias Output = String
+            var storageIdentifier: String? { nil }
+        }
+        let storage = HandStorage()
+        let service = service([storage])
+        await perform(TextRequest(), "one", by: service)
+        await perform(Nameless(), "one", by: service)
+        #expect(storage.calls.values.isEmpty)
+        #expect(await code(service.stored(Nameless())) == .noStoredData)
+        service.storages = []
+        await perform(RawText(), "one", by: service)
+        #expect(await code(service.stored(RawText())) == .noStorage)
+    }
+
+    @Test("a value of a request that says no form is kept as it is, in memory only")
+    func live() async throws {
+        struct Live: StorableRequest {
+            typealias Output = String
+            var storageIdentifier: String? { "live" }
+        }
+        let bytes = HandStorage()
+        let service = service([bytes, MemoryStorage()])
+        await perform(Live(), "one", by: service)
+        #expect(try await service.stored(Live()).value.value == "one")
+        #expect(bytes.calls.values.isEmpty)
+        service.storages = [bytes]
+        #expect(await code(service.stored(Live())) == .noStorage)
+    }
+
+    @Test("only successful answers are stored")
+    func onlySuccess() async throws {
+        let storage = HandStorage()
+        let service = service([storage])
+        _ = await perform(RawText(), "bad", by: service)
+        let task = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 2)[1].fail(TestError())
+        _ = await task.result
+        #expect(await code(service.stored(RawText())) == .noStoredData)
+        #expect(storage.calls.values == [.read])
+    }
+
+    @Test("a cancelled request writes nothing, also when the cancel comes while the answer is processed or waits to be written")
+    func cancelled() async throws {
+        let (processing, goOn) = (Collected<Void>(), Decision())
+        let endpoint = HandEndpoint(heedsCancel: false) { text, _ in
+            processing.add(())
+            if text == "slow" { _ = await goOn.value }
+            return text
+        }
+        let gate = Decision()
+        let storage = HandStorage()
+        let service = service([storage])
+        service.endpoints = [endpoint]
+        let early = service.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        early.cancel()
+        endpoint.fetches.values[0].answer("early")
+        #expect(await early.serviceResponse.isCanceled)
+
+        let during = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 2)[1].answer("slow")
+        await processing.wait(for: 1)
+        during.cancel()
+        #expect(await during.serviceResponse.isCanceled)
+        goOn.make(true)
+
+        // A write that is held up by another one of the same key, until the cancel has come.
+        service.storages = [HandStorage(gate: gate)]
+        service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 3)[2].answer("first")
+        let late = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 4)[3].answer("late")
+        #expect(try await late.value == "late")
+        late.cancel()
+        gate.make(true)
+        #expect(try await service.stored(RawText()).value.value == "first")
+        #expect(storage.calls.values.isEmpty)
+    }
+
+    @Test("a superseded request writes nothing: one that was replaced, and one that was overtaken by a later one")
+    func superseded() async throws {
+        let endpoint = HandEndpoint(heedsCancel: false)
+        let storage = HandStorage()
+        let service = service([storage])
+        service.endpoints = [endpoint]
+        let replaced = service.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        let slow = service.perform(RawText(), duplicates: .replace).resume()
+        await endpoint.fetches.wait(for: 2)
+        let quick = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 3)
+        endpoint.fetches.values[0].answer("replaced")
+        endpoint.fetches.values[2].answer("newer")
+        #expect(try await quick.value == "newer")
+        endpoint.fetches.values[1].answer("older")
+        #expect(try await slow.value == "older")
+        #expect(await replaced.serviceResponse.isCanceled)
+        #expect(try await service.stored(RawText()).value.value == "newer")
+        #expect(storage.calls.values == [.store("newer"), .read])
+    }
+
+    @Test("H-36: a storage that fails never fails the request, and the observer hears of it")
+    func failing() async throws {
+        let service = service([HandStorage(failure: TestError(name: "full"))])
+        #expect(try await perform(RawText(), "one", by: service).get() == "one")
+        await #expect(throws: TestError(name: "full")) { try await service.stored(RawText()).value }
+        await #expect(throws: TestError(name: "full")) { try await service.deleteStored(RawText()) }
+        await #expect(throws: TestError(name: "full")) { try await service.deleteAllStored() }
+        let heard = await failures.wait(for: 4)
+        #expect(heard.map(\.operation) == [.store, .read, .remove, .remove])
+        #expect(heard[0].key == StorageKey(identifier: "a"))
+        #expect(heard[3].key == nil)
+    }
+
+    @Test("bytes that a request cannot make of its value are a failure of storing, and the request has its answer")
+    func conversion() async throws {
+        struct Unwritable: ValueStorableRequest {
+            typealias Output = String
+            var storageIdentifier: String? { "u" }
+            func storageData(for value: String) throws -> Data? {
+                if value == "nothing" { return nil }
+                throw TestError(name: "conversion")
+            }
+            func storedValue(from data: Data) throws -> String? { nil }
+        }
+        let storage = HandStorage()
+        let service = service([storage])
+        #expect(try await perform(Unwritable(), "one", by: service).get() == "one")
+        #expect(await failures.wait()[0].error as? TestError == TestError(name: "conversion"))
+        await perform(Unwritable(), "nothing", by: service)
+        #expect(storage.calls.values.isEmpty)
+    }
+
+    @Test("M-19: stored bytes that the type of today cannot read are absent, with the reason")
+    func versions() async throws {
+        struct Old: Codable, Sendable { var name: String }
+        struct New: Codable, Sendable { var title: String }
+        struct OldRequest: ValueStorableRequest {
+            typealias Output = Old
+            var storageIdentifier: String? { "typed" }
+        }
+        struct NewRequest: ValueStorableRequest {
+            typealias Output = New
+            var storageIdentifier: String? { "typed" }
+        }
+        let storage = MemoryStorage()
+        let service = service([storage])
+        service.endpoints = [HandEndpoint()]
+        try storage.store(StorageEntry(.value(Data(#"{"name":"x"}"#.utf8)), date: calendar.now), for: StorageKey(identifier: "typed"))
+        #expect(try await service.stored(OldRequest()).value.value.name == "x")
+        let error = await service.stored(NewRequest()).serviceResponse.error as? WebServiceError
+        #expect(error?.code == .noStoredData)
+        #expect(error?.underlying is DecodingError)
+        // Raw bytes that the endpoint refuses, and bytes of another form.
+        try storage.store(StorageEntry(.raw(Data("bad".utf8)), date: calendar.now), for: StorageKey(identifier: "a"))
+        service.endpoints = [endpoint]
+        #expect(await (service.stored(RawText()).serviceResponse.error as? WebServiceError)?.underlying is TestError)
+        #expect(await code(service.stored(ValueText(name: "typed"))) == .noStoredData)
+    }
+
+    @Test("H-43: age, expiry and time stamps; a stamp of the future is no stamp and never lasts for ever")
+    func ages() async throws {
+        let service = service([MemoryStorage()])
+        await perform(RawText(), "one", by: service)
+        calendar.advance(3_600)
+        let stored = try await service.stored(RawText(), maximumAge: 3_600).value
+        #expect(stored.age == 3_600)
+        #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
+        calendar.advance(1)
+        #expect(await code(service.stored(RawText(), maximumAge: 3_600)) == .noStoredData)
+        // The clock goes back behind the stamp.
+        calendar.advance(-10_000)
+        let future = try await service.stored(RawText()).value
+        #expect(future.date == nil)
+        #expect(future.age == nil)
+        #expect(await code(service.stored(RawText(), maximumAge: 1e9)) == .noStoredData)
+    }
+
+    @Test("classifications choose the storage, and the four deletes empty what they name")
+    func classifications() async throws {
+        let user = DataClassification("user")
+        let temporary = DataClassification("temporary")
+        let (memory, users, any) = (HandStorage([temporary]), HandStorage([user]), HandStorage())
+        let service = service([memory, users, any])
+        let requests = [
+            RawText(name: "t", classification: temporary), RawText(name: "u", classification: user), RawText(name: "d"),
+        ]
+        func fill() async { for request in requests { await perform(request, "x", by: service) } }
+        func there() async -> [Bool] {
+            var result: [Bool] = []
+            for request in requests { result.append(await service.stored(request).serviceResponse.data != nil) }
+            return result
+        }
+        await fill()
+        #expect(await there() == [true, true, true])
+        #expect(memory.calls.values.count == 2 && users.calls.values.count == 2 && any.calls.values.count == 2)
+        try await service.deleteStored(user)
+        #expect(await there() == [true, false, true])
+        try await service.deleteStoredInAnyClassification()
+        #expect(await there() == [true, false, false])
+        await fill()
+        try await service.deleteStored(requests[0])
+        #expect(await there() == [false, true, true])
+        try await service.deleteAllStored()
+        #expect(await there() == [false, false, false])
+    }
+
+    @Test("C-61: what one account has stored is not read by another, and a late answer is kept for the account that asked")
+    func accounts() async throws {
+        let service = service([MemoryStorage()])
+        service.storageAccount = "alice"
+        let task = service.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        service.storageAccount = "bob"
+        endpoint.fetches.values[0].answer("alice's")
+        _ = await task.result
+        #expect(await code(service.stored(RawText())) == .noStoredData)
+        service.storageAccount = nil
+        #expect(await code(service.stored(RawText())) == .noStoredData)
+        service.storageAccount = "alice"
+        #expect(try await service.stored(RawText()).value.value == "stored alice's")
+    }
+
+    @Test("C-61: an answer that says no-store is not stored")
+    func noStore() async throws {
+        struct Get: HTTPServiceRequest, RawStorableRequest {
+            var path: String
+            typealias Output = String
+            var storageIdentifier: String? { path }
+            func request(for service: WebService) -> Request { service.request(.GET, path: path) }
+        }
+        let session = HandSession { exchange in
+            let path = exchange.request.urlRequestValue.url?.path ?? ""
+            let fields = path.contains("secret") ? ["cache-control": "private, No-Store"] : ["Cache-Control": "no-cache"]
+            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+            exchange.completion(Data("x".utf8), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
+        }
+        let service = WebService.make(session)
+        service.storages = [MemoryStorage()]
+        _ = try await service.perform(Get(path: "/open")).value
+        _ = try await service.perform(Get(path: "/secret")).value
+        #expect(try await service.stored(Get(path: "/open")).value.value == "x")
+        #expect(await code(service.stored(Get(path: "/secret"))) == .noStoredData)
+    }
+
+    @Test("text in another charset reads back from a storage that keeps no header fields")
+    func charset() async throws {
+        struct Page: HTTPServiceRequest, RawStorableRequest {
+            typealias Output = String
+            var storageIdentifier: String? { "page" }
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/page") }
+        }
+        let session = HandSession { exchange in
+            let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+            let fields = ["Content-Type": "text/html; charset=iso-8859-1"]
+            exchange.completion(Data([0xE9]), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
+        }
+        let service = WebService.make(session)
+        service.storages = [MemoryStorage()]
+        #expect(try await service.perform(Page()).value == "é")
+        #expect(try await service.stored(Page()).value.value == "é")
+    }
+
+    @Test("an endpoint may hide stored raw data, leave it to others, or be missing")
+    func hiding() async throws {
+        struct Hiding: ServiceEndpoint {
+            let handling: StoredDataHandling
+            func supports(_ request: any ServiceRequest) -> Bool { false }
+            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource { throw TestError() }
+            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+                throw TestError()
+            }
+            func storedData(of request: any ServiceRequest) -> StoredDataHandling { handling }
+        }
+        let service = service([MemoryStorage()])
+        await perform(RawText(), "one", by: service)
+        service.endpoints = [Hiding(handling: .leaves), endpoint]
+        #expect(try await service.stored(RawText()).value.value == "stored one")
+        service.endpoints = [Hiding(handling: .hides), endpoint]
+        #expect(await code(service.stored(RawText())) == .noStoredData)
+        service.endpoints = [Hiding(handling: .leaves)]
+        #expect(await code(service.stored(RawText())) == .noEndpoint)
+    }
+
+    @Test("raw data richer than bytes is kept as its bytes, and an answer that may not be stored is not")
+    func richRawData() async throws {
+        struct ServerData: RawDataSource {
+            let statusCode: Int
+            let binary: Data
+            var rawData: Data? { binary }
+            var isStorable: Bool { statusCode == 200 }
+        }
+        let service = service([MemoryStorage()])
+        for (name, status) in [("a", 200), ("b", 203)] {
+            let count = endpoint.fetches.values.count
+            let task = service.perform(RawText(name: name)).resume()
+            await endpoint.fetches.wait(for: count + 1)[count].answer(ServerData(statusCode: status, binary: Data("rich".utf8)))
+            #expect(try await task.value == "rich")
+        }
+        #expect(try await service.stored(RawText(name: "a")).value.value == "stored rich")
+        #expect(await code(service.stored(RawText(name: "b"))) == .noStoredData)
+    }
+
+    @Test("a read that depends on a task ends with its success, also with its cancel or as a duplicate, never with its error")
+    func dependencies() async throws {
+        let service = service([MemoryStorage()])
+        await perform(RawText(), "old", by: service)
+
+        // The task is not done: the read brings the stored value.
+        let pending = service.perform(RawText()).resume()
+        #expect(try await service.stored(RawText(), .untilSuccess(of: pending)).value.value == "stored old")
+        #expect(try await service.stored(RawText(), .untilFinished(pending)).value.value == "stored old")
+        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        _ = await pending.result
+        #expect(await service.stored(RawText(), .untilSuccess(of: pending)).serviceResponse.isCanceled)
+        #expect(await service.stored(RawText(), .untilFinished(pending)).serviceResponse.isCanceled)
+        #expect(try await service.stored(RawText(), .independent).value.value == "stored new")
+
+        let failing = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 3)[2].fail(TestError())
+        _ = await failing.result
+        #expect(try await service.stored(RawText(), .untilFinished(failing)).value.value == "stored new")
+
+        let cancelled = service.perform(RawText()).resume()
+        cancelled.cancel()
+        _ = await cancelled.result
+        #expect(try await service.stored(RawText(), .untilSuccess(of: cancelled)).value.value == "stored new")
+        #expect(await service.stored(RawText(), .untilFinished(cancelled)).serviceResponse.isCanceled)
+
+        let running = service.perform(RawText()).resume()
+        let duplicate = service.perform(RawText(), duplicates: .reject).resume()
+        _ = await duplicate.result
+        #expect(await service.stored(RawText(), .untilFinished(duplicate)).serviceResponse.isCanceled)
+        running.cancel()
+    }
+
+    @Test("a read under way is cancelled when the task that it depends on succeeds")
+    func dependencyDuringRead() async throws {
+        let gate = Decision()
+        let service = service([HandStorage(gate: gate)])
+        await perform(RawText(), "old", by: service)
+        let task = service.perform(ValueText()).resume()
+        // It waits behind the write of "old", which the gate holds up.
+        let read = service.stored(RawText(), .untilSuccess(of: task)).resume()
+        await endpoint.fetches.wait(for: 2)[1].answer("new")
+        #expect(try await task.value == "new")
+        #expect(await read.serviceResponse.isCanceled)
+        gate.make(true)
+    }
+
+    @Test("what is shown last is never the stored value when the server has answered")
+    func lastShown() async throws {
+        for turn in 0..<200 {
+            let service = service([MemoryStorage()])
+            let endpoint = HandEndpoint()
+            service.endpoints = [endpoint]
+            let seeded = service.perform(RawText()).resume()
+            await endpoint.fetches.wait()[0].answer("old")
+            _ = await seeded.result
+            let shown = Collected<String>()
+            let task = service.perform(RawText()).updateUI { shown.add("new \($0)") }.resume()
+            let fetch = await endpoint.fetches.wait(for: 2)[1]
+            let read = service.stored(RawText(), .untilSuccess(of: task)).updateUI { shown.add("old \($0.value)") }
+            if turn % 2 == 0 { read.resume() }
+            fetch.answer("x")
+            if turn % 2 == 1 { read.resume() }
+            _ = await (read.result, task.result)
+            #expect(await shown.wait().last == "new x")
+        }
+    }
+
+    @Test("the delegate form tells that a storage was read, and of nothing but data where it is asked to")
+    func delegates() async throws {
+        final class Delegate: ServiceDelegate {
+            let calls = Collected<String>()
+            func serviceDidAnswer(
+                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+            ) {
+                calls.add("\(response.data as? String ?? "-") \(key as? String ?? "-") \(isFromStorage)")
+            }
+        }
+        let delegate = Delegate()
+        let service = service([MemoryStorage()])
+        await perform(RawText(), "one", by: service)
+        service.stored(RawText(), key: "k", delegate: delegate)
+        #expect(await delegate.calls.wait() == ["stored one k true"])
+        _ = await service.stored(RawText(name: "none"), onlyData: true, delegate: delegate).result
+        service.stored(RawText(name: "none"), delegate: delegate)
+        #expect(await delegate.calls.wait(for: 2).last == "- - true")
+        #expect(delegate.calls.values.count == 2)
+    }
+
+    @Test("a service that goes cancels its reads")
+    func release() async throws {
+        let gate = Decision()
+        var service: WebService? = service([HandStorage(gate: gate)])
+        if let service { await perform(RawText(), "old", by: service) }
+        let read = try #require(service?.stored(RawText()).resume())
+        service = nil
+        #expect(await read.serviceResponse.isCanceled)
+        gate.make(true)
+    }
+}

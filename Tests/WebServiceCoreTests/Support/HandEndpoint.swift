@@ -1,0 +1,148 @@
+import Foundation
+@testable import WebServiceCore
+
+/// An endpoint under the test's hand: it keeps what it was asked and answers when it is told to.
+final class HandEndpoint: ServiceEndpoint {
+    final class Fetch: Sendable {
+        let request: any ServiceRequest
+        let id: UInt64
+        private let state = Mutex<(waiter: CheckedContinuation<any RawDataSource, any Error>?, wasCancelled: Bool)>((nil, false))
+
+        init(_ request: any ServiceRequest, _ id: UInt64) {
+            self.request = request
+            self.id = id
+        }
+
+        var wasCancelled: Bool { state.withLock { $0.wasCancelled } }
+
+        func answer(_ text: String) { resume(.success(Data(text.utf8))) }
+        func answer(_ data: any RawDataSource) { resume(.success(data)) }
+        func fail(_ error: any Error) { resume(.failure(error)) }
+
+        fileprivate func wait(_ continuation: CheckedContinuation<any RawDataSource, any Error>) {
+            state.withLock { $0.waiter = continuation }
+        }
+
+        fileprivate func cancel(_ isHeeded: Bool) {
+            state.withLock { $0.wasCancelled = true }
+            if isHeeded { resume(.failure(CancellationError())) }
+        }
+
+        private func resume(_ result: sending Result<any RawDataSource, any Error>) {
+            let waiter = state.withLock { state in
+                defer { state.waiter = nil }
+                return state.waiter
+            }
+            waiter?.resume(with: result)
+        }
+    }
+
+    let fetches = Collected<Fetch>()
+    let cancels = Collected<UInt64>()
+    private let heedsCancel: Bool
+    private let processing: @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable
+
+    /// - Parameters:
+    ///   - heedsCancel: Whether a fetch ends when it is cancelled.
+    ///   - processing: Makes the value of the text that was fetched.
+    init(
+        heedsCancel: Bool = true, processing: @escaping @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable = { text, _ in text }
+    ) {
+        self.heedsCancel = heedsCancel
+        self.processing = processing
+    }
+
+    func supports(_ request: any ServiceRequest) -> Bool { true }
+
+    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+        let fetch = Fetch(request, context.id)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                fetch.wait(continuation)
+                fetches.add(fetch)
+                if Task.isCancelled { fetch.cancel(heedsCancel) }
+            }
+        } onCancel: {
+            fetch.cancel(heedsCancel)
+            cancels.add(fetch.id)
+        }
+    }
+
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws -> any Sendable {
+        try await processing(String(decoding: rawData.rawData ?? Data(), as: UTF8.self), isFromStorage)
+    }
+}
+
+/// A request for a text.
+struct TextRequest: ServiceRequest, Hashable {
+    var name = "a"
+    typealias Output = String
+}
+
+struct OtherRequest: ServiceRequest, Hashable {
+    typealias Output = String
+}
+
+/// A request that is like no other.
+struct PlainRequest: ServiceRequest {
+    typealias Output = String
+}
+
+struct RawText: RawStorableRequest, Hashable {
+    var name = "a"
+    var classification = DataClassification.default
+    typealias Output = String
+    var storageIdentifier: String? { name }
+    var dataClassification: DataClassification { classification }
+}
+
+struct ValueText: ValueStorableRequest, Hashable {
+    var name = "a"
+    typealias Output = String
+    var storageIdentifier: String? { name }
+}
+
+/// A storage under the test's hand: it can fail, and be slow.
+final class HandStorage: ResponseStorage {
+    enum Call: Sendable, Equatable { case read, store(String), remove, removeAll }
+
+    let classifications: Set<DataClassification>?
+    let calls = Collected<Call>()
+    private let memory = MemoryStorage()
+    private let failure: (any Error)?
+    private let gate: Decision?
+
+    /// - Parameters:
+    ///   - failure: What everything throws.
+    ///   - gate: What a store waits for.
+    init(_ classifications: Set<DataClassification>? = nil, failure: (any Error)? = nil, gate: Decision? = nil) {
+        self.classifications = classifications
+        self.failure = failure
+        self.gate = gate
+    }
+
+    func entry(for key: StorageKey) async throws -> StorageEntry? {
+        calls.add(.read)
+        if let failure { throw failure }
+        return memory.entry(for: key)
+    }
+
+    func store(_ entry: StorageEntry, for key: StorageKey) async throws {
+        _ = await gate?.value
+        calls.add(.store(String(decoding: entry.data ?? Data(), as: UTF8.self)))
+        if let failure { throw failure }
+        try memory.store(entry, for: key)
+    }
+
+    func removeEntry(for key: StorageKey) async throws {
+        calls.add(.remove)
+        if let failure { throw failure }
+        memory.removeEntry(for: key)
+    }
+
+    func removeAll() async throws {
+        calls.add(.removeAll)
+        if let failure { throw failure }
+        memory.removeAll()
+    }
+}
