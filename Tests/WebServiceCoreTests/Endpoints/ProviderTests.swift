@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("Providers")
+struct ProviderTests {
+    struct EmptyRequest: EmptyServiceRequest, ValueStorableRequest, Hashable {
+        typealias Output = String
+        var storageIdentifier: String? { "empty" }
+    }
+
+    enum Texts: RequestGroup {
+        static let requestTypes: [any ServiceRequest.Type] = [TextRequest.self, EmptyRequest.self]
+    }
+
+    final class Delegate: ServiceDelegate {
+        let calls = Collected<String>()
+        func serviceDidAnswer(
+            _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+        ) {
+            calls.add("\(response.data as? String ?? "-") \(key as? Int ?? 0) \(isFromStorage)")
+        }
+    }
+
+    private let endpoint = HandEndpoint()
+    private let service: WebService
+
+    init() {
+        service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
+    }
+
+    @Test("a request provider performs, finds and cancels requests of its type only")
+    func requestProvider() async throws {
+        let provider: RequestProvider<TextRequest> = service.createProvider()
+        #expect(!provider.containsRequests())
+        let other = service.perform(OtherRequest(), key: 1).resume()
+        await endpoint.fetches.wait()
+        #expect(!provider.containsRequests())
+        #expect(!provider.containsRequest(key: 1))
+        provider.cancelRequests()
+        provider.cancelRequests(key: 1)
+        let first = provider.perform(.init(name: "x"), key: 1).resume()
+        let second = provider.perform(.init(name: "y")).resume()
+        await endpoint.fetches.wait(for: 3)
+        #expect(provider.containsRequests())
+        #expect(provider.containsRequest(key: 1))
+        #expect(provider.containsRequest(.init(name: "y")))
+        provider.cancelRequests(key: 1)
+        #expect(await first.serviceResponse.isCanceled)
+        provider.cancelRequests(.init(name: "y"))
+        #expect(await second.serviceResponse.isCanceled)
+        endpoint.fetches.values[0].answer("other")
+        #expect(try await other.value == "other")
+    }
+
+    @Test("a provider's own mode for duplicates counts where a call says nothing")
+    func duplicates() async throws {
+        var provider = service.createProvider(RequestProvider<TextRequest>.self)
+        provider.duplicates = .reject
+        provider.perform(.init(), completion: { _ in })
+        await endpoint.fetches.wait()
+        #expect(await provider.perform(.init()).serviceResponse.isDuplicate)
+        let allowed = provider.perform(.init(), duplicates: .allow).resume()
+        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        #expect(try await allowed.value == "two")
+        provider.cancelRequests()
+    }
+
+    @Test("an empty request needs no argument, in every form, and is read and deleted through its provider")
+    func emptyRequests() async throws {
+        let delegate = Delegate()
+        var provider = service.createProvider(RequestProvider<EmptyRequest>.self)
+        provider.delegate = delegate
+        let task = provider.perform().resume()
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(try await task.value == "one")
+        let answers = Collected<String>()
+        provider.perform(key: 7) { answers.add($0.data ?? "-") }
+        await endpoint.fetches.wait(for: 2)[1].answer("two")
+        #expect(await answers.wait() == ["two"])
+        provider.performForDelegate(key: 8)
+        await endpoint.fetches.wait(for: 3)[2].answer("three")
+        #expect(await delegate.calls.wait() == ["three 8 false"])
+
+        #expect(try await provider.stored(.init()).value.value == "three")
+        provider.storedForDelegate(.init())
+        #expect(await delegate.calls.wait(for: 2).last == "three 0 true")
+        try await provider.deleteStored(.init())
+        _ = await provider.storedForDelegate(.init()).result
+        provider.stored(.init()) { answers.add($0.error == nil ? "there" : "gone") }
+        #expect(await answers.wait(for: 2).last == "gone")
+        #expect(delegate.calls.values.count == 2)
+    }
+
+    @Test("a group provider lets the types of its group through, and fails others with a typed error, nothing sent")
+    func groups() async throws {
+        let provider: GroupProvider<Texts> = service.createProvider()
+        #expect(provider.canUseRequest(type: TextRequest.self))
+        #expect(!provider.canUseRequest(type: OtherRequest.self))
+        let error = await #expect(throws: WebServiceError.self) { try await provider.perform(OtherRequest()).value }
+        #expect(error?.code == .requestNotAllowed)
+        #expect(error?.message.contains("OtherRequest") == true)
+        #expect((await provider.stored(RawText()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+        let answers = Collected<Bool>()
+        provider.perform(OtherRequest()) { answers.add(($0.error as? WebServiceError)?.code == .requestNotAllowed) }
+        #expect(await answers.wait() == [true])
+        #expect(endpoint.fetches.values.isEmpty)
+
+        service.perform(OtherRequest()).resume()
+        await endpoint.fetches.wait()
+        #expect(!provider.containsRequests())
+        let task = provider.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        #expect(provider.containsRequests())
+        provider.cancelRequests()
+        #expect(await task.serviceResponse.isCanceled)
+        #expect(service.containsRequests())
+        service.cancelRequests()
+    }
+
+    @Test("a restricted provider takes its types when it is made")
+    func restricted() async throws {
+        let provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self])
+        let task = provider.perform(TextRequest()).resume()
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(try await task.value == "one")
+        #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+    }
+
+    @Test("a provider of one's own hides the service")
+    func own() async throws {
+        struct Mine: ServiceProvider {
+            private let service: WebService
+            init(service: WebService) { self.service = service }
+            func text(_ name: String) -> TypedTask<String> { service.perform(TextRequest(name: name)) }
+        }
+        let task = service.createProvider(Mine.self).text("x").resume()
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(try await task.value == "one")
+    }
+}
