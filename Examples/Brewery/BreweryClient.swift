@@ -50,6 +50,17 @@ struct BreweryClient: BreweryAPI {
     let webService: WebService
 }
 
+/// The list as a typed request, kept for the time when there is no server.
+struct BrewersRequest: HTTPServiceRequest, EmptyServiceRequest, ValueStorableRequest, Hashable {
+    typealias Output = [Brewer]
+
+    var storageIdentifier: String? { "brewers" }
+
+    func request(for service: WebService) -> Request {
+        service.request(.GET, path: "/brewers")
+    }
+}
+
 /// What can be wrong with an answer of the brewery.
 enum BreweryError: Error {
     case status(Int)

@@ -62,6 +62,13 @@ struct Demo {
             let count = try await client.brewers().decode([Brewer].self).map(\.count).value
             say("\(count) brewers")
 
+            print("\nTyped request: the list, asked for twice at once and sent once\(client.webService.storages.isEmpty ? "" : ", and kept")")
+            let brewers = client.webService.createProvider(RequestProvider<BrewersRequest>.self)
+            let (first, second) = (brewers.perform(duplicates: .join).resume(), brewers.perform(duplicates: .join).resume())
+            let list = try await first.value
+            _ = try await second.value
+            say(list)
+
             print("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in
@@ -70,8 +77,7 @@ struct Demo {
                 })
             client.webService.interceptors = [.retry(), authentication]
             let specials = client.specials()
-            let list = try await specials.value
-            say(list)
+            say(try await specials.value)
             print(specials.task.timeline.description.split(separator: "\n").map { "  | \($0)" }.joined(separator: "\n"))
         } catch let error as URLError {
             throw Unreachable(reason: "\(error.localizedDescription) (\(error.code.rawValue))")

@@ -8,12 +8,14 @@ struct Options {
     }
 
     var server: String?
+    /// Where answers are kept; `nil` for nowhere.
+    var store: String?
     var transport = Transport.foundation
     var isVerbose = false
     var servesOnly = false
     var wantsHelp = false
 
-    static let usage = "usage: brewery [--server URL | --serve] [--transport foundation|curl] [--verbose] [--help]"
+    static let usage = "usage: brewery [--server URL | --serve] [--transport foundation|curl] [--store FOLDER] [--verbose] [--help]"
 
     static let help = """
         \(usage)
@@ -23,6 +25,7 @@ struct Options {
           --server URL     use a server that is running already; without it one is started on this machine
           --serve          only start the server, print its URL and serve until standard input ends
           --transport NAME what moves the bytes: foundation (FoundationSession, the default) or curl (CurlSession)
+          --store FOLDER   keep the list of brewers there, and show it with its age when the server cannot be reached
           --verbose        log every message on the wire, secrets redacted
           --help           print this
         """
@@ -40,6 +43,9 @@ struct Options {
             case "--transport":
                 guard let transport = rest.popFirst().flatMap(Transport.init) else { return nil }
                 self.transport = transport
+            case "--store":
+                guard let value = rest.popFirst(), !value.isEmpty else { return nil }
+                store = value
             case "--verbose": isVerbose = true
             case "--serve": servesOnly = true
             case "--help": wantsHelp = true

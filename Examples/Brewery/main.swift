@@ -52,9 +52,12 @@ do {
     let logger = RequestLogger()
     let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
     service.session = try session(options.transport)
+    if let folder = options.store { service.storages = [try FileStorage(folder: URL(fileURLWithPath: folder))] }
+    service.storageErrorObserver = { complain("brewery: the store failed: \($0.error)") }
     print("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
+        await service.finishStoring()
         guard failures == 0 else {
             complain("brewery: \(failures) exchanges failed; is that a brewery at \(address)?")
             exit(1)
@@ -62,7 +65,15 @@ do {
         print("\nDone.")
     } catch let error as Demo.Unreachable {
         complain("brewery: the server at \(address) cannot be reached: \(error.reason)")
-        exit(unavailable)
+        guard options.store != nil else { exit(unavailable) }
+        do {
+            let stored = try await service.stored(BrewersRequest()).value
+            print("\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
+            for brewer in stored.value { print("    \(brewer)") }
+        } catch {
+            complain("brewery: and nothing is stored: \(error)")
+            exit(unavailable)
+        }
     }
     withExtendedLifetime(logger) { server?.stop() }
 } catch {

@@ -73,14 +73,14 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 12)
-        #expect(run.output.components(separatedBy: "<-- ").count == 12)
+        #expect(run.output.components(separatedBy: "--> ").count == 13)
+        #expect(run.output.components(separatedBy: "<-- ").count == 13)
         #expect(run.output.contains("!!! "))
     }
 
     @Test(
         "wrong arguments give a usage line and the status 64",
-        arguments: [["--nonsense"], ["--server"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
+        arguments: [["--nonsense"], ["--server"], ["--store"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
     func usage(arguments: [String]) async throws {
         let run: Run
         switch arguments.count {
@@ -98,6 +98,25 @@ struct BreweryTests {
         let run = try await brewery("--help")
         #expect(run.status == 0)
         #expect(run.output.contains("--server URL"))
+    }
+
+    @Test("with a store, a second run without the server shows the list that the first one has stored, with its age")
+    func offline() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let server = try MockServer()
+        let address = server.baseURLString
+        server.stop()
+
+        let empty = try await brewery("--server", address, "--store", folder.path)
+        #expect(empty.status == 69)
+        #expect(empty.errors.contains("and nothing is stored: noStoredData"))
+
+        #expect(try await brewery("--store", folder.path).status == 0)
+        let run = try await brewery("--server", address, "--store", folder.path)
+        #expect(run.status == 0)
+        #expect(run.errors.hasPrefix("brewery: the server at \(address) cannot be reached"))
+        #expect(run.output.contains(#/Offline. The list of brewers, stored \d+ s ago:\n    #1 Long Trail \(vermont\)\n/#))
     }
 
     @Test("a server that cannot be reached gives one clear sentence and a status that is not zero")

@@ -109,6 +109,12 @@ extension WebService {
         }
     }
 
+    /// Returns when the answers that have come so far are stored, and the deletes that were begun are made. For programs that end themselves: a task has its
+    /// answer before that is stored.
+    public func finishStoring() async {
+        await typed.order.settled(nil)
+    }
+
     /// Removes what is stored of a request, for the account of now. What a request that is under way brings later is stored all the same: cancel it first.
     ///
     /// - Throws: ``WebServiceError/Code/noStorage``, or what the storage throws.

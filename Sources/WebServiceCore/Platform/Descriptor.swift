@@ -1,0 +1,109 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A call to the system that failed.
+struct SystemFailure: Error {
+    let call: String
+    /// What it left in `errno`.
+    let number: Int32
+
+    var description: String { "\(call): \(String(cString: strerror(number)))" }
+}
+
+/// A descriptor of the system, closed at the end of its life.
+struct Descriptor: ~Copyable {
+    let number: Int32
+
+    init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {
+        number = try system(call, open)
+    }
+
+    deinit {
+        _ = Self.closing(number)
+    }
+
+    private static func closing(_ number: Int32) -> Int32 {
+        #if canImport(Darwin)
+        Darwin.close(number)
+        #elseif canImport(Musl)
+        Musl.close(number)
+        #else
+        Glibc.close(number)
+        #endif
+    }
+
+    /// Closes it and says what went wrong: some file systems report only then that they could not write.
+    consuming func close() throws(SystemFailure) {
+        let number = number
+        discard self
+        // Interrupted or not, it is closed.
+        try system("close") { Self.closing(number) == -1 && errno != EINTR ? -1 : 0 }
+    }
+
+    borrowing func status() throws(SystemFailure) -> FileStatus {
+        var status = stat()
+        try system("fstat") { fstat(number, &status) }
+        return FileStatus(status)
+    }
+
+    /// At most `count` bytes, fewer where the file ends before.
+    borrowing func content(count: Int) throws(SystemFailure) -> Data {
+        guard let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
+        var filled = 0
+        do throws(SystemFailure) {
+            while filled < count {
+                let more = try system("read") { read(number, start + filled, min(count - filled, 1 << 30)) }
+                if more == 0 { break }
+                filled += more
+            }
+        } catch {
+            free(start)
+            throw error
+        }
+        return Data(bytesNoCopy: start, count: filled, deallocator: .free)
+    }
+
+    borrowing func append(_ bytes: Data) throws(SystemFailure) {
+        var written = 0
+        while written < bytes.count {
+            let more = try system("write") {
+                bytes.withUnsafeBytes { write(number, $0.baseAddress.map { $0 + written }, min($0.count - written, 1 << 30)) }
+            }
+            guard more > 0 else { throw SystemFailure(call: "write", number: EIO) }
+            written += more
+        }
+    }
+
+    borrowing func setModified(_ date: Date) throws(SystemFailure) {
+        let seconds = date.timeIntervalSince1970.rounded(.down)
+        guard let whole = Int(exactly: seconds) else { return }
+        let time = timespec(tv_sec: whole, tv_nsec: Int((date.timeIntervalSince1970 - seconds) * 1e9))
+        try system("futimens") { futimens(number, [time, time]) }
+    }
+
+    borrowing func synchronize() throws(SystemFailure) {
+        #if canImport(Darwin)
+        // There, fsync stops at the disk's own memory.
+        if fcntl(number, F_FULLFSYNC) == 0 { return }
+        #endif
+        try system("fsync") { fsync(number) }
+    }
+}
+
+/// The result of a call, which is made again where a signal interrupted it.
+@discardableResult
+func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
+    while true {
+        let result = call()
+        guard result == -1 else { return result }
+        let number = errno
+        guard number == EINTR else { throw SystemFailure(call: name, number: number) }
+    }
+}

@@ -1,0 +1,136 @@
+import Foundation
+
+extension FileStorage {
+    /// What a wrapped file turned out to be.
+    enum Wrapped {
+        case entry(StorageEntry)
+        /// Whole, but of another key or of a newer version of this framework.
+        case foreign
+        case damaged
+    }
+
+    /// A file of format `wrapped`: magic, version, form, two zero bytes, date, length of the key, length of the data, key, data, checksum of all
+    /// that. Numbers are little-endian. Every version begins with magic and version and ends with the checksum.
+    enum WrappedFile {
+        private static let magic = Array("WSEn".utf8)
+        private static let version: UInt8 = 1
+        private static let headCount = 28
+        /// How much longer than key and data together.
+        static let overhead = headCount + 8
+        /// What stands for no date.
+        private static let noDate = Int64.min
+
+        /// - Parameter data: That of the entry.
+        static func bytes(_ entry: StorageEntry, _ data: Data, _ key: StorageKey) -> Data {
+            var bytes = Data(capacity: overhead + key.bytes.count + data.count)
+            bytes.append(contentsOf: magic + [version, form(of: entry.content), 0, 0])
+            append(UInt64(bitPattern: microseconds(entry.date)), to: &bytes)
+            append(UInt32(truncatingIfNeeded: key.bytes.count), to: &bytes)
+            append(UInt64(data.count), to: &bytes)
+            bytes.append(contentsOf: key.bytes)
+            bytes.append(data)
+            append(bytes.withUnsafeBytes { XXHash64.hash($0) }, to: &bytes)
+            return bytes
+        }
+
+        static func read(_ bytes: Data, for key: StorageKey) -> Wrapped {
+            guard bytes.count >= overhead else { return .damaged }
+            return bytes.withUnsafeBytes { file in
+                let all = UnsafeRawBufferPointer(rebasing: file.dropLast(8))
+                guard all.starts(with: magic), XXHash64.hash(all) == number(file, at: all.count, UInt64.self) else { return .damaged }
+                guard all[4] == version else { return .foreign }
+                let room = UInt64(all.count - headCount)
+                let keyCount = UInt64(number(all, at: 16, UInt32.self))
+                guard all[6] == 0, all[7] == 0, keyCount <= room, number(all, at: 20, UInt64.self) == room - keyCount else {
+                    return .damaged
+                }
+                let start = headCount + Int(keyCount)
+                guard all[headCount..<start].elementsEqual(key.bytes) else { return .foreign }
+                guard let content = content(all[5], Data(all[start...])) else { return .damaged }
+                let microseconds = number(all, at: 8, Int64.self)
+                let date = microseconds == noDate ? nil : Date(timeIntervalSince1970: Double(microseconds) / 1e6)
+                return .entry(StorageEntry(content, date: date))
+            }
+        }
+
+        private static func form(of content: StorageEntry.Content) -> UInt8 {
+            switch content {
+            case .raw: 0
+            case .value: 1
+            case .unlabelled, .live: 2
+            }
+        }
+
+        private static func content(_ form: UInt8, _ data: Data) -> StorageEntry.Content? {
+            switch form {
+            case 0: .raw(data)
+            case 1: .value(data)
+            case 2: .unlabelled(data)
+            default: nil
+            }
+        }
+
+        private static func microseconds(_ date: Date?) -> Int64 {
+            date.flatMap { Int64(exactly: ($0.timeIntervalSince1970 * 1e6).rounded()) } ?? noDate
+        }
+
+        private static func append(_ number: some FixedWidthInteger, to bytes: inout Data) {
+            withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+        }
+
+        private static func number<Number: FixedWidthInteger & BitwiseCopyable>(
+            _ bytes: UnsafeRawBufferPointer, at offset: Int, _ type: Number.Type
+        ) -> Number {
+            Number(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: type))
+        }
+    }
+
+    /// The names of a storage's files. Other names are nobody's business here, those of a storage with another prefix included.
+    struct Names: Sendable {
+        enum Kind {
+            case entry
+            case temporary
+        }
+
+        let prefix: String
+
+        init(prefix: String) throws {
+            let isFine = prefix.utf8.allSatisfy {
+                ASCII.isAlpha($0) || ASCII.isDigit($0) || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: ".")].contains($0)
+            }
+            guard isFine, prefix.utf8.count <= 64, prefix.utf8.first != UInt8(ascii: ".") else {
+                throw WebServiceError(
+                    .storage,
+                    "the prefix of a file storage is made of at most 64 letters and digits of ASCII, '_', '-' and '.', and begins with no '.'")
+            }
+            self.prefix = prefix
+        }
+
+        func entry(_ key: StorageKey) -> String {
+            prefix + key.fileName + ".entry"
+        }
+
+        /// Another one each time.
+        func temporary(_ key: StorageKey) -> String {
+            let digits = String(UInt64.random(in: .min ... .max), radix: 16)
+            return prefix + key.fileName + "." + String(repeating: "0", count: 16 - digits.count) + digits + ".temporary"
+        }
+
+        /// What a file of this name is; `nil` for one that is none of ours.
+        func kind(of name: String) -> Kind? {
+            var rest = name.utf8[...]
+            guard rest.starts(with: prefix.utf8) else { return nil }
+            rest = rest.dropFirst(prefix.utf8.count)
+            guard Self.dropDigits(32, of: &rest) else { return nil }
+            if rest.elementsEqual(".entry".utf8) { return .entry }
+            guard rest.popFirst() == UInt8(ascii: "."), Self.dropDigits(16, of: &rest) else { return nil }
+            return rest.elementsEqual(".temporary".utf8) ? .temporary : nil
+        }
+
+        private static func dropDigits(_ count: Int, of text: inout Substring.UTF8View) -> Bool {
+            let digits = text.prefix(count)
+            text = text.dropFirst(count)
+            return digits.count == count && digits.allSatisfy { ASCII.isDigit($0) || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 }
+        }
+    }
+}

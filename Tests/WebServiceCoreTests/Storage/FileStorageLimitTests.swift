@@ -1,0 +1,137 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("FileStorage with limits")
+struct FileStorageLimitTests {
+    @Test("H-42: ten times the number that fits leaves the newest")
+    func count() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let storage = try FileStorage(folder: folder, maximumCount: 20, now: clock.tick)
+            for index in 0..<200 {
+                try await storage.store(StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: "\(index)"))
+                #expect(try names(in: folder).count == min(index + 1, 20))
+            }
+            #expect(try names(in: folder) == (180..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+        }
+    }
+
+    @Test("H-42: ten times the bytes that fit leave the newest")
+    func bytes() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let storage = try FileStorage(folder: folder, maximumBytes: 10_000, now: clock.tick)
+            for index in 100..<200 {
+                try await storage.store(StorageEntry(.raw(Data(count: 1_000)), date: nil), for: StorageKey(identifier: "\(index)"))
+                let sizes = try names(in: folder).map { try Data(contentsOf: folder.appendingPathComponent($0)).count }
+                #expect(sizes.reduce(0, +) <= 10_000)
+            }
+            // 1000 bytes, 18 of the key, 36 around them: nine fit.
+            #expect(try names(in: folder) == (191..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+        }
+    }
+
+    @Test("an entry that is written again is new again, and counts once")
+    func rewriting() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let storage = try FileStorage(folder: folder, maximumBytes: 400, maximumCount: 4, now: clock.tick)
+            let keys = (0..<5).map { StorageKey(identifier: "\($0)") }
+            for _ in 0..<50 {
+                for key in keys[..<4] { try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: key) }
+                #expect(try names(in: folder) == keys[..<4].map { $0.fileName + ".entry" }.sorted())
+            }
+            try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: keys[0])
+            try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: keys[4])
+            #expect(try await storage.entry(for: keys[1]) == nil)
+            #expect(try names(in: folder).count == 4)
+        }
+    }
+
+    @Test("what was there before counts, what was removed does not, and what others removed is noticed")
+    func counting() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let keys = (0..<40).map { StorageKey(identifier: "\($0)") }
+            let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
+            let unlimited = try FileStorage(folder: folder, now: clock.tick)
+            for key in keys[..<15] { try await unlimited.store(entry, for: key) }
+            let storage = try FileStorage(folder: folder, maximumCount: 10, now: clock.tick)
+            try await storage.store(entry, for: keys[15])
+            #expect(try names(in: folder) == keys[6...15].map { $0.fileName + ".entry" }.sorted())
+            for key in keys[6...10] { try await storage.removeEntry(for: key) }
+            for key in keys[16...20] { try await storage.store(entry, for: key) }
+            #expect(try names(in: folder) == keys[11...20].map { $0.fileName + ".entry" }.sorted())
+            try await unlimited.removeAll()
+            for key in keys[21...31] { try await storage.store(entry, for: key) }
+            #expect(try names(in: folder) == keys[22...31].map { $0.fileName + ".entry" }.sorted())
+            try await storage.removeAll()
+            for key in keys[..<5] { try await storage.store(entry, for: key) }
+            #expect(try names(in: folder).count == 5)
+        }
+    }
+
+    @Test("what is written again, or in place of something removed, costs no other its place", arguments: [true, false])
+    func places(byCount: Bool) async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let keys = (10..<32).map { StorageKey(identifier: "\($0)") }
+            let entry = StorageEntry(.raw(Data(count: 47)), date: nil)  // 17 of the key and 36 around them
+            let storage = try FileStorage(folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, now: clock.tick)
+            for key in keys[0...10] { try await storage.store(entry, for: key) }
+            #expect(try names(in: folder) == keys[1...10].map { $0.fileName + ".entry" }.sorted())
+            for _ in 0..<3 { try await storage.store(entry, for: keys[10]) }
+            #expect(try names(in: folder) == keys[1...10].map { $0.fileName + ".entry" }.sorted())
+            for index in 11...20 {
+                try await storage.removeEntry(for: keys[index - 1])
+                try await storage.store(entry, for: keys[index])
+                #expect(try names(in: folder) == (keys[1...9] + [keys[index]]).map { $0.fileName + ".entry" }.sorted())
+            }
+        }
+    }
+
+    @Test("of entries written at the same moment the first by name goes")
+    func ties() async throws {
+        try await withScratchFolder { folder in
+            let storage = try FileStorage(folder: folder, maximumCount: 2, now: { Date(timeIntervalSince1970: 1_000) })
+            let keys = (0..<3).map { StorageKey(identifier: "\($0)") }
+            for key in keys { try await storage.store(StorageEntry(.raw(Data()), date: nil), for: key) }
+            let first = try #require(keys[..<2].map { $0.fileName + ".entry" }.min())
+            #expect(try names(in: folder) == keys.map { $0.fileName + ".entry" }.filter { $0 != first }.sorted())
+        }
+    }
+
+    @Test("an entry that fits no limit is refused, and the old one stays")
+    func tooLarge() async throws {
+        try await withScratchFolder { folder in
+            let storage = try FileStorage(folder: folder, maximumBytes: 100)
+            let key = StorageKey(identifier: "a")
+            try await storage.store(StorageEntry(.raw(Data(count: 48)), date: nil), for: key)  // 16 of the key and 36 around them
+            let error = await #expect(throws: WebServiceError.self) {
+                try await storage.store(StorageEntry(.raw(Data(count: 49)), date: nil), for: key)
+            }
+            #expect(error?.code == .entryTooLarge)
+            #expect(try await storage.entry(for: key)?.data?.count == 48)
+            let none = try FileStorage(folder: folder, prefix: "none", maximumCount: 0)
+            let other = await #expect(throws: WebServiceError.self) { try await none.store(StorageEntry(.raw(Data()), date: nil), for: key) }
+            #expect(other?.code == .entryTooLarge)
+            #expect(try names(in: folder) == [key.fileName + ".entry"])
+        }
+    }
+}
+
+/// A clock that moves by a second whenever it is read.
+final class TestClock: Sendable {
+    private let seconds = Mutex(1_700_000_000.0)
+
+    var tick: @Sendable () -> Date {
+        {
+            self.seconds.withLock { seconds in
+                seconds += 1
+                return Date(timeIntervalSince1970: seconds)
+            }
+        }
+    }
+}
