@@ -98,11 +98,6 @@ private enum SiteRequests: RequestGroup {
     }
 }
 
-extension DataClassification {
-    fileprivate static let user = DataClassification("user")
-    fileprivate static let temporary = DataClassification("temporary")
-}
-
 private struct UserInformation: HTTPServiceRequest, RawStorableRequest {
     typealias Output = String
     var classification = DataClassification.user

@@ -7,6 +7,10 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
@@ -47,6 +51,76 @@ extension ServiceTask {
 
 struct BreweryClient: BreweryAPI {
     let webService: WebService
+}
+
+struct BrewersRequest: HTTPServiceRequest, Hashable {
+    var state: String
+    typealias Output = [Brewer]
+
+    func request(for service: WebService) -> Request {
+        var request = service.request(.GET, path: "/brewers")
+        request.queryParameters = ["state": state]
+        return request
+    }
+}
+
+protocol MenuRequest: ServiceRequest where Output == String {
+    var day: String { get }
+}
+
+struct MenuEndpoint: ServiceEndpoint {
+    let menus: [String: String]
+
+    func supports(_ request: any ServiceRequest) -> Bool { request is any MenuRequest }
+
+    func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+        let day = (request as? any MenuRequest)?.day ?? ""
+        return Data((menus[day] ?? "closed").utf8)
+    }
+
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+        String(decoding: rawData.rawData ?? Data(), as: UTF8.self)
+    }
+}
+
+struct FridayMenu: MenuRequest {
+    typealias Output = String
+    var day: String { "friday" }
+}
+
+struct ScreenKey: Hashable {
+    var name: String
+}
+
+struct BreweryProvider: ServiceProvider {
+    private let service: WebService
+
+    init(service: WebService) { self.service = service }
+
+    func brewers(in state: String) -> TypedTask<[Brewer]> {
+        service.perform(BrewersRequest(state: state), duplicates: .join)
+    }
+}
+
+extension BrewersRequest: ValueStorableRequest {
+    var storageIdentifier: String? { "brewers/\(state)" }
+}
+
+extension DataClassification {
+    static let user = DataClassification("user")
+    static let temporary = DataClassification("temporary")
+}
+
+struct PageRequest: ServiceRequest {
+    var site: String
+    typealias Output = String
+}
+
+extension PageRequest: MockableRequest {
+    var mockDelay: Duration { .milliseconds(3) }
+    var mockHelperIdentifier: String? { "template" }
+    func makeMockHelper() -> String { "<html>%</html>" }
+    func mockOutput(helper template: String) -> String { template.replacingOccurrences(of: "%", with: site) }
 }
 
 extension ServiceTask {
@@ -477,6 +551,91 @@ struct GuideSnippets {
         let texts = Mutex<[String]>([])
         await service.GET("../admin").responseError { error in texts.withLock { $0.append("\(error)") } }.finish()
         #expect(texts.withLock { $0 } == ["invalidURL: the path climbs above the base URL"])
+    }
+
+    @Test("typed requests")
+    func typedRequests() async throws {
+        let brewers = try await service.perform(BrewersRequest(state: "vermont")).value
+        #expect(brewers == [Brewer(name: "Long Trail")])
+        #expect(session.recordedRequests.last?.url?.absoluteString == "https://brewhapi.example.com/v1/brewers?state=vermont")
+
+        service.perform(BrewersRequest(state: "vermont"), duplicates: .reject) { response in
+            switch response {
+            case .data(let brewers): print(brewers.map(\.name))
+            case .error(let error): print("I AM ERROR: \(error)")
+            case .canceledRequest(let duplicate): print(duplicate ? "asked for already" : "cancelled")
+            }
+        }
+
+        service.endpoints = [MenuEndpoint(menus: ["friday": "soup"]), HTTPEndpoint()]
+        #expect(try await service.perform(FridayMenu()).value == "soup")
+        _ = try await service.perform(BrewersRequest(state: "vermont")).value
+    }
+
+    @Test("requests under way")
+    func underWay() async throws {
+        service.endpoints = [MockRequestEndpoint(delay: .seconds(1_000)) { (_: BrewersRequest) in [] }]
+        let task = service.perform(BrewersRequest(state: "vermont"), key: ScreenKey(name: "list")).resume()
+        print(service.containsRequest(BrewersRequest(state: "vermont")))  // true
+        print(service.containsRequest(type: BrewersRequest.self))  // true
+        service.cancelRequests(keyType: ScreenKey.self)
+        #expect(await task.serviceResponse.isCanceled)
+        #expect(!service.containsRequests())
+
+        service.activity = ActivityCounter()
+        for await count in service.activity.counts {
+            print("\(count) under way")
+            break
+        }
+    }
+
+    @Test("providers")
+    func providers() async throws {
+        let provider = service.createProvider(BreweryProvider.self)
+        let list: RequestProvider<BrewersRequest> = service.createProvider()
+        #expect(try await provider.brewers(in: "vermont").value == [Brewer(name: "Long Trail")])
+        #expect(try await list.perform(.init(state: "vermont")).value == [Brewer(name: "Long Trail")])
+    }
+
+    @Test("stored answers")
+    func storedAnswers() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("guide-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        service.storages = [try FileStorage(folder: folder)]
+        #if WEBSERVICE_SQLITE
+        service.storages = [
+            MemoryStorage(classifications: [.temporary]),
+            try SQLiteStorage(file: folder.appendingPathComponent("user.sqlite"), classifications: [.user]),
+            try FileStorage(folder: folder.appendingPathComponent("answers")),
+        ]
+        service.storageErrorObserver = { failure in print("\(failure.operation) failed: \(failure.error)") }
+        #endif
+
+        let request = BrewersRequest(state: "vermont")
+        let task = service.perform(request)
+        service.stored(request, maximumAge: 3_600, .untilFinished(task)) { response in
+            if let stored = response.data { print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+        }
+        task.updateUI { brewers in print(brewers.map(\.name)) }.resume()
+
+        _ = try await task.value
+        #expect(try await service.stored(request).value.value == [Brewer(name: "Long Trail")])
+        try await service.deleteStored(request)
+        try await service.deleteStored(.user)
+        try await service.deleteStoredInAnyClassification()
+        try await service.deleteAllStored()
+        await service.finishStoring()
+        #expect((await service.stored(request).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
+    }
+
+    @Test("mock endpoints")
+    func mockEndpoints() async throws {
+        service.endpoints = [MockEndpoint(), HTTPEndpoint()]
+        let page = try await service.perform(PageRequest(site: "vermont")).value
+        #expect(page == "<html>vermont</html>")
+
+        service.endpoints = [MockRequestEndpoint { (request: BrewersRequest) in [Brewer(name: "mock of \(request.state)")] }]
+        #expect(try await service.perform(BrewersRequest(state: "vermont")).value == [Brewer(name: "mock of vermont")])
     }
 
     @Test("mock sessions")
