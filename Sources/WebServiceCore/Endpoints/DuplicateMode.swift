@@ -1,7 +1,8 @@
 /// What happens to a request when the same one is under way: one with an equal key where a key is given, else one that is equal itself.
 ///
 /// To look and to decide is one step: of two threads that perform the same request, one is first. A request that is neither `Hashable` nor has a key is
-/// like no other.
+/// like no other, and requests that were begun for different accounts
+/// (``WebService/storageAccount``) are different.
 public enum DuplicateMode: Sendable, Hashable {
     /// Both are performed.
     case allow

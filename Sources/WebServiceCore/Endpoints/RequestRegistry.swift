@@ -14,6 +14,8 @@ final class RequestRegistry: Sendable {
         /// The request, where it can be compared.
         let request: RequestKey?
         let key: RequestKey?
+        /// Whose request it is: that of one account is never the same as another's.
+        let account: [UInt8]?
         /// Where its answer will be stored.
         let storageKey: StorageKey?
         /// Begins the work. Called under the lock: it may only make a Swift task.
@@ -26,13 +28,14 @@ final class RequestRegistry: Sendable {
         fileprivate(set) var isSuperseded = false
 
         init(
-            id: UInt64, _ request: any ServiceRequest, key: RequestKey?, storageKey: StorageKey?,
+            id: UInt64, _ request: any ServiceRequest, key: RequestKey?, account: String?, storageKey: StorageKey?,
             start: @escaping @Sendable (UInt64) -> Task<Void, Never>
         ) {
             self.id = id
             type = Swift.type(of: request)
             self.request = RequestKey(request: request)
             self.key = key
+            self.account = account.map { Array($0.utf8) }
             self.storageKey = storageKey
             self.start = start
         }
@@ -214,8 +217,8 @@ extension RequestRegistry {
         }
 
         private func duplicates(of flight: Flight) -> [UInt64] {
-            if let key = flight.key { return byKey[key] ?? [] }
-            return flight.request.flatMap { byRequest[$0] } ?? []
+            let same = if let key = flight.key { byKey[key] } else { flight.request.flatMap { byRequest[$0] } }
+            return (same ?? []).filter { flights[$0]?.account == flight.account }
         }
 
         private mutating func insert(_ flight: Flight) {

@@ -74,7 +74,8 @@ extension WebService {
         }
         let place = typed.place(of: request)
         let recorder = FlightRecorder(listener: task.progress)
-        let flight = RequestRegistry.Flight(id: RequestRegistry.makeID(), request, key: key, storageKey: place?.key) { id in
+        let flight = RequestRegistry.Flight(id: RequestRegistry.makeID(), request, key: key, account: typed.storageAccount, storageKey: place?.key) {
+            id in
             let context = EndpointContext(id: id, service: self, flight: recorder)
             return Task { await self.fly(request, endpoint, context, place, typed) }
         }

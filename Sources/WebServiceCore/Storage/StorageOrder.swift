@@ -1,12 +1,29 @@
 /// Brings what a service does with its storages into order: of one key, one change after another, and reads behind them.
 final class StorageOrder: Sendable {
+    private struct Change {
+        let id: UInt64
+        let task: Task<Void, Never>
+    }
+
     private struct State {
-        var changes: [UInt64: (key: StorageKey?, task: Task<Void, Never>)] = [:]
-        var last: UInt64 = 0
+        /// The last change of each key that has any; it stands behind the earlier ones.
+        var byKey: [StorageKey: Change] = [:]
+        /// The last change of everything.
+        var ofAll: Change?
+        var lastID: UInt64 = 0
 
         /// - Parameter key: `nil` for all.
-        func before(_ key: StorageKey?) -> [Task<Void, Never>] {
-            changes.values.filter { key == nil || $0.key == nil || $0.key == key }.map(\.task)
+        func before(_ key: StorageKey?) -> [Change] {
+            if let key { [byKey[key], ofAll].compactMap(\.self) } else { Array(byKey.values) + [ofAll].compactMap(\.self) }
+        }
+
+        mutating func add(_ change: Change, _ key: StorageKey?) {
+            if let key { byKey[key] = change } else { ofAll = change }
+        }
+
+        mutating func remove(_ id: UInt64, _ key: StorageKey?) {
+            if let key, byKey[key]?.id == id { byKey[key] = nil }
+            if key == nil, ofAll?.id == id { ofAll = nil }
         }
     }
 
@@ -19,21 +36,21 @@ final class StorageOrder: Sendable {
     func change(_ key: StorageKey?, _ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         state.withLock { state in
             let before = state.before(key)
-            state.last += 1
-            let id = state.last
+            state.lastID += 1
+            let id = state.lastID
             let task = Task {
-                for change in before { await change.value }
+                for change in before { await change.task.value }
                 await work()
-                self.state.withLock { _ = $0.changes.removeValue(forKey: id) }
+                self.state.withLock { $0.remove(id, key) }
             }
-            state.changes[id] = (key, task)
+            state.add(Change(id: id, task: task), key)
             return task
         }
     }
 
     /// Returns when the changes that were begun so far are made.
     func settled(_ key: StorageKey?) async {
-        for change in state.withLock({ $0.before(key) }) { await change.value }
+        for change in state.withLock({ $0.before(key) }) { await change.task.value }
     }
 }
 

@@ -178,6 +178,20 @@ struct RegistryTests {
         #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
     }
 
+    @Test("C-61: a request of one account does not join that of another")
+    func joinOtherAccount() async throws {
+        service.storageAccount = "alice"
+        let alice = service.perform(TextRequest(), duplicates: .join).resume()
+        await endpoint.fetches.wait()
+        service.storageAccount = "bob"
+        let bob = service.perform(TextRequest(), duplicates: .join).resume()
+        await endpoint.fetches.wait(for: 2)
+        endpoint.fetches.values[0].answer("alice's")
+        endpoint.fetches.values[1].answer("bob's")
+        #expect(try await alice.value == "alice's")
+        #expect(try await bob.value == "bob's")
+    }
+
     @Test("a request of another type under the same key cannot be joined")
     func joinOtherType() async throws {
         service.perform(TextRequest(), key: 1).resume()
