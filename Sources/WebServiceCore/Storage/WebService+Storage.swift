@@ -4,48 +4,6 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// An answer that a storage kept.
-public struct StoredValue<Value: Sendable>: Sendable {
-    /// The value.
-    public let value: Value
-    /// When it was stored; `nil` where the storage does not know, and for a time that has not come yet: the clock was wrong then or is now.
-    public let date: Date?
-    /// How old it was in seconds when it was read; `nil` without a date.
-    public let age: TimeInterval?
-}
-
-/// On what a read depends: a task that asks for the same, so that what is stored is of no use once there is an answer.
-public struct StorageReadDependency: Sendable {
-    /// Whether the read is of no use any more; `nil` where it always is.
-    let isOver: (@Sendable () -> Bool)?
-    /// Has the closure called when the task has ended.
-    let observe: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
-
-    /// On nothing.
-    public static let independent = StorageReadDependency(isOver: nil, observe: nil)
-
-    /// The read is cancelled when the task has a value first.
-    public static func untilSuccess<Value>(of task: TypedTask<Value>) -> StorageReadDependency {
-        until(task) { if case .data = $0 { true } else { false } }
-    }
-
-    /// The read is cancelled when the task has a value first, or is cancelled, or turns out to be a duplicate. An error of the task leaves the read: what is
-    /// stored is all there is then.
-    public static func untilFinished<Value>(_ task: TypedTask<Value>) -> StorageReadDependency {
-        until(task) { if case .error = $0 { false } else { true } }
-    }
-
-    private static func until<Value>(
-        _ task: TypedTask<Value>, _ ends: @escaping @Sendable (ServiceResponse<Value>) -> Bool
-    ) -> StorageReadDependency {
-        StorageReadDependency {
-            task.settled.map { ends(ServiceResponse($0)) } ?? false
-        } observe: { ended in
-            _ = task.observe { _ in ended() }
-        }
-    }
-}
-
 extension WebService {
     /// Makes a task that reads the stored answer to a request. Like every task it does nothing before it is resumed; awaiting it resumes it.
     ///
@@ -148,126 +106,6 @@ extension WebService {
 }
 
 extension WebService {
-    private func beginRead<Request: StorableRequest>(
-        of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
-        _ answer: Answer<StoredValue<Request.Output>>
-    ) {
-        let id = RequestRegistry.makeID()
-        guard dependency.isOver?() != true, registry.beginRead(id, task) else {
-            task.complete(Outcome(error: URLError(.cancelled)))
-            return
-        }
-        dependency.observe? { [weak task] in
-            if dependency.isOver?() == true { task?.cancel() }
-        }
-        let work = Task {
-            do {
-                let (value, data) = try await self.read(request, maximumAge)
-                answer.set(.success(value))
-                task.complete(Outcome(data: data, source: .storage, attempts: 0))
-            } catch {
-                task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))
-            }
-            self.registry.endRead(id)
-        }
-        task.attach(.preparation(work))
-    }
-
-    private func read<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?
-    ) async throws -> (StoredValue<Request.Output>, Data?) {
-        let typed = typed
-        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw Self.noStorage(for: request) }
-        guard let key = request.storageKey(account: typed.storageAccount) else { throw Self.noStoredData("the request names no identifier") }
-        let place = StoragePlace(storage: storage, key: key)
-        await typed.order.settled(key)
-        let entry: StorageEntry
-        do {
-            guard let found = try await storage.entry(for: key) else { throw Self.noStoredData("nothing is stored") }
-            entry = found
-        } catch {
-            if (error as? WebServiceError)?.code != .noStoredData { typed.report(.read, place, storage, error) }
-            throw error
-        }
-        let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
-        if let maximumAge {
-            guard let age, age <= maximumAge else { throw Self.noStoredData("what is stored is too old, or nobody knows how old") }
-        }
-        let value = try await value(of: request, entry.content, typed)
-        return (StoredValue(value: value, date: age == nil ? nil : entry.date, age: age), entry.data)
-    }
-
-    private func value<Request: StorableRequest>(
-        of request: Request, _ content: StorageEntry.Content, _ typed: TypedConfiguration
-    ) async throws -> Request.Output {
-        switch content {
-        case .live(let value):
-            guard let value = value as? Request.Output else { throw Self.noStoredData("what is stored is no \(Request.Output.self)") }
-            return value
-        case .value(let data):
-            return try Self.value(of: request, data)
-        case .raw(let data):
-            return try await processed(request, data, typed)
-        case .unlabelled(let data):
-            return request is any ValueStorableRequest ? try Self.value(of: request, data) : try await processed(request, data, typed)
-        }
-    }
-
-    private static func value<Request: StorableRequest>(of request: Request, _ data: Data) throws -> Request.Output {
-        do {
-            let value = try (request as? any ValueStorableRequest).flatMap { try read($0, data) } as? Request.Output
-            if let value { return value }
-        } catch {
-            throw noStoredData("what is stored can no longer be read", error)
-        }
-        throw noStoredData("what is stored can no longer be read")
-    }
-
-    private static func read<Request: ValueStorableRequest>(_ request: Request, _ data: Data) throws -> (any Sendable)? {
-        try request.storedValue(from: data)
-    }
-
-    private func processed<Request: ServiceRequest>(_ request: Request, _ data: Data, _ typed: TypedConfiguration) async throws -> Request.Output {
-        for endpoint in typed.endpoints {
-            switch endpoint.storedData(of: request) {
-            case .leaves: continue
-            case .hides: throw Self.noStoredData("the endpoint hides what is stored")
-            case .processes:
-                do {
-                    return try Self.output(of: request, try await endpoint.process(data, of: request, isFromStorage: true))
-                } catch {
-                    throw Self.noStoredData("what is stored can no longer be processed", error)
-                }
-            }
-        }
-        throw WebServiceError(.noEndpoint, "no endpoint processes stored data of \(Request.self)")
-    }
-
-    /// Stores an answer; what goes wrong is reported.
-    func store<Request: ServiceRequest>(
-        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace, _ typed: TypedConfiguration
-    ) async {
-        do {
-            guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: date()), for: place.key)
-        } catch {
-            typed.report(.store, place, place.storage, error)
-        }
-    }
-
-    /// - Returns: `nil` when nothing is to be kept.
-    private static func content<Request: ServiceRequest>(
-        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request
-    ) throws -> StorageEntry.Content? {
-        if let request = request as? any ValueStorableRequest { return try data(output, of: request).map { .value($0) } }
-        if request is any RawStorableRequest { return rawData?.rawData.map { .raw($0) } }
-        return .live(output)
-    }
-
-    private static func data<Request: ValueStorableRequest>(_ output: any Sendable, of request: Request) throws -> Data? {
-        try (output as? Request.Output).flatMap { try request.storageData(for: $0) }
-    }
-
     private func removeAll(from isMeant: (any ResponseStorage) -> Bool) async throws {
         let typed = typed
         try await remove(nil, from: typed.storages.filter(isMeant), typed) { try await $0.removeAll() }
@@ -291,11 +129,7 @@ extension WebService {
         try failure.value
     }
 
-    private static func noStorage(for request: any ServiceRequest) -> WebServiceError {
+    static func noStorage(for request: any ServiceRequest) -> WebServiceError {
         WebServiceError(.noStorage, "no storage keeps answers to \(type(of: request))")
-    }
-
-    private static func noStoredData(_ message: String, _ underlying: (any Error)? = nil) -> WebServiceError {
-        WebServiceError(.noStoredData, message, underlying: underlying)
     }
 }
