@@ -38,6 +38,11 @@ final class InstantSession: Session {
     }
 }
 
+struct BrewersRequest: HTTPServiceRequest, Hashable {
+    typealias Output = Data
+    func request(for service: WebService) -> Request { service.request(.GET, path: "/brewers") }
+}
+
 let service = WebService(baseURLString: "http://127.0.0.1/v1")
 service.session = InstantSession()
 
@@ -73,8 +78,17 @@ for inFlight in [1, 64] {
             }
         }
     }
+    let performed = Case(name: "perform: try await perform(request).value") { count in
+        keepInFlight(inFlight, of: count) { done in
+            Task {
+                let data = try await service.perform(BrewersRequest()).value
+                precondition(data.count == 17)
+                done()
+            }
+        }
+    }
     report(
-        "Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task, awaited], count: quick ? 5_000 : 20_000, rounds: rounds)
+        "Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task, awaited, performed], count: quick ? 5_000 : 20_000, rounds: rounds)
     )
 }
 
