@@ -25,7 +25,27 @@ let curlTargets: [Target] =
 let curlProducts: [Product] = withoutCurl ? [] : [.library(name: "WebServiceCurl", targets: ["WebServiceCurl"])]
 /// What the demo and the tests of the documentation need to use `WebServiceCurl` where it is there.
 let curlDependency: [Target.Dependency] = withoutCurl ? [] : ["WebServiceCurl"]
-let curlSettings: [SwiftSetting] = settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")])
+
+/// The same for SQLite and `WebServiceSQLite`.
+let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
+
+let sqliteTargets: [Target] =
+    withoutSQLite
+    ? []
+    : [
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .target(name: "WebServiceSQLite", dependencies: ["WebServiceCore", "CSQLite"], swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceSQLiteTests", dependencies: ["WebServiceCore", "WebServiceSQLite", "CSQLite"],
+            swiftSettings: settings
+        ),
+    ]
+let sqliteProducts: [Product] = withoutSQLite ? [] : [.library(name: "WebServiceSQLite", targets: ["WebServiceSQLite"])]
+let sqliteDependency: [Target.Dependency] = withoutSQLite ? [] : ["WebServiceSQLite"]
+
+/// For targets that use one of the two, or both, where they are there.
+let optionalSettings: [SwiftSetting] =
+    settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")]) + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
 
 let package = Package(
     name: "WebService",
@@ -34,15 +54,15 @@ let package = Package(
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .executable(name: "brewery", targets: ["Brewery"]),
-    ] + curlProducts,
+    ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
         .target(name: "WebServiceMocking", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .executableTarget(
             name: "Brewery",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency,
+            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
             path: "Examples/Brewery",
-            swiftSettings: curlSettings
+            swiftSettings: optionalSettings
         ),
         .executableTarget(
             name: "session-probe",
@@ -50,9 +70,20 @@ let package = Package(
             path: "Tests/SessionProbe",
             swiftSettings: settings
         ),
+        .executableTarget(
+            name: "storage-probe",
+            dependencies: ["WebServiceCore"] + sqliteDependency,
+            path: "Tests/StorageProbe",
+            swiftSettings: optionalSettings
+        ),
         .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
-        .testTarget(name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency, swiftSettings: curlSettings),
-        .testTarget(name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: curlSettings),
-    ] + curlTargets
+        .testTarget(
+            name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            swiftSettings: optionalSettings
+        ),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + sqliteDependency, swiftSettings: optionalSettings
+        ),
+    ] + curlTargets + sqliteTargets
 )

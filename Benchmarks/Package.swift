@@ -4,6 +4,9 @@ import PackageDescription
 /// Without libcurl there is only the benchmark that needs no transport, and nothing else to fetch or to build for it.
 let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
 
+/// The same for SQLite.
+let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
+
 let transports: [Target] = [
     .target(name: "CurlFloor", linkerSettings: [.linkedLibrary("curl")]),
     .executableTarget(
@@ -13,6 +16,18 @@ let transports: [Target] = [
             .product(name: "WebServiceCore", package: "WebService"),
             .product(name: "WebServiceCurl", package: "WebService"),
             .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        ],
+        swiftSettings: [.swiftLanguageMode(.v6)]
+    ),
+]
+let storages: [Target] = [
+    .target(name: "SQLiteFloor", linkerSettings: [.linkedLibrary("sqlite3")]),
+    .executableTarget(
+        name: "storage-bench",
+        dependencies: [
+            "SQLiteFloor",
+            .product(name: "WebServiceCore", package: "WebService"),
+            .product(name: "WebServiceSQLite", package: "WebService"),
         ],
         swiftSettings: [.swiftLanguageMode(.v6)]
     ),
@@ -29,5 +44,5 @@ let package = Package(
             dependencies: [.product(name: "WebServiceCore", package: "WebService")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         )
-    ] + (withoutCurl ? [] : transports)
+    ] + (withoutCurl ? [] : transports) + (withoutSQLite ? [] : storages)
 )

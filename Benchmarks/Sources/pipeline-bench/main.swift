@@ -88,7 +88,8 @@ for inFlight in [1, 64] {
         }
     }
     report(
-        "Pipeline, \(inFlight) in flight, 17 bytes of JSON", measure([floor, task, awaited, performed], count: quick ? 5_000 : 20_000, rounds: rounds)
+        "Pipeline, \(inFlight) in flight, 17 bytes of JSON",
+        measure([floor, task, awaited, performed], count: quick ? 5_000 : 20_000, rounds: rounds)
     )
 }
 

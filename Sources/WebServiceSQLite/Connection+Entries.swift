@@ -1,0 +1,102 @@
+import CSQLite
+import Foundation
+import WebServiceCore
+
+/// How much there may be; `nil` for any.
+struct StorageLimits: Sendable {
+    let bytes: Int?
+    let count: Int?
+
+    var areNone: Bool { bytes == nil && count == nil }
+}
+
+extension Connection {
+    func record(for key: [UInt8]) throws -> Record? {
+        try key.withUnsafeBytes { key in
+            try find.bind(key, at: 1)
+            defer { find.reset() }
+            do {
+                guard try find.step() else { return nil }
+            } catch let error as SQLiteError where error.isTooBig {
+                throw SQLiteError(SQLITE_CORRUPT, "a row that is longer than any that can be written")
+            }
+            return Record(form: find.integer(0), date: find.isNull(1) ? nil : find.integer(1), checksum: find.integer(2), data: find.data(3))
+        }
+    }
+
+    /// Writes an entry, if that needs no look at the limits.
+    func writeWithinBudget(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws -> Bool {
+        if !limits.areNone {
+            let size = key.count + record.data.count
+            guard budget.count >= 1, budget.bytes >= size else { return false }
+            budget = (budget.bytes - size, budget.count - 1)
+        }
+        try write(record, for: key)
+        return true
+    }
+
+    /// Writes an entry; those written longest ago make room for it.
+    func write(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws {
+        guard try !writeWithinBudget(record, for: key, limits) else { return }
+        try database.transaction {
+            try write(record, for: key)
+            budget = try makeRoom(limits)
+        }
+    }
+
+    func remove(_ key: [UInt8]) throws {
+        try key.withUnsafeBytes { key in
+            try delete.bind(key, at: 1)
+            try delete.run()
+        }
+    }
+
+    /// Removes a row that is damaged, unless another was written in its place.
+    func remove(_ key: [UInt8], checksum: Int64) throws {
+        try key.withUnsafeBytes { key in
+            try deleteDamaged.bind(key, at: 1)
+            deleteDamaged.bind(checksum, at: 2)
+            try deleteDamaged.run()
+        }
+    }
+
+    func removeAll() throws {
+        try database.execute("DELETE FROM entries")
+    }
+
+    private func write(_ record: Record, for key: [UInt8]) throws {
+        try key.withUnsafeBytes { key in
+            try record.data.withUnsafeBytes { data in
+                try put.bind(key, at: 1)
+                put.bind(record.form, at: 2)
+                put.bind(record.date, at: 3)
+                put.bind(record.checksum, at: 4)
+                try put.bind(data, at: 5)
+                try put.run()
+            }
+        }
+    }
+
+    /// Deletes the oldest rows when the limits are passed, until a tenth is free: so that not every write has to look at all of them.
+    ///
+    /// - Returns: How much may be written until this is to be done again. Others write as well, so it is not more than a tenth.
+    private func makeRoom(_ limits: StorageLimits) throws -> (bytes: Int, count: Int) {
+        let written = sqlite3_last_insert_rowid(database.handle)
+        let totals = try database.prepare("SELECT coalesce(sum(length(key) + length(data)), 0), count(*) FROM entries")
+        var (bytes, count) = try totals.rows { (Int($0.integer(0)), Int($0.integer(1))) }.first ?? (0, 0)
+        let (mostBytes, mostCount) = (limits.bytes ?? .max, limits.count ?? .max)
+        if bytes > mostBytes || count > mostCount {
+            let oldest = try database.prepare("SELECT number, length(key) + length(data) FROM entries WHERE number < ?1 ORDER BY number")
+            oldest.bind(written, at: 1)
+            var last: Int64?
+            while bytes > mostBytes - mostBytes / 10 || count > mostCount - mostCount / 10, try oldest.step() {
+                last = oldest.integer(0)
+                bytes -= Int(oldest.integer(1))
+                count -= 1
+            }
+            oldest.reset()
+            if let last { try database.execute("DELETE FROM entries WHERE number <= \(last)") }
+        }
+        return (min(mostBytes - bytes, max(mostBytes / 10, 1)), min(mostCount - count, max(mostCount / 10, 1)))
+    }
+}

@@ -1,0 +1,131 @@
+import CSQLite
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Which file it is, whatever its name.
+struct FileIdentity: Equatable {
+    let device: dev_t
+    let inode: ino_t
+}
+
+/// A database is a file, its log and the index of the log; beside them lies a file that is locked while one of them is made or moved away.
+struct DatabaseFiles: Sendable {
+    /// What was there at one moment; `nil` where there was no file.
+    struct Snapshot {
+        var database, log, index: (file: FileIdentity, size: Int64)?
+    }
+
+    /// The log is cut to this length when it begins anew.
+    static let mostLogBytes: Int64 = 16 << 20
+
+    let database: String
+    private let log: String
+    private let index: String
+    private let lock: String
+
+    init(database: String) {
+        self.database = database
+        log = database + "-wal"
+        index = database + "-shm"
+        lock = database + ".lock"
+    }
+
+    func snapshot() -> Snapshot {
+        Snapshot(database: Self.look(database), log: Self.look(log), index: Self.look(index))
+    }
+
+    /// Does something while nobody else does; what is locked already is an error that passes.
+    func exclusively<Value>(_ body: () throws -> Value) throws -> Value {
+        try Self.makeFolder((database as NSString).deletingLastPathComponent)
+        let descriptor = try Self.check("open", open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600))
+        defer { close(descriptor) }
+        if flock(descriptor, LOCK_EX | LOCK_NB) < 0 {
+            if errno != EWOULDBLOCK { _ = try Self.check("flock", -1) }
+            throw SQLiteError(SQLITE_BUSY, "somebody else is opening the database")
+        }
+        return try body()
+    }
+
+    /// Makes an empty file, for nobody else to read, unless there is one.
+    func makeDatabase() throws {
+        var status = stat()
+        if lstat(database, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFREG else { throw WebServiceError(.storage, "what is in the database's place is no file") }
+            return
+        }
+        if errno != ENOENT { _ = try Self.check("lstat", -1) }
+        // A log without its database is of one that was deleted.
+        unlink(log)
+        unlink(index)
+        close(try Self.check("open", open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)))
+    }
+
+    /// Deletes a log that is of another database than the one beside it: SQLite would put the two together.
+    func deleteLog(ifStrangeTo snapshot: Snapshot) {
+        guard snapshot.hasStrangeLog(self.snapshot()) else { return }
+        unlink(log)
+        unlink(index)
+    }
+
+    /// Gives the database another name, with its log, in place of one that had it before.
+    func moveAside() throws {
+        let aside = database + ".damaged"
+        _ = try Self.check("rename", rename(database, aside))
+        if rename(log, aside + "-wal") < 0 { unlink(aside + "-wal") }
+        unlink(index)
+    }
+
+    private static func look(_ path: String) -> (file: FileIdentity, size: Int64)? {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return nil }
+        return (FileIdentity(device: status.st_dev, inode: status.st_ino), Int64(status.st_size))
+    }
+
+    private static func makeFolder(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) < 0, errno == ENOENT, !path.isEmpty else { return }
+        try makeFolder((path as NSString).deletingLastPathComponent)
+        if mkdir(path, 0o700) < 0, errno != EEXIST { _ = try check("mkdir", -1) }
+    }
+
+    private static func check(_ call: String, _ result: Int32) throws -> Int32 {
+        guard result < 0 else { return result }
+        let number = errno
+        let cause = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
+        throw WebServiceError(.storage, "the database could not be opened: \(call): \(String(cString: strerror(number)))", underlying: cause)
+    }
+}
+
+extension DatabaseFiles.Snapshot {
+    /// Whether a connection that was opened when the files were these can go on now that they are those: none was deleted or replaced, and none is shorter
+    /// that gets no shorter by itself.
+    func isStill(_ now: Self) -> Bool {
+        hasSameDatabase(now) && hasSameIndex(now) && log?.file == now.log?.file && !hasShorterLog(now)
+    }
+
+    func hasSameDatabase(_ now: Self) -> Bool {
+        database?.file == now.database?.file && database?.size ?? 0 <= now.database?.size ?? 0
+    }
+
+    /// SQLite maps this file into memory: to read behind its end is the end of the process.
+    func hasSameIndex(_ now: Self) -> Bool {
+        index?.file == now.index?.file && index?.size ?? 0 <= now.index?.size ?? 0
+    }
+
+    func hasShorterLog(_ now: Self) -> Bool {
+        log?.file == now.log?.file && min(log?.size ?? 0, DatabaseFiles.mostLogBytes) > now.log?.size ?? 0
+    }
+
+    /// Whether another database lies now beside a log that was this one's.
+    func hasStrangeLog(_ now: Self) -> Bool {
+        database?.file != now.database?.file && log?.file == now.log?.file
+    }
+}

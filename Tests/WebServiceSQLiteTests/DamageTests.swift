@@ -1,0 +1,154 @@
+import Foundation
+import Testing
+import WebServiceCore
+
+@testable import WebServiceSQLite
+
+@Suite("SQLiteStorage: damage", .timeLimit(.minutes(3)))
+struct DamageTests {
+    /// What is in the database that is damaged: from nothing to several pages.
+    private static let contents: [(key: StorageKey, data: Data)] = (0..<10).map { number in
+        let data = Data((0..<(number * number * 90)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ number) })
+        return (StorageKey(identifier: String(repeating: "entry \(number) ", count: 1 + number * 8)), data)
+    }
+
+    private func database(in folder: URL) async throws -> Data {
+        let file = folder.appendingPathComponent("whole.db")
+        let storage = try SQLiteStorage(file: file)
+        for (key, data) in Self.contents { try await storage.store(StorageEntry(.value(data), date: Date(timeIntervalSince1970: 5)), for: key) }
+        storage.close()
+        let bytes = try Data(contentsOf: file)
+        try FileManager.default.removeItem(at: file)
+        return bytes
+    }
+
+    /// How many of the entries there still are; that they are right is expected here.
+    private func check(_ storage: SQLiteStorage, _ comment: @autoclosure () -> Comment) async throws -> Int {
+        var found = 0
+        for (key, data) in Self.contents {
+            guard let entry = try await storage.entry(for: key) else { continue }
+            found += 1
+            guard entry.data != data || entry.form != "value" || entry.date != Date(timeIntervalSince1970: 5) else { continue }
+            Issue.record("wrong bytes: \(comment())")
+        }
+        return found
+    }
+
+    @Test("C-63: of 10,000 damaged databases none gives a wrong byte, and all but a few can be written again", arguments: [0, 1])
+    func mutations(half: Int) async throws {
+        var random = SystemRandomNumberGenerator()
+        try await withScratchFolder(inMemory: true) { folder in
+            let whole = try await database(in: folder)
+            var (found, aside, lost) = (0, 0, 0)
+            for number in 0..<5000 {
+                let path = folder.appendingPathComponent("a.db").path
+                for suffix in ["", "-wal", "-shm", ".damaged"] { unlink(path + suffix) }
+                var bytes = whole
+                var flips: [(Int, UInt8)] = []
+                for _ in 0..<Int.random(in: 1...4, using: &random) {
+                    // Half of them in the head of a page, where they hurt most.
+                    let page = Int.random(in: 0..<(whole.count / 4096), using: &random) * 4096
+                    let offset = page + Int.random(in: 0..<(Bool.random(using: &random) ? 128 : 4096), using: &random)
+                    flips.append((offset, 1 << UInt8.random(in: 0..<8, using: &random)))
+                    bytes[offset] ^= flips[flips.count - 1].1
+                }
+                try bytes.write(to: URL(fileURLWithPath: path))
+                let storage = try SQLiteStorage(file: URL(fileURLWithPath: path))
+                found += try await check(storage, "\(flips)")
+                if number % 10 == 0 {
+                    try await storage.put("new", Self.contents[number / 10 % Self.contents.count].key)
+                    // What is written between pages that are damaged and pass for whole may be damaged as well.
+                    let text = try await storage.text(Self.contents[number / 10 % Self.contents.count].key)
+                    #expect(text == "new" || text == nil, "\(flips)")
+                    if text == nil { lost += 1 }
+                }
+                storage.close()
+                if access(path + ".damaged", F_OK) == 0 { aside += 1 }
+            }
+            // Some of each kind, or it was not damage that was tested.
+            #expect(found > 5000 && found < 50_000)
+            #expect(aside > 100 && aside < 4900)
+            #expect(lost < 10)
+        }
+    }
+
+    @Test("C-63: a database that was cut at any place gives what is right or nothing, and can be written again")
+    func truncations() async throws {
+        try await withScratchFolder(inMemory: true) { folder in
+            let whole = try await database(in: folder)
+            let file = folder.appendingPathComponent("a.db")
+            for length in Array(stride(from: 0, to: whole.count, by: 509)) + Array(stride(from: 4096, through: whole.count, by: 4096)) + [
+                1, 99, 100, 101,
+            ] {
+                for suffix in ["", "-wal", "-shm", ".damaged"] { unlink(file.path + suffix) }
+                try whole.prefix(length).write(to: file)
+                let storage = try SQLiteStorage(file: file)
+                let found = try await check(storage, "\(length) bytes")
+                #expect(found == Self.contents.count || length < whole.count)
+                try await storage.put("new", "new")
+                #expect(try await storage.text("new") == "new", "\(length) bytes")
+            }
+        }
+    }
+
+    @Test(
+        "C-63: a head that says what this version of SQLite does not know is damage",
+        arguments: [(18, 3), (18, 255), (19, 3), (47, 9), (0, 0), (16, 1)])
+    func head(offset: Int, byte: UInt8) async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            var bytes = try await database(in: folder)
+            bytes[offset] = byte
+            try bytes.write(to: file)
+            let storage = try SQLiteStorage(file: file)
+            #expect(try await check(storage, "byte \(offset)") == 0)
+            try await storage.put("new", "new")
+            #expect(try await storage.text("new") == "new")
+            #expect(try Data(contentsOf: URL(fileURLWithPath: file.path + ".damaged")) == bytes)
+        }
+    }
+
+    @Test("C-63: a row that is not what was written counts as none and is deleted, the others stay")
+    func damagedRow() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let changes = ["data = x'00'", "form = 1", "form = 7", "date = 1", "date = NULL", "checksum = checksum + 1", "data = CAST(data AS TEXT)"]
+            let storage = try SQLiteStorage(file: file)
+            for change in changes {
+                try await storage.store(StorageEntry(.raw(Data("abc".utf8)), date: Date(timeIntervalSince1970: 9)), for: "a")
+                try await storage.put("b", "b")
+                let foreigner = try Foreigner(file)
+                let keyOfA = StorageKey(identifier: "a").bytes.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+                try foreigner.run("UPDATE entries SET \(change) WHERE key = x'\(keyOfA)'")
+                let entry = try await storage.entry(for: "a")
+                if change.contains("CAST") {
+                    #expect(entry?.data == Data("abc".utf8))
+                } else {
+                    #expect(entry == nil, "\(change)")
+                    #expect(try foreigner.value("SELECT count(*) FROM entries") == "1", "\(change)")
+                }
+                #expect(try await storage.text("b") == "b")
+            }
+        }
+    }
+
+    @Test("C-63: a damaged row that was replaced meanwhile is not deleted")
+    func replacedRow() async throws {
+        try await withScratchFolder { folder in
+            let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
+            let pair = ConnectionPair(files: files, durability: .process, clock: .system, patience: .seconds(1))
+            let record = try #require(Record(StorageEntry(.raw(Data([1])), date: nil), for: [1]))
+            let kept = try await pair.later(pair.writer, "try") { connection in
+                try connection.write(record, for: [1], StorageLimits(bytes: nil, count: nil))
+                try connection.remove([1], checksum: record.checksum &+ 1)
+                return try connection.record(for: [1]) != nil
+            }
+            #expect(kept)
+            let rest = try await pair.later(pair.writer, "try") { connection in
+                try connection.remove([1], checksum: record.checksum)
+                return try connection.record(for: [1])
+            }
+            #expect(rest == nil)
+        }
+    }
+}

@@ -1,0 +1,107 @@
+#if os(Linux)
+import CSQLite
+import Foundation
+import Testing
+import WebServiceCore
+
+@testable import WebServiceSQLite
+
+/// A file system of half a megabyte, which only the administrator can make.
+enum SmallDisk {
+    static let canMount: Bool = {
+        guard let folder = make() else { return false }
+        remove(folder)
+        return true
+    }()
+
+    static func with(_ body: (URL) async throws -> Void) async throws {
+        let folder = try #require(make())
+        defer { remove(folder) }
+        try await body(folder)
+    }
+
+    private static func make() -> URL? {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("WebServiceSQLiteTests.\(UUID().uuidString)", isDirectory: true)
+        guard mkdir(folder.path, 0o700) == 0 else { return nil }
+        if mount("tmpfs", folder.path, "tmpfs", 0, "size=512k") == 0 { return folder }
+        rmdir(folder.path)
+        return nil
+    }
+
+    private static func remove(_ folder: URL) {
+        umount2(folder.path, Int32(MNT_DETACH))
+        rmdir(folder.path)
+    }
+}
+
+@Suite("SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "needs the right to mount a file system"), .timeLimit(.minutes(2)))
+struct FullDiskTests {
+    private func takeSpace(_ folder: URL, leaving free: Int) throws {
+        var status = statvfs()
+        try #require(statvfs(folder.path, &status) == 0)
+        let count = Int(status.f_bavail) * Int(status.f_bsize) - free
+        if count > 0 { try Data(count: count).write(to: folder.appendingPathComponent("filler")) }
+    }
+
+    @Test(
+        "H-36, H-41: where the disk is full the old entry stays, the failure says so, and it goes on when there is space",
+        arguments: [0, 4096, 40_000])
+    func fullDisk(free: Int) async throws {
+        try await SmallDisk.with { folder in
+            let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
+            let old = String(repeating: "old ", count: 5000)
+            for key in ["a", "b"] { try await storage.put(old, StorageKey(identifier: key)) }
+            try takeSpace(folder, leaving: free)
+            for _ in 0..<3 {
+                let underlying = await expectFailure(.storage) { try await storage.put(String(repeating: "new ", count: 50_000), "a") }
+                #expect(underlying?.code == SQLITE_FULL || underlying?.code == SQLITE_IOERR)
+                let found = try await [storage.text("a"), storage.text("b")]
+                #expect(found == [old, old])
+            }
+            unlink(folder.appendingPathComponent("filler").path)
+            try await storage.put("new", "a")
+            let found = try await [storage.text("a"), storage.text("b")]
+            #expect(found == ["new", old])
+            storage.close()
+            #expect(try Foreigner(folder.appendingPathComponent("a.db")).value("PRAGMA integrity_check") == "ok")
+        }
+    }
+
+    @Test("H-36: a database that cannot even be made is an error, and is made when there is space")
+    func nothingThere() async throws {
+        try await SmallDisk.with { folder in
+            try takeSpace(folder, leaving: 0)
+            let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
+            await expectFailure(.storage) { try await storage.put("a", "a") }
+            await expectFailure(.storage) { _ = try await storage.entry(for: "a") }
+            unlink(folder.appendingPathComponent("filler").path)
+            try await storage.put("a", "a")
+            #expect(try await storage.text("a") == "a")
+        }
+    }
+
+    @Test("H-41: limits whose entries cannot be deleted for want of space leave everything as it was")
+    func transaction() async throws {
+        try await SmallDisk.with { folder in
+            let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 20)
+            for number in 0..<20 { try await storage.put("\(number)", StorageKey(identifier: "\(number)")) }
+            try takeSpace(folder, leaving: 0)
+            var failures = 0
+            for number in 20..<60 {
+                do {
+                    try await storage.put(String(repeating: "x", count: 5000), StorageKey(identifier: "\(number)"))
+                } catch {
+                    failures += 1
+                    #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) == nil)
+                }
+            }
+            #expect(failures > 0)
+            unlink(folder.appendingPathComponent("filler").path)
+            try await storage.put("new", "new")
+            #expect(try await storage.text("new") == "new")
+            let count = try Foreigner(folder.appendingPathComponent("a.db")).value("SELECT count(*) FROM entries").flatMap { Int($0) }
+            #expect(try #require(count) <= 20)
+        }
+    }
+}
+#endif

@@ -1,0 +1,99 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceSQLite
+
+/// Kills a program that stores, again and again, and looks at what it leaves.
+@Suite("Storages whose process is killed", .timeLimit(.minutes(20)))
+struct KillTests {
+    private static let cycles = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 1000 : 100
+    /// How many keys the program writes to, one after another.
+    private static let keys = 16
+
+    @Test("C-62: killed at any moment, SQLite: no entry is torn, every one that was acknowledged is there, the database is whole")
+    func sqlite() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            try await killAgainAndAgain("sqlite", file.path) {
+                let storage = try SQLiteStorage(file: file)
+                let entries = try await Self.entries(of: storage)
+                storage.close()
+                #expect(try Foreigner(file).value("PRAGMA integrity_check") == "ok")
+                #expect(try names(in: folder) == ["a.db", "a.db.lock"])
+                return entries
+            }
+        }
+    }
+
+    @Test("C-62, M-20: killed at any moment, files: no entry is torn, every one that was acknowledged is there, and what is left over goes with time")
+    func files() async throws {
+        try await withScratchFolder { folder in
+            try await killAgainAndAgain("file", folder.path) { try await Self.entries(of: FileStorage(folder: folder)) }
+            let isLeftOver = { (name: String) in !name.hasSuffix(".entry") }
+            let leftovers = try names(in: folder).filter(isLeftOver)
+            #expect(leftovers.count <= Self.cycles)
+            for name in leftovers {
+                let old = Date(timeIntervalSinceNow: -2 * 3600)
+                try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: folder.appendingPathComponent(name).path)
+            }
+            #expect(try await Self.entries(of: FileStorage(folder: folder)).count == Self.keys)
+            #expect(try names(in: folder).filter(isLeftOver) == [])
+            #expect(try names(in: folder).count == Self.keys)
+        }
+    }
+
+    /// What an entry says of itself.
+    private struct Mark: Equatable {
+        let number: Int
+        let seed: Int
+
+        init(number: Int, seed: Int) {
+            self.number = number
+            self.seed = seed
+        }
+
+        /// `nil` when any byte is not what was stored.
+        init?(_ data: Data) {
+            guard let end = data.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+            let numbers = String(decoding: data[..<end], as: UTF8.self).split(separator: " ").compactMap { Int($0) }
+            let rest = data[(end + 1)...]
+            guard numbers.count == 3, rest.count == numbers[2] else { return nil }
+            (number, seed) = (numbers[0], numbers[1])
+            guard rest == Data(repeating: UInt8(truncatingIfNeeded: number &* 31 &+ seed), count: numbers[2]) else { return nil }
+        }
+    }
+
+    private static func entries(of storage: any ResponseStorage) async throws -> [Int: Mark] {
+        var entries: [Int: Mark] = [:]
+        for index in 0..<keys {
+            guard let data = try await storage.entry(for: StorageKey(identifier: "entry \(index)"))?.data else { continue }
+            let mark = try #require(Mark(data), "a torn entry")
+            #expect(mark.number % keys == index)
+            entries[index] = mark
+        }
+        return entries
+    }
+
+    private func killAgainAndAgain(_ kind: String, _ path: String, _ look: () async throws -> [Int: Mark]) async throws {
+        var known: [Int: Mark] = [:]
+        var acknowledged = 0
+        for cycle in 0..<Self.cycles {
+            let lines = try await blocking {
+                try Probe([kind, path, "write", "1000000", "\(cycle)"]).lines(killAfter: cycle % 10 == 9 ? 0 : .random(in: 1...60))
+            }
+            // What is acknowledged is there; what was under way may be.
+            for number in lines.indices {
+                try #require(lines[number] == "ack \(number)")
+                known[number % Self.keys] = Mark(number: number, seed: cycle)
+            }
+            acknowledged += lines.count
+            let underWay = Mark(number: lines.count, seed: cycle)
+            let found = try await look()
+            for index in 0..<Self.keys where found[index] != known[index] {
+                #expect(found[index] == underWay && index == underWay.number % Self.keys, "cycle \(cycle), entry \(index)")
+            }
+            known = found
+        }
+        #expect(acknowledged > Self.cycles * 10)
+    }
+}

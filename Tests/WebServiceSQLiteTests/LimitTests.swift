@@ -1,0 +1,93 @@
+import Foundation
+import Testing
+import WebServiceCore
+
+@testable import WebServiceSQLite
+
+@Suite("SQLiteStorage: limits", .timeLimit(.minutes(2)))
+struct LimitTests {
+    private func totals(_ file: URL) throws -> (count: Int?, bytes: Int?) {
+        let database = try Foreigner(file)
+        return (
+            try database.value("SELECT count(*) FROM entries").flatMap { Int($0) },
+            try database.value("SELECT sum(length(key) + length(data)) FROM entries").flatMap { Int($0) }
+        )
+    }
+
+    @Test("H-42: ten times what fits leaves what fits: the newest, in a file that does not grow", arguments: [true, false])
+    func tenTimes(byBytes: Bool) async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let limit = 200_000
+            let storage = try byBytes ? SQLiteStorage(file: file, maximumBytes: limit) : SQLiteStorage(file: file, maximumCount: 200)
+            for number in 0..<2000 {
+                let data = Data(repeating: UInt8(truncatingIfNeeded: number), count: 970 + number % 10)
+                try await storage.store(StorageEntry(.raw(data), date: nil), for: StorageKey(identifier: "\(number)"))
+                if number % 100 == 99 {
+                    let (count, bytes) = try totals(file)
+                    if byBytes { #expect(try #require(bytes) <= limit) } else { #expect(try #require(count) <= 200) }
+                    #expect(try #require(count) > min(number, 170))
+                }
+            }
+            for number in 1830..<2000 { #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) != nil, "\(number)") }
+            for number in 0..<1790 { #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) == nil, "\(number)") }
+            storage.close()
+            let size = try #require(FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber).intValue
+            #expect(size < 3 * limit)
+        }
+    }
+
+    @Test("H-42: what was written longest ago goes, whenever it was read; writing again makes it new")
+    func order() async throws {
+        try await withScratchFolder { folder in
+            let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 3)
+            for key in ["a", "b", "c"] { try await storage.put(key, StorageKey(identifier: key)) }
+            try await storage.put("a again", "a")
+            #expect(try await storage.text("b") == "b")
+            try await storage.put("d", "d")
+            #expect(try await storage.text("b") == nil)
+            let kept = try await [storage.text("c"), storage.text("a"), storage.text("d")]
+            #expect(kept == ["c", "a again", "d"])
+        }
+    }
+
+    @Test("an entry that fills the storage alone takes the place of all others")
+    func alone() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file, maximumBytes: 10_000)
+            for number in 0..<9 { try await storage.put(String(repeating: "x", count: 980), StorageKey(identifier: "\(number)")) }
+            let key: StorageKey = "large"
+            try await storage.put(String(repeating: "y", count: 10_000 - key.bytes.count), key)
+            #expect(try totals(file) == (1, 10_000))
+            #expect(try await storage.text(key)?.utf8.count == 10_000 - key.bytes.count)
+        }
+    }
+
+    @Test("limits that are smaller than what is there hold after the next write")
+    func smaller() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file)
+            for number in 0..<100 { try await storage.put("\(number)", StorageKey(identifier: "\(number)")) }
+            let limited = try SQLiteStorage(file: file, maximumCount: 20)
+            try await limited.put("new", "new")
+            #expect(try totals(file).count == 18)
+            let kept = try await [limited.text("new"), limited.text("99"), limited.text("82")]
+            #expect(kept == ["new", "99", nil])
+        }
+    }
+
+    @Test("several storages with the same limits pass them by a tenth each at most")
+    func several() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storages = try (0..<4).map { _ in try SQLiteStorage(file: file, maximumCount: 100) }
+            for number in 0..<1000 {
+                try await storages[number % 4].put("\(number)", StorageKey(identifier: "\(number)"))
+                if number % 50 == 49 { #expect(try #require(try totals(file).count) <= 140) }
+            }
+            #expect(try await storages[0].text("999") == "999")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import CSQLite
+import Foundation
+import Testing
+import WebServiceCore
+
+@testable import WebServiceSQLite
+
+@Suite("SQLiteStorage: several at once", .timeLimit(.minutes(3)))
+struct SharingTests {
+    @Test("H-39: four processes write 10,000 entries each to one file: none fails, none is lost")
+    func processes() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            try await withThrowingTaskGroup { group in
+                for seed in 0..<4 {
+                    group.addTask {
+                        let lines = try await blocking { try Probe(["sqlite", file.path, "fill", "10000", "\(seed)"]).lines() }
+                        #expect(lines == ["done"])
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let storage = try SQLiteStorage(file: file)
+            var missing = 0
+            for seed in 0..<4 {
+                for number in 0..<10_000 {
+                    if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" { missing += 1 }
+                }
+            }
+            #expect(missing == 0)
+            storage.close()
+            #expect(try Foreigner(file).value("PRAGMA integrity_check") == "ok")
+        }
+    }
+
+    @Test("H-39: a write waits on no thread of a task while another program writes, and reads go on")
+    func waits() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file)
+            try await storage.put("old", "a")
+            let foreigner = try Foreigner(file)
+            try foreigner.run("BEGIN IMMEDIATE")
+            // More than there are threads for tasks.
+            let writes = (0..<64).map { number in Task { try await storage.put("new", number == 0 ? "a" : StorageKey(identifier: "\(number)")) } }
+            for _ in 0..<1000 { #expect(try await storage.text("a") == "old") }
+            try foreigner.run("COMMIT")
+            for write in writes { try await write.value }
+            #expect(try await storage.text("a") == "new")
+            #expect(try await storage.text("63") == "new")
+        }
+    }
+
+    @Test("H-39: a database that is busy for too long is an error that says so, and the next write succeeds")
+    func patience() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file, clock: .system, patience: .milliseconds(20))
+            try await storage.put("old", "a")
+            let foreigner = try Foreigner(file)
+            try foreigner.run("BEGIN IMMEDIATE")
+            let underlying = await expectFailure(.storage) { try await storage.put("new", "a") }
+            #expect(underlying?.code == SQLITE_BUSY)
+            #expect(try await storage.text("a") == "old")
+            try foreigner.run("COMMIT")
+            try await storage.put("new", "a")
+            #expect(try await storage.text("a") == "new")
+        }
+    }
+
+    @Test("64 tasks write and read at the same time, over one storage and over several", arguments: [StorageDurability.process, .power])
+    func tasks(durability: StorageDurability) async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storages = try (0..<3).map { _ in try SQLiteStorage(file: file, durability: durability) }
+            try await withThrowingTaskGroup { group in
+                for task in 0..<64 {
+                    group.addTask {
+                        let storage = storages[task < 32 ? 0 : task % 3]
+                        let key = StorageKey(identifier: "\(task)")
+                        for number in 0..<20 {
+                            try await storage.put("\(task) \(number)", key)
+                            #expect(try await storage.text(key) == "\(task) \(number)")
+                            try await storage.put("\(task)", "shared")
+                            let shared = try await storage.text("shared")
+                            #expect(shared.flatMap { Int($0) }.map { (0..<64).contains($0) } == true)
+                            if number % 7 == task % 7 { storage.close() }
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            for task in 0..<64 { #expect(try await storages[2].text(StorageKey(identifier: "\(task)")) == "\(task) 19") }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import CSQLite
+import Foundation
+import Testing
+public import WebServiceCore
+
+@testable import WebServiceSQLite
+
+/// A folder of the test's own, removed at its end.
+///
+/// - Parameter inMemory: Whether it lies in memory, where the system has such a place: for thousands of databases.
+func withScratchFolder<Result>(inMemory: Bool = false, _ body: (URL) async throws -> Result) async throws -> Result {
+    let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
+    let isThere = inMemory && FileManager.default.isWritableFile(atPath: memory.path)
+    let name = "WebServiceSQLiteTests.\(UUID().uuidString)"
+    let folder = (isThere ? memory : FileManager.default.temporaryDirectory).appendingPathComponent(name, isDirectory: true)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    return try await body(folder)
+}
+
+func names(in folder: URL) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+}
+
+func mode(of file: URL) throws -> Int? {
+    try (FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? NSNumber)?.intValue
+}
+
+extension StorageKey: ExpressibleByStringLiteral {
+    /// A key without account, of the default classification.
+    public init(stringLiteral identifier: String) {
+        self.init(identifier: identifier)
+    }
+}
+
+extension ResponseStorage {
+    func put(_ text: String, _ key: StorageKey) async throws {
+        try await store(StorageEntry(.raw(Data(text.utf8)), date: nil), for: key)
+    }
+
+    func text(_ key: StorageKey) async throws -> String? {
+        try await entry(for: key)?.data.map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// Expects an error of one kind.
+@discardableResult
+func expectFailure(
+    _ code: WebServiceError.Code, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation, _ step: () async throws -> Void
+) async -> SQLiteError? {
+    let error = await #expect(throws: WebServiceError.self, comment, sourceLocation: sourceLocation) { try await step() }
+    #expect(error?.code == code, comment, sourceLocation: sourceLocation)
+    return error?.underlying as? SQLiteError
+}
+
+/// A program of its own that has the same database open.
+struct Foreigner: ~Copyable {
+    private let handle: OpaquePointer
+
+    init(_ file: URL) throws {
+        var handle: OpaquePointer?
+        try #require(sqlite3_open(file.path, &handle) == SQLITE_OK)
+        self.handle = try #require(handle)
+        sqlite3_busy_timeout(self.handle, 10_000)
+    }
+
+    deinit {
+        sqlite3_close(handle)
+    }
+
+    borrowing func run(_ sql: String) throws {
+        try #require(sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK, "\(String(cString: sqlite3_errmsg(handle)))")
+    }
+
+    /// The first column of the first row.
+    borrowing func value(_ sql: String) throws -> String? {
+        var statement: OpaquePointer?
+        try #require(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
+        defer { sqlite3_finalize(statement) }
+        guard sqlite3_step(statement) == SQLITE_ROW else { return nil }
+        return sqlite3_column_text(statement, 0).map { String(cString: $0) }
+    }
+}
+
+/// A clock that stands still until it is turned.
+final class ManualClock: Timekeeper {
+    private let time = Mutex<UInt64>(0)
+    private let alarms = AlarmTimer()
+
+    var now: UInt64 { time.withLock { $0 } }
+
+    func advance(milliseconds: UInt64) { time.withLock { $0 += milliseconds * 1_000_000 } }
+
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        alarms.add(at: now.addingSaturated(delay), target).alarm
+    }
+
+    func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
+}
+
+/// The program `storage-probe`, which lies beside the tests.
+struct Probe {
+    let process = Process()
+    private let output = Pipe()
+
+    init(_ arguments: [String]) throws {
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("storage-probe")
+        process.arguments = arguments
+        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+    }
+
+    /// The lines it writes until its end; it is killed after so many.
+    func lines(killAfter count: Int = .max) throws -> [String] {
+        var text = Data()
+        var lines = 0
+        if count == 0 { kill(process.processIdentifier, SIGKILL) }
+        while case let more = output.fileHandleForReading.availableData, !more.isEmpty {
+            text += more
+            let before = lines
+            lines += more.count { $0 == UInt8(ascii: "\n") }
+            if before < count, lines >= count { kill(process.processIdentifier, SIGKILL) }
+        }
+        process.waitUntilExit()
+        // What was cut off in its middle is no line.
+        return text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+/// Lets something that blocks its thread run on one that may be blocked.
+func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
+    }
+}
