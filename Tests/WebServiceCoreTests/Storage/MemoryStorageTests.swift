@@ -88,7 +88,9 @@ struct MemoryStorageTests {
                 let key = StorageKey(identifier: "\((thread * 7 + number) % 80)")
                 switch number % 5 {
                 case 0: storage.removeEntry(for: key)
-                case 1, 2: try? storage.store(StorageEntry(.raw(key.bytes.withUnsafeBytes { Data($0) }), date: nil), for: key)  // it is never too large
+                case 1, 2:
+                    let entry = StorageEntry(.raw(key.bytes.withUnsafeBytes { Data($0) }), date: nil)
+                    try? storage.store(entry, for: key)  // it is never too large
                 default:
                     if let data = storage.entry(for: key)?.data { #expect(Array(data) == key.bytes) }
                 }
