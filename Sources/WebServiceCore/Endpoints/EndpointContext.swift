@@ -17,7 +17,7 @@ public struct EndpointContext: Sendable {
     public func send(_ request: Request) async throws -> Response {
         let exchange = service.sessionTask(request: request)
         flight.begin(exchange)
-        return try await exchange.decode(with: { $0 }).validateNothing().value
+        return try await exchange.answer().value
     }
 
     /// Waits by the service's clock.

@@ -58,9 +58,15 @@ extension SessionTask {
         typed { _ in }
     }
 
-    private func typed<Value: Sendable>(_ make: @escaping @Sendable (Response) throws -> Value) -> TypedTask<Value> {
-        let rules = ResponseRules()
-        return TypedTask(self, rules, isOwn: true) { input in
+    /// The answer, whatever its status.
+    func answer() -> TypedTask<Response> {
+        typed(ResponseRules(.any)) { $0 }
+    }
+
+    private func typed<Value: Sendable>(
+        _ rules: ResponseRules = ResponseRules(), _ make: @escaping @Sendable (Response) throws -> Value
+    ) -> TypedTask<Value> {
+        TypedTask(self, rules, isOwn: true) { input in
             Result {
                 do {
                     return try make(try rules.accept(input))
