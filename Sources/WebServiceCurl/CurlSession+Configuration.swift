@@ -18,7 +18,7 @@ extension CurlSession {
         /// How long a connection without a request is kept, in whole seconds.
         public var idleConnectionLifetime = Duration.seconds(60)
 
-        /// How long connecting may take, name look-up and TLS included, where ``Request/connectTimeout`` does not say it; in milliseconds.
+        /// How long connecting may take, name look-up and TLS included, where `Request.connectTimeout` does not say it; in milliseconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// How long the header fields of an answer may be, interim answers included, in bytes.

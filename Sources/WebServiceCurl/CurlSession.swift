@@ -14,11 +14,11 @@ public import FoundationNetworking
 /// It moves bytes and nothing else: redirects, cookies, credentials and retries are those of the service, and libcurl's own are off. A request that may be
 /// sent twice (RFC 9110, section 9.2.2) goes out again when a kept-alive connection turns out to be dead before any byte of the answer; no other does.
 ///
-/// - Limits: the idle time (``Request/timeout``) and the connecting time (``Request/connectTimeout``) to the millisecond, the size of header and body while
-///   they arrive, also of bodies that are compressed. A task's ``Request/deadline`` is kept above the session.
+/// - Limits: the idle time (`Request.timeout`) and the connecting time (`Request.connectTimeout`) to the millisecond, the size of header and body while
+///   they arrive, also of bodies that are compressed. A task's `Request.deadline` is kept above the session.
 /// - Bodies in gzip are asked for, decoded and checked to their end; a broken one is `URLError.cannotDecodeContentData`. Any other coding, which only comes when
 ///   the request asks for it, is handed over as it came. The header fields are those of the answer.
-/// - Transport errors are `URLError`s, by the table in the Guide; a body or a header that is too long is ``WebServiceError/Code/responseTooLarge``. An answer
+/// - Transport errors are `URLError`s, by the table in the Guide; a body or a header that is too long is `WebServiceError.Code.responseTooLarge`. An answer
 ///   whose framing contradicts itself (RFC 9112, section 6.3) is `URLError.badServerResponse`, one that ends too soon `URLError.networkConnectionLost`.
 /// - One thread for each loop (``Configuration/loops``), whatever the number of requests; libcurl looks names up in threads that end with the look-up. No
 ///   handler or completion of yours runs on a loop's thread.
@@ -34,7 +34,7 @@ public final class CurlSession: ResponseSession {
 
     /// Makes a session and starts its threads.
     ///
-    /// - Throws: ``WebServiceError`` with the code ``WebServiceError/Code/curl`` when the system gives no thread or no descriptor.
+    /// - Throws: `WebServiceError` with the code `WebServiceError.Code.curl` when the system gives no thread or no descriptor.
     public init(configuration: Configuration = Configuration()) throws {
         self.configuration = configuration
         var loops: [CurlLoop] = []
@@ -63,7 +63,7 @@ public final class CurlSession: ResponseSession {
     ///
     /// Returns when all that is done, so it waits where requests are to finish; completions have been called or are on their way to their queues then. Further
     /// calls do no harm, and `.cancelling` hurries a `.finishing` that is under way. A task that is resumed afterwards fails with
-    /// ``WebServiceError/Code/sessionClosed``.
+    /// `WebServiceError.Code.sessionClosed`.
     public func close(_ closing: Closing = .finishing) {
         for loop in loops { loop.end(closing) }
         for loop in loops { loop.join() }
@@ -71,7 +71,7 @@ public final class CurlSession: ResponseSession {
 
     /// Makes a task that sends the request once it is resumed. The completion runs in the background, never on a loop's thread.
     ///
-    /// A request whose body is a stream fails with ``WebServiceError/Code/encoding``: hand over the bytes.
+    /// A request whose body is a stream fails with `WebServiceError.Code.encoding`: hand over the bytes.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

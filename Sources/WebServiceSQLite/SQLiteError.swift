@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A failure of SQLite, as the database told it: what a ``WebServiceError`` of ``SQLiteStorage`` has as its underlying error.
+/// A failure of SQLite, as the database told it: what a `WebServiceError` of ``SQLiteStorage`` has as its underlying error.
 public struct SQLiteError: Error, Sendable, Hashable {
     /// The primary result code, such as `SQLITE_FULL` (13); see <https://www.sqlite.org/rescode.html>.
     public let code: Int32

@@ -12,7 +12,7 @@ public import WebServiceCore
 /// disk or for another process does so on a queue of the storage. Reads do not wait for writes. When a call returns, reads that begin afterwards see
 /// what it did.
 ///
-/// Errors are of the code ``WebServiceError/Code/storage``; the underlying error is an ``SQLiteError`` or the system's. After one the database is opened
+/// Errors are of the code `WebServiceError.Code.storage`; the underlying error is an ``SQLiteError`` or the system's. After one the database is opened
 /// again by the next call.
 public final class SQLiteStorage: ResponseStorage {
     /// What kinds of data belong here; `nil` for any.
@@ -41,8 +41,8 @@ public final class SQLiteStorage: ResponseStorage {
     ///   - classifications: What kinds of data belong here; `nil` for any.
     ///   - maximumBytes: How many bytes all entries may take, keys included; `nil` for any number.
     ///   - maximumCount: How many entries there may be; `nil` for any number.
-    ///   - durability: What a stored entry survives. With ``StorageDurability/power`` every write waits for the disk.
-    /// - Throws: ``WebServiceError/Code/storage`` when the URL is not of a file.
+    ///   - durability: What a stored entry survives. With `StorageDurability.power` every write waits for the disk.
+    /// - Throws: `WebServiceError.Code.storage` when the URL is not of a file.
     public convenience init(
         file: URL,
         classifications: Set<DataClassification>? = nil,
@@ -79,7 +79,7 @@ public final class SQLiteStorage: ResponseStorage {
     ///
     /// Its date is that of the entry that was stored, in whole microseconds.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when the database cannot be read, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` when the database cannot be read, or is busy for a minute.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         let key = key.bytes
         let record: Record?
@@ -97,7 +97,7 @@ public final class SQLiteStorage: ResponseStorage {
 
     /// Keeps an entry in place of the one of the same key.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` when it alone is more than the limits or SQLite allow. ``WebServiceError/Code/storage`` when it
+    /// - Throws: `WebServiceError.Code.entryTooLarge` when it alone is more than the limits or SQLite allow. `WebServiceError.Code.storage` when it
     ///   is not bytes, when the database cannot be written, or is busy for a minute. The old entry stays.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
@@ -118,7 +118,7 @@ public final class SQLiteStorage: ResponseStorage {
 
     /// Removes the entry of a key.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when the database cannot be written, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` when the database cannot be written, or is busy for a minute.
     public func removeEntry(for key: StorageKey) async throws {
         let key = key.bytes
         if durability == .process, connections.now(connections.writer, { try $0.remove(key) }) != nil { return }
@@ -127,7 +127,7 @@ public final class SQLiteStorage: ResponseStorage {
 
     /// Removes all entries, or none when it fails.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when the database cannot be written, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` when the database cannot be written, or is busy for a minute.
     public func removeAll() async throws {
         try await connections.later(connections.writer, "remove all entries") { try $0.removeAll() }
     }

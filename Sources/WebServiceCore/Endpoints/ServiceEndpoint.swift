@@ -33,7 +33,10 @@ public protocol ServiceEndpoint: Sendable {
 
     /// Makes the value of raw data that this endpoint fetched, or that was kept of an earlier answer.
     ///
-    /// - Parameter isFromStorage: Whether a storage kept it; then it is `Data`.
+    /// - Parameters:
+    ///   - rawData: What ``fetch(_:in:)`` returned; `Data` where a storage kept it.
+    ///   - request: The request.
+    ///   - isFromStorage: Whether a storage kept it.
     /// - Returns: A value of the request's `Output`; anything else fails the request with ``WebServiceError/Code/unexpectedOutput``.
     /// - Throws: Whatever is wrong with the data; the error of the request. Nothing of it is stored then.
     func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws -> any Sendable

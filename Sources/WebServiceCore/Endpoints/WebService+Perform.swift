@@ -35,9 +35,8 @@ extension WebService {
         }
     }
 
-    /// Performs a typed request at once.
+    /// Performs a typed request at once; see ``perform(_:key:duplicates:)``. The closure gets what came of it, once, on the main actor.
     ///
-    /// - Parameter completion: Gets what came of it, once, on the main actor.
     /// - Returns: The task, to cancel it or to add to it.
     @discardableResult
     public func perform<Request: ServiceRequest>(
@@ -47,9 +46,8 @@ extension WebService {
         perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
     }
 
-    /// Performs a typed request at once.
+    /// Performs a typed request at once; see ``perform(_:key:duplicates:)``. The delegate, which is held weakly, gets what came of it, once, on the main actor.
     ///
-    /// - Parameter delegate: Gets what came of it, once, on the main actor, if it is still there. Held weakly.
     /// - Returns: The task, to cancel it or to add to it.
     @discardableResult
     public func perform<Request: ServiceRequest>(

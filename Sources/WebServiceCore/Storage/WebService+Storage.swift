@@ -38,9 +38,7 @@ extension WebService {
         return TypedTask(task, ResponseRules(.any), mainStep: { step($0) })
     }
 
-    /// Reads the stored answer to a request at once.
-    ///
-    /// - Parameter completion: Gets what came of it, once, on the main actor.
+    /// Reads the stored answer to a request at once; see ``stored(_:maximumAge:_:)``. The closure gets what came of it, once, on the main actor.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
@@ -49,12 +47,8 @@ extension WebService {
         stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
     }
 
-    /// Reads the stored answer to a request at once.
-    ///
-    /// - Parameters:
-    ///   - key: Handed to the delegate.
-    ///   - onlyData: Whether the delegate hears of nothing but data: neither of errors nor of a read that was cancelled.
-    ///   - delegate: Gets the value, on the main actor, if it is still there. Held weakly.
+    /// Reads the stored answer to a request at once; see ``stored(_:maximumAge:_:)``. The delegate, which is held weakly, gets the value and the key, once, on
+    /// the main actor; where `onlyData` is true, it hears neither of errors nor of a read that was cancelled.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: TimeInterval? = nil,

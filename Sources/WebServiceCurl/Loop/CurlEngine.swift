@@ -43,7 +43,7 @@ final class CurlEngine {
     /// When connections that nobody uses have been kept long enough.
     private var restMoment = UInt64.max
 
-    /// - Throws: ``WebServiceError/Code/curl``.
+    /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
         guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl cannot be initialised") }

@@ -82,7 +82,7 @@ final class CurlLoop: Sendable {
 
     /// Takes a request.
     ///
-    /// - Throws: ``WebServiceError/Code/sessionClosed``.
+    /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ submission: Submission) throws {
         guard forkCount == Fork.count else {
             throw WebServiceError(

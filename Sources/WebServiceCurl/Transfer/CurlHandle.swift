@@ -44,7 +44,7 @@ final class CurlHandle {
 
     private enum Kind { case get, head, content }
 
-    /// - Throws: ``WebServiceError/Code/curl`` where libcurl has no memory, or does not know what the configuration asks for.
+    /// - Throws: `WebServiceError.Code.curl` where libcurl has no memory, or does not know what the configuration asks for.
     init(_ engine: CurlEngine, _ configuration: CurlSession.Configuration, share: UnsafeMutableRawPointer) throws {
         guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl has no memory for a handle") }
         self.easy = easy

@@ -1,6 +1,6 @@
 public import WebServiceCore
 
-/// What every ``/WebServiceCore/Session`` promises, as scenarios: whoever writes a session of their own runs them all over it.
+/// What every `Session` promises, as scenarios: whoever writes a session of their own runs them all over it.
 ///
 /// ```swift
 /// @Test(arguments: SessionScenario.all) func conforms(_ scenario: SessionScenario) async throws {

@@ -15,7 +15,7 @@ public final class MockEndpoint: ServiceEndpoint {
     ///   - hidesStoredData: Whether raw data that a storage kept of mocked requests counts as not there; else the endpoints behind this one process it.
     ///   - countsAsActivity: Whether mocks count as activity.
     ///   - adapter: Makes a mock for requests that carry none, so that their types need not know of it; `nil` for those that are not to be mocked. Its
-    ///     output has to be of the original's output type, else the request fails with ``WebServiceError/Code/unexpectedOutput``.
+    ///     output has to be of the original's output type, else the request fails with `WebServiceError.Code.unexpectedOutput`.
     public init(
         hidesStoredData: Bool = false, countsAsActivity: Bool = true,
         adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = { $0 as? any MockableRequest }
