@@ -28,15 +28,16 @@ public struct HTTPEndpoint: ServiceEndpoint {
     /// Sends the request.
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         let request = try Self.http(request)
-        let response = try await context.send(try request.request(for: context.service))
-        return Answer(response: response, request: request)
+        let message = try request.request(for: context.service)
+        let response = try await context.send(message)
+        return Answer(response: response, request: request, mappers: [message.errorMapper, context.service.errorMapper].compactMap(\.self))
     }
 
     /// Validates a new answer, and decodes.
     public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
         let request = try Self.http(request)
         if let answer = rawData as? Answer {
-            try request.validate(answer.response)
+            do { try request.validate(answer.response) } catch { throw answer.mappedError ?? error }
             return try request.decode(answer.response)
         }
         return try request.decode(Response(data: rawData.rawData ?? Data(), urlResponse: nil, source: .storage, attempts: 0))
@@ -52,6 +53,14 @@ public struct HTTPEndpoint: ServiceEndpoint {
     private struct Answer: RawDataSource {
         let response: Response
         let request: any HTTPServiceRequest
+        let mappers: [any ErrorMapper]
+
+        var mappedError: (any Error)? {
+            for mapper in mappers {
+                if let error = mapper.error(for: response) { return error }
+            }
+            return nil
+        }
 
         var rawData: Data? { request.storedBody(of: response) }
 

@@ -61,8 +61,11 @@ extension WebService {
 
 extension WebService {
     /// Finds out who answers the request, at the first resume of its task: nobody, a request under way, or a flight of its own.
-    private func begin<Request: ServiceRequest>(
-        _ request: Request, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask, _ answer: Answer<Request.Output>
+    ///
+    /// - Parameter otherwise: Takes over where the flight has failed; `nil` for nobody.
+    func begin<Request: ServiceRequest>(
+        _ request: Request, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask, _ answer: Answer<Request.Output>,
+        otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
         let typed = typed
         task.willRun(wireAndDelegate.delegate)
@@ -77,7 +80,13 @@ extension WebService {
             let context = EndpointContext(id: id, service: self, flight: recorder)
             return Task { await self.fly(request, endpoint, context, place, typed) }
         }
-        let waiter = RequestRegistry.Waiter(task: task) { delivery in answer.take(delivery, task, isJoined: delivery.id != flight.id) }
+        let waiter = RequestRegistry.Waiter(task: task) { delivery in
+            if let otherwise, ServiceResponse(delivery.result).error != nil {
+                otherwise(delivery)
+                return false
+            }
+            return answer.take(delivery, task, isJoined: delivery.id != flight.id)
+        }
         switch registry.enter(flight, mode, waiter) {
         case .waits(let ticket): task.attach(.exchange(ticket))
         case .duplicate:

@@ -78,6 +78,9 @@ public struct Request: Sendable {
     /// 100 MiB.
     public static let defaultMaximumResponseBytes = 100 << 20
 
+    /// Turns answers to this request that are failures into errors of your own, before that of the service is asked; `nil` for none.
+    public var errorMapper: (any ErrorMapper)?
+
     /// Interceptors of this request alone, inside those of the service.
     public var interceptors: [any Interceptor] = []
 

@@ -33,7 +33,7 @@ extension WebService {
         task.attach(.preparation(work))
     }
 
-    private func read<Request: StorableRequest>(
+    func read<Request: StorableRequest>(
         _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration
     ) async throws -> (StoredValue<Request.Output>, Data?) {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw Self.noStorage(for: request) }

@@ -1,7 +1,13 @@
 import Dispatch
 
+/// What handlers are told while a task is under way, and what the handlers of its outcome wait for.
+protocol Prelude: AnyObject, Sendable {
+    /// Nothing more will come. `then` is called when the handlers know the last, here or in the background.
+    func finish(_ then: @escaping @Sendable () -> Void)
+}
+
 /// Hands progress on to the handlers of a task: in the background, one call after another, always the latest news, and none after the end.
-final class ProgressRelay: Sendable {
+final class ProgressRelay: Prelude {
     typealias Handler = @Sendable (TransferProgress) -> Void
 
     private struct State {
@@ -45,7 +51,6 @@ final class ProgressRelay: Sendable {
         if begins { DispatchQueue.global().async { self.deliver() } }
     }
 
-    /// No more news will come. `then` is called when the handlers know the last, here or in the background.
     func finish(_ then: @escaping @Sendable () -> Void) {
         let isDelivering = state.withLock { state in
             state.isOver = true

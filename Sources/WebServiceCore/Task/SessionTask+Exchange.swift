@@ -73,16 +73,17 @@ extension SessionTask {
 
     func perform(_ action: TaskState.CompleteAction) {
         if let alarm = action.alarm { service.clock.cancel(alarm) }
-        if let progress = action.progress {
-            progress.finish {
-                if action.runsHandlers { self.scheduleHandlers() }
-                action.adopter?.resume()
-            }
-        } else {
-            if action.runsHandlers { scheduleHandlers() }
+        finish(action.preludes[...]) {
+            if action.runsHandlers { self.scheduleHandlers() }
             action.adopter?.resume()
         }
         if action.cancelsTransport { action.transport?.cancel() }
+    }
+
+    /// Brings what comes ahead of the handlers to its end, one after another.
+    private func finish(_ preludes: ArraySlice<any Prelude>, _ then: @escaping @Sendable () -> Void) {
+        guard let prelude = preludes.first else { return then() }
+        prelude.finish { self.finish(preludes.dropFirst(), then) }
     }
 }
 

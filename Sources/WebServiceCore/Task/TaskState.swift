@@ -46,6 +46,8 @@ struct TaskState: Sendable {
     var chain = HandlerChain()
     /// For handlers that want to know how far the exchange has come; `nil` without any.
     private(set) var progress: ProgressRelay?
+    /// What typed observers are told ahead of the outcome; `nil` where there is no such thing.
+    var early: (any Prelude)?
     var metrics = ServiceTaskMetrics()
     private var transport: Transport?
     private var alarm: Alarm?
@@ -212,7 +214,7 @@ struct TaskState: Sendable {
         var adopter: CheckedContinuation<Void, Never>?
         var runsHandlers = false
         /// Whose handlers have to know the last news before any other handler runs.
-        var progress: ProgressRelay?
+        var preludes: [any Prelude] = []
         var alarm: Alarm?
         /// What was under way; also where it is not to be cancelled, so that it is freed outside the lock.
         var transport: Transport?
@@ -236,7 +238,9 @@ struct TaskState: Sendable {
             alarm = nil
             transport = nil
         }
-        var action = CompleteAction(progress: progress, alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
+        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
+        if let progress { action.preludes.append(progress) }
+        if let early { action.preludes.append(early) }
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation

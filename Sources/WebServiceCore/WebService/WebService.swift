@@ -49,6 +49,7 @@ public final class WebService: Sendable {
         /// Made anew when a part of it is set, so that tasks only have to take it.
         var wire = Wire(session: FoundationSession.shared, interceptors: nil, cookieJar: nil)
         var delegate: DelegateReference?
+        var errorMapper: (any ErrorMapper)?
         var typed = TypedConfiguration()
     }
 
@@ -162,6 +163,12 @@ public final class WebService: Sendable {
             let interceptors = newValue.isEmpty ? nil : newValue
             replaceWire { Wire(session: $0.session, interceptors: interceptors, cookieJar: $0.cookieJar) }
         }
+    }
+
+    /// Turns answers that are failures into errors of your own; `nil`, the default, for none. Asked when such an answer is there.
+    public var errorMapper: (any ErrorMapper)? {
+        get { shared.state.withLock { $0.errorMapper } }
+        set { change { $0.errorMapper = newValue } }
     }
 
     /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither

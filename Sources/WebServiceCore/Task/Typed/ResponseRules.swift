@@ -43,7 +43,7 @@ final class ResponseRules: Sendable {
         let response = Response(input.outcome)
         let rules = rules.withLock { $0 }
         guard rules.statuses.contains(response.status) else {
-            throw input.error(.unacceptableStatus, "the status is \(response.status)")
+            throw input.mappedError(for: response) ?? input.error(.unacceptableStatus, "the status is \(response.status)")
         }
         if let contentTypes = rules.contentTypes, !response.data.isEmpty {
             let type = response.header(.contentType) ?? ""

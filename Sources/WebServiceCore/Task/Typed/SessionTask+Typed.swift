@@ -48,9 +48,9 @@ extension SessionTask {
         typed { try $0.text() }
     }
 
-    /// The body as JSON of any shape.
+    /// The body as JSON of any shape; an answer that says that it has none (204, RFC 9110, section 15.3.5) is an empty object.
     public func json() -> TypedTask<JSONValue> {
-        decode(JSONValue.self, decoder: JSONValue.Parser())
+        typed { $0.status == 204 && $0.data.isEmpty ? .object([:]) : try $0.decoded(JSONValue.self, JSONValue.Parser()) }
     }
 
     /// Nothing but success: a body, if there is one, is not looked at.

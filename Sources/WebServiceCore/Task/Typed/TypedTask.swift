@@ -22,14 +22,21 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public let task: SessionTask
 
     let rules: ResponseRules
+    /// A value ahead of the result; `nil` where there cannot be one.
+    let early: EarlyValue<Value>?
     private let box = ResultBox<Value>()
 
     /// - Parameters:
     ///   - isOwn: Whether no closure of the user's runs in the step.
+    ///   - early: A value ahead of the result.
     ///   - step: Makes the result; runs once, when the exchange has ended and everything added before has run.
-    init(_ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>) {
+    init(
+        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, early: EarlyValue<Value>? = nil,
+        step: @escaping @Sendable (StepInput) -> Result<Value, any Error>
+    ) {
         self.task = task
         self.rules = rules
+        self.early = early
         task.add(.step({ [box] input in box.set(step(input), input) }, isOwn: isOwn))
     }
 
@@ -37,6 +44,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     init(_ task: SessionTask, _ rules: ResponseRules, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
+        early = nil
         // The step runs in a Swift task that is begun elsewhere, and has to know all the same when it belongs to a refresh.
         let refreshing = Authentication.refreshing
         task.add(
@@ -49,6 +57,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     init(_ task: SessionTask, _ rules: ResponseRules, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
+        early = nil
         task.add(.mainStep(.init(applies: { true }, isUI: false) { [box] input in box.set(mainStep(input), input) }))
     }
 
@@ -144,6 +153,11 @@ struct StepInput: Sendable {
 
     /// Copied when it is asked for: most steps do not.
     var request: Request { task.request }
+
+    /// What the error mappers of request and service make of an answer that is a failure.
+    func mappedError(for response: Response) -> (any Error)? {
+        request.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
+    }
 }
 
 /// The result of one step, set once by the step and read by everything behind it.

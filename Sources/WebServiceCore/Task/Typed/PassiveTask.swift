@@ -1,0 +1,92 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A typed task that its owner completes: for values that come from somewhere else than a request, to be handed on like any other.
+///
+/// ```swift
+/// let login = PassiveTask<Token>()
+/// show(login.task)          // observers, await and cancel as with every task
+/// login.complete(token)     // or login.fail(error)
+/// ```
+/// The first call counts. Observers may be added before or after. An owner that is freed without having completed cancels the task, so that nobody waits for ever.
+///
+/// All members may be used from any thread.
+public final class PassiveTask<Value: Sendable>: Sendable {
+    /// The task, for whoever wants the value.
+    public let task: TypedTask<Value>
+
+    private let answer: Answer<Value>
+    private let isComplete = Mutex(false)
+
+    /// Makes a task.
+    ///
+    /// - Parameter onCancel: Called once when somebody cancels the task before it is complete, on that thread; `nil` when the owner does not care.
+    public init(onCancel: (@Sendable () -> Void)? = nil) {
+        let answer = Answer<Value>()
+        let exchange = SessionTask(service: PassiveService.shared) { _ in }
+        exchange.attach(.exchange(CancelHook(onCancel ?? {})))
+        self.answer = answer
+        task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
+            Result {
+                if let failure = input.failure { throw failure }
+                return try answer.value
+            }
+        }
+    }
+
+    deinit {
+        task.task.complete(Outcome(error: URLError(.cancelled)))
+    }
+
+    /// Completes the task with a value.
+    ///
+    /// - Returns: Whether it was not complete before.
+    @discardableResult
+    public func complete(_ value: Value) -> Bool {
+        guard claim() else { return false }
+        answer.set(.success(value))
+        return task.task.complete(Outcome(source: .owner, attempts: 0), isInterrupted: false)
+    }
+
+    /// Completes the task with an error.
+    ///
+    /// - Returns: Whether it was not complete before.
+    @discardableResult
+    public func fail(_ error: any Error) -> Bool {
+        claim() && task.task.complete(Outcome(error: error), isInterrupted: false)
+    }
+
+    private func claim() -> Bool {
+        isComplete.withLock { isComplete in
+            defer { isComplete = true }
+            return !isComplete
+        }
+    }
+}
+
+extension Response.Source {
+    /// The owner of a ``PassiveTask``.
+    public static let owner = Response.Source("owner")
+}
+
+/// What passive tasks have in place of a service: nothing is ever sent.
+private enum PassiveService {
+    static let shared = WebService(baseURLString: "")
+}
+
+/// Tells that a task is cancelled.
+private final class CancelHook: DataTask {
+    private let onCancel: @Sendable () -> Void
+
+    init(_ onCancel: @escaping @Sendable () -> Void) {
+        self.onCancel = onCancel
+    }
+
+    var state: DataTaskState { .running }
+    func resume() {}
+    func suspend() {}
+    func cancel() { onCancel() }
+}
