@@ -1,0 +1,93 @@
+extension WebLink {
+    /// Parses one value of the field (RFC 8288, appendix B.2), in time that grows with its length.
+    ///
+    /// - Parameter base: What relative references are resolved against.
+    static func parse(_ field: String, base: String?) -> [WebLink] {
+        var links: [WebLink] = []
+        var input = Input(rest: Array(field.utf8)[...])
+        while true {
+            input.skip { Input.isBlank($0) || $0 == UInt8(ascii: ",") }  // a list may have empty elements (RFC 9110, section 5.6.1)
+            guard input.take(UInt8(ascii: "<")), let target = input.text(before: UInt8(ascii: ">")) else { return links }
+            let parameters = input.parameters()
+            links.append(WebLink(target: target, parameters, base: base))
+            guard input.take(UInt8(ascii: ",")) else { return links }
+        }
+    }
+
+    private init(target: String, _ parameters: [Parameter], base: String?) {
+        func resolved(_ reference: String) -> String {
+            base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
+        }
+        func first(_ name: String) -> String? {
+            parameters.first { $0.name == name }?.value
+        }
+        self.target = resolved(target)
+        self.parameters = parameters
+        anchor = first("anchor").map(resolved)
+        relations = (first("rel") ?? "").utf8.split(whereSeparator: Input.isBlank).map { String(decoding: $0, as: UTF8.self).asciiLowercased() }
+    }
+
+    /// What is left of a field.
+    private struct Input {
+        var rest: ArraySlice<UInt8>
+
+        static func isBlank(_ byte: UInt8) -> Bool {
+            byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
+        }
+
+        mutating func skip(_ isSkipped: (UInt8) -> Bool) {
+            rest = rest.drop(while: isSkipped)
+        }
+
+        mutating func take(_ byte: UInt8) -> Bool {
+            guard rest.first == byte else { return false }
+            rest.removeFirst()
+            return true
+        }
+
+        /// What stands before a byte, which is taken as well; `nil` when there is no such byte.
+        mutating func text(before end: UInt8) -> String? {
+            guard let place = rest.firstIndex(of: end) else { return nil }
+            defer { rest = rest[(place + 1)...] }
+            return String(decoding: rest[..<place], as: UTF8.self)
+        }
+
+        /// What stands before the first of some bytes, without blanks at its end.
+        mutating func text(beforeAny ends: String) -> String {
+            var text = rest.prefix { !ends.utf8.contains($0) }
+            rest = rest[text.endIndex...]
+            while let last = text.last, Self.isBlank(last) { text.removeLast() }
+            return String(decoding: text, as: UTF8.self)
+        }
+
+        /// RFC 8288, appendix B.3.
+        mutating func parameters() -> [Parameter] {
+            var parameters: [Parameter] = []
+            while true {
+                skip(Self.isBlank)
+                guard take(UInt8(ascii: ";")) else { return parameters }
+                skip(Self.isBlank)
+                let name = text(beforeAny: "=;,").asciiLowercased()
+                var value = ""
+                if take(UInt8(ascii: "=")) {
+                    skip(Self.isBlank)
+                    value = take(UInt8(ascii: "\"")) ? quoted() : text(beforeAny: ";,")
+                }
+                if !name.isEmpty { parameters.append(Parameter(name: name, value: value)) }
+            }
+        }
+
+        /// A quoted string behind its first quote (appendix B.4); one that is not closed goes to the end.
+        private mutating func quoted() -> String {
+            var text: [UInt8] = []
+            while var byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
+                if byte == UInt8(ascii: "\\") {
+                    guard let escaped = rest.popFirst() else { break }
+                    byte = escaped
+                }
+                text.append(byte)
+            }
+            return String(decoding: text, as: UTF8.self)
+        }
+    }
+}

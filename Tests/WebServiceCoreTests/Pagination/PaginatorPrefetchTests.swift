@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+@Suite("Paginator with a page ahead")
+struct PaginatorPrefetchTests {
+    @Test("one page is begun ahead, not more, and the state stays before it")
+    func prefetch() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        let iterator = paginator.pages(prefetch: true).makeAsyncIterator()
+        async let first = iterator.next()
+        await list.asks.wait().last?.answer([1], next: 2)
+        #expect(try await first?.items == [1])
+        await list.asks.wait(for: 2).last?.answer([2], next: 3)
+        paginator.prefetch()
+        #expect(paginator.state.position == 2 && paginator.state.itemCount == 1)
+        #expect(list.asks.values.map(\.position) == [nil, 2])
+        #expect(try await iterator.next()?.items == [2])
+        await list.asks.wait(for: 3).last?.answer([3], next: nil)
+        #expect(try await iterator.next()?.items == [3])
+        #expect(try await iterator.next() == nil)
+        #expect(list.asks.values.map(\.position) == [nil, 2, 3])
+    }
+
+    @Test("the page ahead is cancelled when the iteration ends, and not lost")
+    func prefetchEnds() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        let iteration = Task {
+            for try await _ in paginator.items(prefetch: true) {
+                await list.asks.wait(for: 2)
+                break
+            }
+        }
+        await list.asks.wait().last?.answer([1], next: 2)
+        try await iteration.value
+        #expect(await list.cancels.wait() == [2])
+        #expect(paginator.state.position == 2)
+        async let second = paginator.moveNext()
+        await list.asks.wait(for: 3).last?.answer([2], next: nil)
+        #expect(try await second?.items == [2])
+    }
+
+    @Test("an error of the page ahead comes to whoever wants the page, and the page can be asked for again")
+    func prefetchFails() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        let iterator = paginator.items(prefetch: true).pages.makeAsyncIterator()
+        async let first = iterator.next()
+        await list.asks.wait().last?.answer([1], next: 2)
+        _ = try await first
+        await list.asks.wait(for: 2).last?.fail()
+        await #expect(throws: TestError()) { _ = try await iterator.next() }
+        async let second = iterator.next()
+        await list.asks.wait(for: 3).last?.answer([2], next: nil)
+        #expect(try await second?.items == [2])
+        #expect(list.asks.values.map(\.position) == [nil, 2, 2])
+    }
+
+    @Test("cancelling whoever waits for the page ahead cancels it; a page that is awaited is not cancelled by the end of another iteration")
+    func prefetchCancel() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        var iterator = Optional(paginator.pages(prefetch: true).makeAsyncIterator())
+        let first = Task { [iterator] in try await iterator?.next() }
+        await list.asks.wait().last?.answer([1], next: 2)
+        _ = try await first.value
+        await list.asks.wait(for: 2)
+        let waiting = Task { try await paginator.moveNext() }
+        while !paginator.isAwaited { await Task.yield() }
+        waiting.cancel()
+        await #expect(throws: URLError(.cancelled)) { try await waiting.value }
+        let again = Task { try await paginator.moveNext() }
+        await list.asks.wait(for: 3)
+        iterator = nil
+        list.asks.values.last?.answer([2], next: nil)
+        #expect(try await again.value?.items == [2])
+        #expect(list.asks.values.map(\.isCancelled) == [false, true, false])
+    }
+
+    @Test("a paginator that goes cancels the page ahead, and keeps nothing alive")
+    func freeing() async throws {
+        let list = HandList()
+        var paginator: Paginator? = list.paginator
+        weak let freed = paginator
+        let first = Task { [paginator] in try await paginator?.moveNext() }
+        await list.asks.wait().last?.answer([1], next: 2)
+        _ = try await first.value
+        paginator?.prefetch()
+        await list.asks.wait(for: 2)
+        paginator = nil
+        #expect(await list.cancels.wait() == [2])
+        #expect(freed == nil)
+    }
+}

@@ -1,0 +1,234 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+@Suite("Paginator")
+struct PaginatorTests {
+    /// Pages by their position: `[1: ([10], 2)]` has the item 10 at 1 and goes on at 2. The first one is at 0.
+    private func paginator(_ pages: [Int: ([Int], Int?)], asked: Collected<Int?> = Collected(), empty: Int = 10) -> Paginator<Int, Int> {
+        Paginator(maximumEmptyPages: empty) { position in
+            asked.add(position)
+            guard let (items, next) = pages[position ?? 0] else { throw TestError(name: "no page \(position ?? 0)") }
+            return Page(items, next: next)
+        }
+    }
+
+    private func code(_ body: () async throws -> Void) async -> WebServiceError.Code? {
+        do { try await body() } catch { return (error as? WebServiceError)?.code }
+        return nil
+    }
+
+    @Test("nothing is asked for before somebody wants a page, and nothing behind the end")
+    func laziness() async throws {
+        let asked = Collected<Int?>()
+        let paginator = paginator([0: ([1, 2], 7), 7: ([3], nil)], asked: asked)
+        #expect(asked.values.isEmpty && paginator.canMoveNext)
+        #expect(try await paginator.moveNext()?.items == [1, 2])
+        #expect(asked.values == [nil] && paginator.state.position == 7)
+        #expect(try await paginator.moveNext()?.items == [3])
+        #expect(!paginator.canMoveNext && paginator.state.itemCount == 3)
+        #expect(try await paginator.moveNext() == nil)
+        #expect(asked.values == [nil, 7])
+    }
+
+    @Test("pages and items come as sequences, with and without prefetch", arguments: [false, true])
+    func sequences(prefetch: Bool) async throws {
+        let pages = [0: ([1, 2], 7), 7: ([], 8), 8: ([3], Optional<Int>.none)]
+        let paginator = paginator(pages)
+        var found: [[Int]] = []
+        for try await page in paginator.pages(prefetch: prefetch) { found.append(page.items) }
+        #expect(found == [[1, 2], [], [3]])
+        var items: [Int] = []
+        for try await item in paginator.items(prefetch: prefetch) { items.append(item) }
+        #expect(items.isEmpty)
+        for try await item in paginator.reset().items(prefetch: prefetch) { items.append(item) }
+        #expect(items == [1, 2, 3])
+    }
+
+    @Test("an error keeps the position, and the same page is asked for again")
+    func errors() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        async let first = paginator.moveNext()
+        await list.asks.wait().last?.answer([1], next: 5)
+        #expect(try await first?.items == [1])
+        for count in 2...3 {
+            let failing = Task { try await paginator.moveNext() }
+            await list.asks.wait(for: count).last?.fail(TestError(name: "\(count)"))
+            await #expect(throws: TestError(name: "\(count)")) { try await failing.value }
+            #expect(paginator.canMoveNext && paginator.state.position == 5 && paginator.state.itemCount == 1)
+        }
+        async let second = paginator.moveNext()
+        await list.asks.wait(for: 4).last?.answer([2], next: nil)
+        #expect(try await second?.items == [2])
+        #expect(list.asks.values.map(\.position) == [nil, 5, 5, 5])
+    }
+
+    @Test("of many calls at the same time each gets a page of its own, in order, and none is left out")
+    func concurrency() async throws {
+        let running = Mutex((now: 0, most: 0))
+        let paginator = Paginator<Int, Int> { position in
+            running.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+            await Task.yield()
+            running.withLock { $0.now -= 1 }
+            let position = position ?? 0
+            return Page([position], next: position < 199 ? position + 1 : nil)
+        }
+        let items = try await withThrowingTaskGroup(of: [Int].self) { group in
+            for _ in 0..<250 { group.addTask { try await paginator.moveNext()?.items ?? [] } }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(items.sorted() == Array(0..<200))
+        #expect(running.withLock { $0.most } == 1)
+        #expect(!paginator.canMoveNext)
+    }
+
+    @Test("closures get pages and the end in the order of the calls, on the main actor")
+    @MainActor
+    func closures() async throws {
+        let paginator = paginator([0: ([1], 1), 1: ([2], 2), 2: ([3], nil)])
+        let results = Collected<[Int]?>()
+        for _ in 0..<4 { paginator.moveNext { results.add((try? $0.get())?.items) } }  // an error would count as an end and fail the test
+        #expect(await results.wait(for: 4) == [[1], [2], [3], nil])
+        let error = Collected<Bool>()
+        paginator.reset(to: 9).moveNext { result in error.add(result.isFailure) }
+        #expect(await error.wait() == [true])
+    }
+
+    @Test("a cancel ends the request, keeps the position and leaves the others alone")
+    func cancel() async throws {
+        let list = HandList()
+        let paginator = list.paginator
+        let first = Task { try await paginator.moveNext() }
+        await list.asks.wait()
+        let called = Collected<Void>()
+        let waiting = Task { @MainActor in
+            called.add(())
+            return try await paginator.moveNext()
+        }
+        await called.wait()
+        waiting.cancel()
+        await #expect(throws: URLError(.cancelled)) { try await waiting.value }
+        #expect(list.asks.values.count == 1 && list.asks.values.first?.isCancelled == false)
+        first.cancel()
+        await #expect(throws: URLError(.cancelled)) { try await first.value }
+        #expect(list.asks.values.first?.isCancelled == true && paginator.state.position == nil && paginator.canMoveNext)
+        async let again = paginator.moveNext()
+        await list.asks.wait(for: 2).last?.answer([1], next: nil)
+        #expect(try await again?.items == [1])
+        #expect(list.asks.values.map(\.position) == [nil, nil])
+    }
+
+    @Test("a cancelled Swift task asks for nothing")
+    func cancelledBefore() async throws {
+        let asked = Collected<Int?>()
+        let paginator = paginator([0: ([1], nil)], asked: asked)
+        let task = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await paginator.moveNext()
+        }
+        await #expect(throws: URLError(.cancelled)) { try await task.value }
+        #expect(asked.values.isEmpty)
+        #expect(try await paginator.moveNext()?.items == [1])
+    }
+
+    @Test("a reset ends what is under way, also where that does not listen, and what it brings later counts no more", arguments: [true, false])
+    func reset(heedsCancel: Bool) async throws {
+        let list = HandList(heedsCancel: heedsCancel)
+        let paginator = list.paginator
+        let old = Task { try await paginator.moveNext() }
+        await list.asks.wait()
+        paginator.reset(to: 40)
+        await list.cancels.wait()
+        list.asks.values.first?.answer([1], next: 2)
+        await #expect(throws: URLError(.cancelled)) { try await old.value }
+        #expect(paginator.state.position == 40 && paginator.state.itemCount == 0 && paginator.canMoveNext)
+        async let new = paginator.moveNext()
+        await list.asks.wait(for: 2).last?.answer([40], next: nil)
+        #expect(try await new?.items == [40])
+        #expect(paginator.reset().canMoveNext && paginator.state.position == nil)
+    }
+
+    @Test("a cursor that comes again ends with an error, however long the loop is, and every page before it came once", arguments: [1, 2, 7])
+    func loops(length: Int) async throws {
+        let asked = Collected<Int?>()
+        var pages = [0: ([0], Optional(1))]
+        for place in 1...length { pages[place] = ([place], place == length ? 1 : place + 1) }
+        let paginator = paginator(pages, asked: asked)
+        var items: [Int] = []
+        let found = await code { for try await item in paginator.items(prefetch: true) { items.append(item) } }
+        #expect(found == .repeatedCursor)
+        #expect(items == Array(0...length) && asked.values.count == length + 1)
+        #expect(await code { _ = try await paginator.moveNext() } == .repeatedCursor)
+        #expect(paginator.canMoveNext && asked.values.count == length + 1)
+        #expect(try await paginator.reset(to: 1).moveNext()?.items == [1])
+    }
+
+    @Test("a loop is noticed across saves")
+    func loopAcrossSaves() async throws {
+        let pages = [0: ([0], Optional(1)), 1: ([1], 2), 2: ([2], 1)]
+        var saved = try JSONEncoder().encode(paginator(pages).state)
+        var items: [Int] = []
+        let found = await code {
+            for _ in 0..<10 {
+                let paginator = paginator(pages).reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
+                items += try await paginator.moveNext()?.items ?? []
+                saved = try JSONEncoder().encode(paginator.state)
+            }
+        }
+        #expect(found == .repeatedCursor)
+        #expect(items == [0, 1, 2])
+    }
+
+    @Test("empty pages in a row are gone over up to the limit, which is counted anew behind a full one")
+    func emptyPages() async throws {
+        let pages: [Int: ([Int], Int?)] = [0: ([], 1), 1: ([], 2), 2: ([5], 3), 3: ([], 4), 4: ([], 5), 5: ([], 6), 6: ([6], nil)]
+        let paginator = paginator(pages, empty: 2)
+        var items: [Int] = []
+        let found = await code { for try await item in paginator.items() { items.append(item) } }
+        #expect(found == .tooManyEmptyPages)
+        #expect(items == [5] && paginator.state.position == 5 && paginator.canMoveNext)
+        #expect(try await paginator.reset(to: 6).moveNext()?.items == [6])
+        #expect(await code { _ = try await self.paginator([0: ([], 1)], empty: -1).moveNext() } == .tooManyEmptyPages)
+        #expect(try await self.paginator([0: ([], nil)], empty: 0).moveNext()?.items == [])
+    }
+
+    @Test("a total ends the list where it is known")
+    func total() async throws {
+        for (total, count) in [(3, 3), (2, 2), (0, 1), (-1, 4), (Int.max, 4)] {
+            let paginator = Paginator<Int, Int> { Page([$0 ?? 0], next: $0 == 3 ? nil : ($0 ?? 0) + 1, total: total) }
+            var found = 0
+            for try await _ in paginator.items() { found += 1 }
+            #expect(found == count, "\(total)")
+        }
+    }
+
+    @Test("a saved state of any numbers traps nowhere")
+    func hostileState() async throws {
+        let text = """
+            {"position": 0, "isAtEnd": false, "itemCount": \(Int.max), "itemsPerPage": \(Int.min),
+             "total": \(Int.min), "emptyPages": \(Int.max), "visited": []}
+            """
+        let state = try JSONDecoder().decode(PaginatorState<Int>.self, from: Data(text.utf8))
+        let full = paginator([0: ([1], 1), 1: ([], 2)]).reset(to: state)
+        #expect(try await full.moveNext()?.items == [1])
+        #expect(full.state.itemCount == .max)
+        #expect(await code { _ = try await self.paginator([0: ([], 1)]).reset(to: state).moveNext() } == .tooManyEmptyPages)
+    }
+
+    @Test("neither page nor state shows positions in a log")
+    func descriptions() async throws {
+        let page = Page(["a"], next: "canary")
+        let paginator = Paginator<String, String> { _ in page }
+        _ = try await paginator.moveNext()
+        var dumped = ""
+        dump(page, to: &dumped)
+        dump(paginator.state, to: &dumped)
+        #expect(!"\(page) \(String(reflecting: page)) \(paginator.state) \(String(reflecting: paginator.state)) \(dumped)".contains("canary"))
+        #expect("\(page), \(paginator.state)" == "1 items, more follow, 1 items, more follow")
+    }
+}
+
+extension Result {
+    fileprivate var isFailure: Bool { if case .failure = self { true } else { false } }
+}
