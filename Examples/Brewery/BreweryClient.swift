@@ -40,6 +40,13 @@ extension BreweryAPI {
         webService.GET("/specials").decode([Brewer].self)
     }
 
+    /// All brewers there ever were, page by page.
+    func archive() -> Paginator<Brewer, Int> {
+        .offset(itemsPerPage: 20, end: .shortPage) { [webService] offset, limit in
+            webService.GET("/archive").setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
+        }
+    }
+
     func menu() -> ServiceTask {
         webService.GET("/menu")
     }

@@ -29,6 +29,9 @@ enum BreweryServer {
                     return busy
                 }
                 return try json(200, cellar.list(state: "vermont"))
+            case (.GET, 1, "archive"):
+                let number = { (name: String) in request.queryItems.first { $0.name == name }.flatMap { Int($0.value) } }
+                return try json(200, cellar.archive(from: number("offset") ?? 0, limit: number("limit") ?? 10))
             case (.GET, 1, "menu"):
                 return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
             default:

@@ -22,6 +22,11 @@ final class Cellar: Sendable {
         state.withLock { state in state.brewers.first { $0.id == id } }
     }
 
+    /// A part of a long list.
+    func archive(from offset: Int, limit: Int) -> [Brewer] {
+        (0..<45).filter { $0 >= offset }.prefix(max(0, limit)).map { Brewer(id: 1000 + $0, name: "Brewer of \(1900 + $0)", state: "vermont") }
+    }
+
     /// Whether it is the visitor's turn, which it is every second time.
     func isServed() -> Bool {
         state.withLock { state in

@@ -69,6 +69,19 @@ struct Demo {
             _ = try await second.value
             say(list)
 
+            print("\nCached, then fresh: what is kept is shown while the server is asked")
+            await client.webService.finishStoring()
+            for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
+                say("\(brewers.value.count) brewers, \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")")
+            }
+
+            print("\nPages: the archive, 20 at a time")
+            var seen = 0
+            for try await page in client.archive().pages(prefetch: true) {
+                seen += page.items.count
+                say("\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(seen) brewers")
+            }
+
             print("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in

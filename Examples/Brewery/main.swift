@@ -52,7 +52,7 @@ do {
     let logger = RequestLogger()
     let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
     service.session = try session(options.transport)
-    if let folder = options.store { service.storages = [try FileStorage(folder: URL(fileURLWithPath: folder))] }
+    service.storages = [try options.store.map { try FileStorage(folder: URL(fileURLWithPath: $0)) } ?? MemoryStorage()]
     service.storageErrorObserver = { complain("brewery: the store failed: \($0.error)") }
     print("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
     do {

@@ -64,6 +64,18 @@ struct BrewersRequest: HTTPServiceRequest, Hashable {
     }
 }
 
+struct OrdersRequest: ParameterizedRequest, Hashable {
+    var skip: Int
+    typealias Output = [Brewer]
+
+    var path: String { "/orders" }
+    var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
+}
+
+struct LoginError: Error, Decodable {
+    var error: String
+}
+
 protocol MenuRequest: ServiceRequest where Output == String {
     var day: String { get }
 }
@@ -626,6 +638,89 @@ struct GuideSnippets {
         try await service.deleteAllStored()
         await service.finishStoring()
         #expect((await service.stored(request).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
+    }
+
+    @Test("requests that are their parameters, and bodies of parts")
+    func parametersAndParts() async throws {
+        _ = try await service.perform(OrdersRequest(skip: 40)).value
+        #expect(session.recordedRequests.last?.url?.absoluteString == "https://brewhapi.example.com/v1/orders?skip=40&take=20")
+
+        let menu = FileManager.default.temporaryDirectory.appendingPathComponent("menu-\(UUID()).pdf")
+        try Data("soup".utf8).write(to: menu)
+        defer { try? FileManager.default.removeItem(at: menu) }  // a leftover in the temporary folder
+        var form = MultipartFormData()
+        form.append("Long Trail", name: "name")
+        form.append(Data([0x89, 0x50]), name: "label", fileName: "label.png", contentType: "image/png")
+        form.append(file: menu, name: "menu", contentType: "application/pdf")
+        service.POST("/brewers/7/documents").setMultipart(form).resume()
+        await service.POST("/brewers/7/documents").setMultipart(form).finish()
+        #expect(session.recordedRequests.last?.value(forHTTPHeaderField: "Content-Type") == form.contentType)
+    }
+
+    @Test("cache policies")
+    func cachePolicies() async throws {
+        service.storages = [MemoryStorage()]
+        service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
+            .updateCacheUI { stored in print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+            .updateUI { brewers in print(brewers.map(\.name)) }
+            .updateErrorUI { error in print("I AM ERROR: \(error)") }
+            .resume()
+
+        var count = 0
+        for try await brewers in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer).values {
+            print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
+        }
+        for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values { count += 1 }
+        #expect(count == 1)
+    }
+
+    @Test("an HTTP cache")
+    func httpCache() async throws {
+        let cache = ResponseCache(storage: MemoryStorage(), account: { "user-7" })
+        service.interceptors = [.retry(), cache]
+        let task = service.GET("/brewers").decode([Brewer].self)
+        print(try await task.value, try await task.response.source, try await task.response.age ?? 0)
+        #expect(session.recordedRequests.count == 1)
+        await cache.finishStoring()
+        let again = service.GET("/brewers").setCachePolicy(.returnCacheDataDontLoad).decode([Brewer].self)
+        #expect(try await again.value == [Brewer(name: "Long Trail")])
+        #expect(try await again.response.source == .cache)
+    }
+
+    @Test("pages")
+    func pages() async throws {
+        session.removeAllStubs()
+        session.addStub { request in
+            let items = URLComponents(string: request.urlRequestValue.url?.absoluteString ?? "")?.queryItems ?? []
+            let offset = items.first { $0.name == "offset" }?.value.flatMap(Int.init) ?? 0
+            return MockResponse(statusCode: 200, json: (offset..<min(offset + 20, 45)).map { ["name": "\($0)"] })
+        }
+        let brewers = Paginator.offset(itemsPerPage: 20, end: .shortPage) { offset, limit in
+            service.GET("/brewers").setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
+        }
+        for try await brewer in brewers.items() { print(brewer.name) }
+        #expect(brewers.state.itemCount == 45)
+
+        brewers.reset()
+        while let page = try await brewers.moveNext() {
+            print(page.items.count, brewers.canMoveNext)
+        }
+        let saved = try JSONEncoder().encode(brewers.state)
+        brewers.reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
+        #expect(!brewers.canMoveNext)
+    }
+
+    @Test("errors of one's own, and tasks that their owner completes")
+    func ownErrors() async throws {
+        session.addStub(MockResponse(statusCode: 400, json: ["error": "locked"])) { $0.urlRequestValue.url?.path.contains("login") == true }
+        service.errorMapper = .decoding(LoginError.self, statuses: 400...499)
+        let error = await #expect(throws: LoginError.self) { try await service.POST("/login").empty().value }
+        #expect(error?.error == "locked")
+
+        let login = PassiveTask<String>()
+        login.task.onSuccess { token in print(token) }
+        login.complete("token")
+        #expect(try await login.task.value == "token")
     }
 
     @Test("mock endpoints")

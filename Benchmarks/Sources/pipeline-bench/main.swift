@@ -149,3 +149,34 @@ report(
             },
         ], count: 20_000, rounds: rounds)
 )
+
+// MARK: - Multipart
+
+/// 16 MiB as one part, and as many.
+let contents = [1, 256].map { parts in (parts, (0..<parts).map { _ in Data(repeating: 0x61, count: (16 << 20) / parts) }) }
+
+for (parts, contents) in contents {
+    report(
+        "Multipart body of 16 MiB in memory, parts: \(parts)",
+        measure(
+            [
+                Case(name: "Data: reserved, the same bytes appended") { count in
+                    for _ in 0..<count {
+                        var body = Data()
+                        body.reserveCapacity((16 << 20) + 256 * parts)
+                        for content in contents { body.append(content) }
+                        precondition(body.count == 16 << 20)
+                    }
+                },
+                Case(name: "Multipart: Request to URLRequest") { count in
+                    for _ in 0..<count {
+                        var form = MultipartFormData()
+                        for content in contents { form.append(content, name: "part", fileName: "part.bin") }
+                        var request = service.request(.POST, path: "/brewers")
+                        request.multipart = form
+                        precondition((request.urlRequestValue.httpBody?.count ?? 0) > 16 << 20)
+                    }
+                },
+            ], count: quick ? 4 : 20, rounds: rounds)
+    )
+}

@@ -11,15 +11,17 @@ extension Request {
     /// curl --disable --globoff --path-as-is --request 'POST' --header 'Authorization: [redacted]' --header 'Content-Type: application/json'
     ///     --data-binary '{"name":"Trashboat"}' --url 'https://brewhapi.example.com/brewers'
     /// ```
-    /// - The text is one line of printable characters for any POSIX shell (XCU, section 2). Whatever the request holds, only `curl` and `printf` run.
+    /// - The text is one line of printable characters for any POSIX shell (XCU, section 2). Whatever the request holds, only `curl`, `printf` and, for
+    ///   the files of a ``multipart`` body, `cat` run.
     /// - Method, URL, header fields (by name, repeated ones joined) and body are those of ``urlRequest()``, byte for byte; other fields, such as
-    ///   `User-Agent`, are curl's own. One message is sent: redirects are not followed, and neither a `.curlrc` nor any other file is read.
+    ///   `User-Agent`, are curl's own. One message is sent: redirects are not followed, and neither a `.curlrc` nor any other file is read but
+    ///   those of a ``multipart`` body.
     /// - A body that is long, begins with `@` or holds anything that cannot be printed is written by `printf` and piped.
     /// - A body from a provider or a stream is not known before the request is sent; `[body made when sent]` stands for it. Providers do not run.
     /// - A request that cannot be encoded gives a comment: `# '…'` with the error's description, whatever ``urlRequest()`` throws.
     ///
     /// - Parameter redaction: What must not be shown, so that placeholders are sent in its place. A body that it cannot look into, such as bytes
-    ///   that are no UTF-8, is replaced as a whole. `nil` shows everything, passwords as well.
+    ///   that are no UTF-8 or parts of a ``multipart`` one, is replaced as a whole. `nil` shows everything, passwords as well.
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
@@ -60,11 +62,10 @@ private enum CurlDescription {
             // What curl would add by itself; it asks before it sends more than 1 MiB, and older ones 1 KiB.
             if !headers.contains(where: { $0.key.equalsIgnoringASCIICase("Content-Type") }) { add("header", "Content-Type:") }
             if body.count > 1024 { add("header", "Expect:") }
-            let namesFile = body.first == UInt8(ascii: "@")
-            if !namesFile, body.count <= longestArgument, let text = String(validating: body, as: UTF8.self), isPrintable(text) {
+            if let text = argument(body) {
                 add("data-binary", text)
             } else {
-                pipe = "\(printf(body)) | "
+                pipe = "\(output(body)) | "
                 add("data-binary", "@-")
             }
         } else if !encoded.method.forbidsBody {
@@ -75,15 +76,35 @@ private enum CurlDescription {
     }
 
     /// What is shown of the body; `nil` where it is empty.
-    private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> Data? {
-        if request.template?.httpBodyStream != nil { return unknownBody }
+    private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> BodySource? {
+        if request.template?.httpBodyStream != nil { return BodySource(unknownBody) }
+        if let source = encoded.bodySource { return redaction.map { BodySource(Data($0.placeholder.utf8)) } ?? source }
         guard let body = encoded.body, !body.isEmpty else { return nil }
-        if case .provider = request.content { return body }
-        guard let redaction else { return body }
+        if case .provider = request.content { return BodySource(body) }
+        guard let redaction else { return BodySource(body) }
         // The whole body has to be UTF-8: a redaction forgives a character that is cut off at the end.
         let isText = String(validating: body, as: UTF8.self) != nil
         let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
-        return Data((text ?? redaction.placeholder).utf8)
+        return BodySource(Data((text ?? redaction.placeholder).utf8))
+    }
+
+    /// The body as an argument, where it can be one. What begins with `@` would name a file.
+    private static func argument(_ body: BodySource) -> String? {
+        guard let bytes = body.bytes, bytes.first != UInt8(ascii: "@"), bytes.count <= longestArgument,
+            let text = String(validating: bytes, as: UTF8.self), isPrintable(text)
+        else { return nil }
+        return text
+    }
+
+    /// The commands that write the body.
+    private static func output(_ body: BodySource) -> String {
+        let commands = body.pieces.map { piece in
+            switch piece {
+            case .bytes(let data): printf(data)
+            case .file(let file): "cat \(quoted(file.path))"  // the path is absolute, so it is no option
+            }
+        }
+        return commands.count == 1 ? commands.joined() : "{ \(commands.joined(separator: "; ")); }"
     }
 
     /// What the body is by the way it was made; a header field that says something else must not keep secrets from being seen.
@@ -91,6 +112,7 @@ private enum CurlDescription {
         switch request.content {
         case .form: ContentType.formEncoded
         case .data(_, let type): type ?? request.headers[.contentType]
+        case .multipart(let form): form.contentType
         case .none, .provider, .invalid: request.parameterEncoding.contentType
         }
     }

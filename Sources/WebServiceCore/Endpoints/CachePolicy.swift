@@ -85,7 +85,7 @@ extension WebService {
         }
         answer.set(.success(stored.value))
         if let exchange = delivery.exchange { task.takeOver(exchange) }
-        task.complete(Outcome(data: data, source: .storage, attempts: 0))
+        task.complete(Outcome(data: data, source: .storage, attempts: 0, age: stored.age))
     }
 }
 
@@ -115,7 +115,7 @@ extension TypedTask {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
                     let response = try? task.response()  // a task without an answer has no age
-                    continuation.yield(LabelledValue(value: value, source: response?.source ?? .endpoint, age: nil))
+                    continuation.yield(LabelledValue(value: value, source: response?.source ?? .endpoint, age: response?.age))
                     continuation.finish()
                 }
             }

@@ -6,8 +6,18 @@ import FoundationNetworking
 #endif
 
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.
+///
+/// A body with files in it is written to a temporary file first, in the background: as a stream, Foundation would send it without its length, and on Linux
+/// once at most.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+
+    /// What is to be sent.
+    struct Message {
+        var request: URLRequest
+        /// Where the body is, when it is not in the request.
+        var bodyFile: URL?
+    }
 
     private enum Phase {
         case created
@@ -19,13 +29,13 @@ final class ResumableDataTask: DataTask {
     private let phase = Mutex(Phase.created)
     private let request: any URLRequestEncodable
     private let completion: Completion
-    private let start: @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
+    private let start: @Sendable (Message, @escaping Completion) -> URLSessionDataTask
 
     /// - Parameter start: Makes the task, not resumed, that calls its completion once.
     init(
         request: any URLRequestEncodable,
         completion: @escaping Completion,
-        start: @escaping @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
+        start: @escaping @Sendable (Message, @escaping Completion) -> URLSessionDataTask
     ) {
         self.request = request
         self.completion = completion
@@ -51,18 +61,41 @@ final class ResumableDataTask: DataTask {
         }
         guard isFirst else { return }
         do {
-            let task = start(try request.urlRequest(), completion)
-            let goesOn = phase.withLock { phase in
-                if case .cancelled = phase { return false }
-                phase = .running(task)
-                return true
-            }
-            if !goesOn { task.cancel() }
-            task.resume()
+            let request = try request.urlRequest()
+            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return begin(Message(request: request), completion) }
+            DispatchQueue.global().async { [self] in begin(request, with: body) }
         } catch {
-            phase.withLock { $0 = .cancelled }
-            completion(nil, nil, error)
+            fail(error)
         }
+    }
+
+    private func begin(_ request: URLRequest, with body: BodySource) {
+        do throws(WebServiceError) {
+            let file = try TemporaryFile.holding(body)
+            var request = request
+            request.httpBodyStream = nil
+            begin(Message(request: request, bodyFile: file.url)) { [completion] data, response, error in
+                withExtendedLifetime(file) { completion(data, response, error) }
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func begin(_ message: Message, _ completion: @escaping Completion) {
+        let task = start(message, completion)
+        let goesOn = phase.withLock { phase in
+            if case .cancelled = phase { return false }
+            phase = .running(task)
+            return true
+        }
+        if !goesOn { task.cancel() }
+        task.resume()
+    }
+
+    private func fail(_ error: any Error) {
+        phase.withLock { $0 = .cancelled }
+        completion(nil, nil, error)
     }
 
     /// Nothing to do: what was not resumed is not sent, and what was sent goes on, because Foundation on Linux kills the process when

@@ -139,7 +139,7 @@ extension Request {
         case .none: false
         case .data(let data, _): !data.isEmpty
         case .form(let parameters): !parameters.isEmpty
-        case .provider, .invalid: true
+        case .multipart, .provider, .invalid: true
         }
     }
 

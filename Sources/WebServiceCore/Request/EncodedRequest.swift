@@ -13,16 +13,19 @@ package final class EncodedRequest: URLRequestEncodable {
     package let url: String
     /// Checked fields in order, values trimmed, without those that frame the message.
     package let headers: Headers
-    /// The body, `nil` for none.
+    /// The body, `nil` for none and for one that is read while it is sent.
     package let body: Data?
+    /// The body that is read while it is sent, because files belong to it; `nil` for none and for one in memory.
+    package let bodySource: BodySource?
     /// The media type of the body, where the header fields do not say it.
     package let contentType: String?
 
-    init(_ source: Request, url: String, headers: Headers, body: Data?, contentType: String?) {
+    init(_ source: Request, url: String, headers: Headers, body: Data?, bodySource: BodySource?, contentType: String?) {
         self.source = source
         self.url = url
         self.headers = headers
         self.body = body
+        self.bodySource = bodySource
         self.contentType = contentType
     }
 
@@ -44,6 +47,9 @@ package final class EncodedRequest: URLRequestEncodable {
         return try request.encode()
     }
 
+    /// How long the body is, in bytes; 0 for one that comes from a stream of Foundation's.
+    package var bodyCount: Int { bodySource?.count ?? body?.count ?? 0 }
+
     /// Whether the body comes from a stream of Foundation's.
     package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }
 
@@ -51,7 +57,7 @@ package final class EncodedRequest: URLRequestEncodable {
     func adding(_ name: String, _ value: String) -> EncodedRequest {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
-        return EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
+        return EncodedRequest(source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
     }
 
     private let hasRedirected = Mutex(false)
@@ -83,6 +89,7 @@ package final class EncodedRequest: URLRequestEncodable {
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }
+        if let bodySource, let form = source.multipart { request.httpBodyStream = BodyStream(form, bodySource) }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
         if !source.shouldHandleCookies || template != nil { request.httpShouldHandleCookies = source.shouldHandleCookies }
         return request

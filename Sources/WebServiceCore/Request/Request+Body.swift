@@ -6,6 +6,7 @@ extension Request {
         case none
         case data(Data, contentType: String?)
         case form(Parameters)
+        case multipart(MultipartFormData)
         case provider(contentType: String?, @Sendable () async throws -> Data)
         indirect case invalid(WebServiceError)
 
@@ -13,7 +14,7 @@ extension Request {
         var givenContentType: String? {
             switch self {
             case .data(_, let contentType), .provider(let contentType, _): contentType == ContentType.json ? nil : contentType
-            case .none, .form, .invalid: nil
+            case .none, .form, .multipart, .invalid: nil
             }
         }
 
@@ -26,12 +27,13 @@ extension Request {
             case .none, .invalid: nil
             case .data(_, let contentType): contentType ?? ContentType.octetStream
             case .form: ContentType.formEncoded
+            case .multipart(let form): form.contentType
             case .provider(let contentType, _): contentType ?? ContentType.octetStream
             }
         }
     }
 
-    /// The body as bytes. `nil` when there is none, or when it is a form or comes from a provider.
+    /// The body as bytes. `nil` when there is none, or when it is a form, has parts or comes from a provider.
     ///
     /// Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is set.
     public var body: Data? {
@@ -49,6 +51,22 @@ extension Request {
             return parameters
         }
         set { content = newValue.map(Content.form) ?? .none }
+    }
+
+    /// The body as parts with names: texts, bytes and files (RFC 7578). `nil` when the body is anything else.
+    ///
+    /// A body without files is put together in memory, once for each message. Of one with files, ``urlRequest()`` gives an `httpBodyStream`, which is
+    /// taken for this same body again wherever that `URLRequest` is sent by a session of this framework or made into a `Request`.
+    ///
+    /// `CurlSession` reads the files while it sends, in pieces of 64 KiB at most, on a thread that it shares with other exchanges.
+    /// ``FoundationSession`` and `URLSession` would send a stream without its length, so for them the body is written first, in the background and in
+    /// pieces as well, to a file in the folder for temporary files, for the user alone (0600); it is removed after the exchange.
+    public var multipart: MultipartFormData? {
+        get {
+            guard case .multipart(let form) = content else { return nil }
+            return form
+        }
+        set { content = newValue.map(Content.multipart) ?? .none }
     }
 
     /// Sets the body to a JSON text (RFC 8259) of an object as `JSONSerialization` takes it: arrays, dictionaries, strings, numbers,

@@ -46,13 +46,14 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(.encoding, "timeout and deadline have to be finite and greater than zero")
             }
             let url = try encodeURL(urlParameters)
-            let data = try encodeContent()
-            if method.forbidsBody, data?.isEmpty == false || template?.httpBodyStream != nil {
+            let (data, source) = try encodeContent()
+            if method.forbidsBody, data?.isEmpty == false || source != nil || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
             let headers = try checkedHeaders()
-            let isTyped = data == nil || !headers.isEmpty && headers[.contentType] != nil
-            return EncodedRequest(self, url: url, headers: headers, body: data, contentType: isTyped ? nil : contentType)
+            let isTyped = data == nil && source == nil || !headers.isEmpty && headers[.contentType] != nil
+            let type = isTyped ? nil : contentType
+            return EncodedRequest(self, url: url, headers: headers, body: data, bodySource: source, contentType: type)
         } catch {
             var error = error
             error.request = self
@@ -89,19 +90,29 @@ extension Request: URLRequestEncodable {
         return pairs.writer
     }
 
-    private func encodeContent() throws(WebServiceError) -> Data? {
+    /// The body as bytes, or as what is read while it is sent.
+    private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?) {
         if parametersBelongInBody, let parameters {
             guard case .none = content, template?.httpBodyStream == nil else {
                 throw WebServiceError(.encoding, "the request has both a body and parameters that belong in the body")
             }
-            return parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData()
+            return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
         }
         switch content {
-        case .none, .provider: return nil
-        case .data(let data, _): return data
-        case .form(let parameters): return try encodeForm(parameters)
+        case .none, .provider: return (nil, nil)
+        case .data(let data, _): return (data, nil)
+        case .form(let parameters): return (try encodeForm(parameters), nil)
+        case .multipart(let form): return try encode(form)
         case .invalid(let error): throw error
         }
+    }
+
+    private func encode(_ form: MultipartFormData) throws(WebServiceError) -> (Data?, BodySource?) {
+        if let given = headers[.contentType], !given.contains(form.boundary) {
+            throw WebServiceError(.encoding, "the header 'Content-Type' does not hold the boundary of the multipart body; leave it out")
+        }
+        let source = try form.encoded()
+        return source.bytes.map { ($0, nil) } ?? (nil, source)
     }
 
     private func encodeForm(_ parameters: Parameters) throws(WebServiceError) -> Data {

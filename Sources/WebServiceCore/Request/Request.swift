@@ -14,8 +14,8 @@ public import FoundationNetworking
 /// The setters check nothing and their order does not matter. Everything is checked when the request is encoded, which a
 /// ``SessionTask`` does once, at its first `resume()`, and ``urlRequest()`` does on demand.
 ///
-/// A request has at most one body: ``body``, ``formParameters``, ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
-/// ``setBodyProvider(contentType:_:)`` replace each other. Its `Content-Type` is the header field where you set one, and else
+/// A request has at most one body: ``body``, ``formParameters``, ``multipart``, ``serialize(json:)``, ``serialize(_:encoder:contentType:)``
+/// and ``setBodyProvider(contentType:_:)`` replace each other. Its `Content-Type` is the header field where you set one, and else
 /// what the body brings along.
 public struct Request: Sendable {
     /// The method.
@@ -117,6 +117,7 @@ public struct Request: Sendable {
         timeout = urlRequest.timeoutInterval
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
+        if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }
     }
 
     /// Makes a request from anything that can be sent; its error, where it has one, comes back when this request is encoded.

@@ -31,6 +31,8 @@ public protocol Interceptor: Sendable {
 /// Everything behind an interceptor: the ones that follow, redirects, cookies, delegate and session.
 public struct Next: Sendable {
     let context: ExchangeContext
+    /// Whose exchange it is; for what an interceptor sends in an exchange of its own.
+    let service: WebService
     let send: @Sendable (Request) async throws -> Response
 
     /// Passes a request on and waits for the answer.

@@ -29,6 +29,10 @@ public struct Response: Sendable {
     /// What the session measured; `nil` where it measures nothing.
     public var transport: TransportMetrics?
 
+    /// How long ago the answer was made, last validated, or stored, in seconds, as the ``ResponseCache`` or storage knows it that it came from; `nil` for
+    /// all others.
+    public var age: TimeInterval?
+
     /// Makes a response out of what a session gave.
     public init(data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []) {
         self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects, transport: nil)
@@ -105,6 +109,10 @@ public struct Response: Sendable {
         public static let joined = Source("joined")
         /// An endpoint that sent nothing.
         public static let endpoint = Source("endpoint")
+        /// A ``ResponseCache``, which sent nothing for it, or got an error.
+        public static let cache = Source("cache")
+        /// A ``ResponseCache``, after the server said that what is stored is still right.
+        public static let revalidated = Source("revalidated")
     }
 }
 

@@ -24,7 +24,7 @@ extension WebService {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed)
                 answer.set(.success(value))
-                task.complete(Outcome(data: data, source: .storage, attempts: 0))
+                task.complete(Outcome(data: data, source: .storage, attempts: 0, age: value.age))
             } catch {
                 task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))
             }

@@ -13,10 +13,11 @@ final class Outcome: Sendable {
     let redirects: [URL]
     let attempts: Int
     let transport: TransportMetrics?
+    let age: TimeInterval?
 
     init(
         data: Data? = nil, head: Head = .none, error: (any Error)? = nil, source: Response.Source = .network, redirects: [URL] = [],
-        attempts: Int = 1, transport: TransportMetrics? = nil
+        attempts: Int = 1, transport: TransportMetrics? = nil, age: TimeInterval? = nil
     ) {
         self.data = data
         self.head = head
@@ -25,6 +26,7 @@ final class Outcome: Sendable {
         self.redirects = redirects
         self.attempts = attempts
         self.transport = transport
+        self.age = age
     }
 
     /// The head as Foundation knows it.
@@ -32,7 +34,7 @@ final class Outcome: Sendable {
 
     /// The same for a task that waited for somebody else's exchange.
     var joined: Outcome {
-        Outcome(data: data, head: head, error: error, source: .joined, redirects: redirects, attempts: attempts, transport: transport)
+        Outcome(data: data, head: head, error: error, source: .joined, redirects: redirects, attempts: attempts, transport: transport, age: age)
     }
 
     /// Stands for the outcome where there is none yet.
@@ -45,6 +47,7 @@ extension Response {
             data: outcome.data ?? Data(), head: outcome.head, source: outcome.source, attempts: outcome.attempts,
             redirects: outcome.redirects, transport: outcome.transport
         )
+        age = outcome.age
     }
 }
 
@@ -52,7 +55,7 @@ extension Outcome {
     convenience init(_ response: Response) {
         self.init(
             data: response.data, head: response.head, source: response.source, redirects: response.redirects,
-            attempts: response.attempts, transport: response.transport
+            attempts: response.attempts, transport: response.transport, age: response.age
         )
     }
 }
@@ -91,7 +94,7 @@ extension Outcome {
         case .success(let response):
             self.init(
                 data: response.data, head: response.head, source: response.source, redirects: redirects, attempts: attempts,
-                transport: transport ?? response.transport
+                transport: transport ?? response.transport, age: response.age
             )
         case .failure(let error):
             self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts, transport: transport)

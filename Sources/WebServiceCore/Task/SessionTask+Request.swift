@@ -76,6 +76,12 @@ extension SessionTask {
         setting { $0.formParametersAllowedCharacters = characters }
     }
 
+    /// Sets ``Request/multipart``.
+    @discardableResult
+    public func setMultipart(_ form: MultipartFormData) -> Self {
+        setting { $0.multipart = form }
+    }
+
     /// Sets the body as ``Request/serialize(json:)`` does; its error becomes the task's.
     @discardableResult
     public func setJSON(_ json: Any) -> Self {

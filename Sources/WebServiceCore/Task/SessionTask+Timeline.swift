@@ -84,7 +84,7 @@ private enum HTTPArchive {
                 let parts = pair.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? String($0) }
                 return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
             },
-            "headersSize": -1, "bodySize": request.body?.count ?? 0,
+            "headersSize": -1, "bodySize": request.bodyCount,
         ]
     }
 

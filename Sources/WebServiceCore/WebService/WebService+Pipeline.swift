@@ -55,7 +55,7 @@ extension WebService {
         _ request: Request, _ chain: ArraySlice<any Interceptor>, _ wire: Wire, _ task: SessionTask
     ) async throws -> Response {
         guard let interceptor = chain.first else { return try await Leg(of: task).response(to: request, over: wire) }
-        let next = Next(context: task.exchangeContext) { [self] in try await intercepted($0, chain.dropFirst(), wire, task) }
+        let next = Next(context: task.exchangeContext, service: self) { [self] in try await intercepted($0, chain.dropFirst(), wire, task) }
         return try await interceptor.intercept(request, next: next)
     }
 }

@@ -33,8 +33,8 @@ final class CurlHandle {
     private var inflater: Inflater?
     private var body = BodyBuffer()
     private var maximum = Int.max
-    private var upload = Data()
-    private var uploaded = 0
+    /// The body that is read while it is sent.
+    private var upload: BodyReader?
     private var sendings = 0
     private var mayBeSentTwice = true
     /// Why we ended the exchange ourselves.
@@ -163,17 +163,19 @@ final class CurlHandle {
     private func setMethod(_ request: EncodedRequest) throws {
         let method = request.method
         let defaultMethod: Request.Method
-        if let body = request.body ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil) {
-            ccurl_set_long(easy, CURLOPT_POST, 1)
-            ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+        if let source = request.bodySource {
+            setUpload(source)
+            (kind, defaultMethod) = (.content, .POST)
+        } else if let body = request.body ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil) {
             // A small body leaves in one piece with its head.
             if body.count <= 32 << 10, exchange?.submission.transfer.progress == nil {
+                ccurl_set_long(easy, CURLOPT_POST, 1)
+                ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
                 try check(
                     body.withUnsafeBytes { ccurl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(detail)) },
                     "the body")
             } else {
-                ccurl_set_pointer(easy, CURLOPT_POSTFIELDS, nil)
-                upload = body
+                setUpload(BodySource(body))
             }
             (kind, defaultMethod) = (.content, .POST)
         } else if method == .HEAD {
@@ -184,6 +186,13 @@ final class CurlHandle {
             (kind, defaultMethod) = (.get, .GET)
         }
         try check(ccurl_set_string(easy, CURLOPT_CUSTOMREQUEST, method == defaultMethod ? nil : method.rawValue), "the method")
+    }
+
+    private func setUpload(_ source: BodySource) {
+        ccurl_set_long(easy, CURLOPT_POST, 1)
+        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(source.count))
+        ccurl_set_pointer(easy, CURLOPT_POSTFIELDS, nil)
+        upload = BodyReader(source)
     }
 
     private func setFields(_ request: EncodedRequest) throws {
@@ -230,8 +239,7 @@ final class CurlHandle {
             framing = Framing()
             inflater = nil
             body.clear()
-            upload = Data()
-            uploaded = 0
+            upload = nil
             sendings = 0
             detail[0] = 0
         }
@@ -375,16 +383,21 @@ final class CurlHandle {
 
     private func sendBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
         lastActivity = engine.now
-        let rest = upload[(upload.startIndex + uploaded)...]
-        let count = rest.copyBytes(to: room)
-        uploaded += count
-        if count > 0 { report() }
-        return count
+        do throws(WebServiceError) {
+            let count = try upload?.read(into: room) ?? 0
+            if count > 0 { report() }
+            return count
+        } catch {
+            var error = error
+            error.request = exchange?.submission.request.source
+            failure = error
+            return Int(CURL_READFUNC_ABORT)
+        }
     }
 
     private func seek(_ offset: curl_off_t, _ origin: CInt) -> CInt {
-        guard origin == SEEK_SET, offset >= 0, offset <= upload.count else { return CInt(CURL_SEEKFUNC_FAIL) }
-        uploaded = Int(offset)
+        guard let upload, origin == SEEK_SET, offset >= 0, offset <= upload.source.count else { return CInt(CURL_SEEKFUNC_FAIL) }
+        upload.seek(to: Int(offset))
         return CInt(CURL_SEEKFUNC_OK)
     }
 
@@ -392,7 +405,7 @@ final class CurlHandle {
         guard let progress = exchange?.submission.transfer.progress else { return }
         progress(
             TransferProgress(
-                bytesSent: Int64(uploaded), bytesToSend: Int64(upload.count), bytesReceived: Int64(body.count),
+                bytesSent: Int64(upload?.offset ?? 0), bytesToSend: Int64(upload?.source.count ?? 0), bytesReceived: Int64(body.count),
                 bytesToReceive: framing.isEncoded ? nil : framing.contentLength
             ))
     }

@@ -53,6 +53,7 @@ struct CachePolicyTests {
         let task = task(.cacheOnly)
         #expect(try await task.value == "old")
         #expect(try await task.response.source == .storage)
+        #expect(try await task.response.age ?? -1 >= 0)
         #expect(endpoint.fetches.values.count == 1)
         #expect(await ends.wait(for: 2) == ["error", "old"])
     }

@@ -10,7 +10,7 @@ public struct LabelledValue<Value: Sendable>: Sendable {
     public let age: TimeInterval?
 
     /// Whether a storage or a cache gave it.
-    public var isStored: Bool { source == .storage }
+    public var isStored: Bool { source == .storage || source == .cache || source == .revalidated }
 }
 
 /// A value that observers are told ahead of the outcome, once: none is told after the end, and the handlers of the outcome wait for those that are being told.

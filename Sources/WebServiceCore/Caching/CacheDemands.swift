@@ -1,0 +1,91 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a request says about stored answers: its ``Request/cachePolicy`` and its `Cache-Control` (RFC 9111, section 5.2.1).
+struct CacheDemands: Sendable {
+    enum Mode: Sendable, Hashable {
+        /// What is fresh enough answers.
+        case fresh
+        /// What is stored answers once the server has said that it is still right.
+        case validated
+        /// What is stored does not answer.
+        case reload
+        /// What is stored answers, however old.
+        case any
+    }
+
+    let mode: Mode
+    /// Whether nothing may be sent, and `URLError.resourceUnavailable` says that nothing is stored.
+    let isOffline: Bool
+    private let control: CacheControl
+
+    init(_ request: Request) {
+        let fields = request.headers.values(for: .cacheControl)
+        let isPragma = fields.isEmpty && request.headers.values(for: "Pragma").flatMap(CacheControl.names).contains("no-cache")
+        control = CacheControl(isPragma ? ["no-cache"] : fields)
+        isOffline = request.cachePolicy == .returnCacheDataDontLoad
+        switch request.cachePolicy {
+        case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: mode = .reload
+        case .returnCacheDataElseLoad, .returnCacheDataDontLoad: mode = .any
+        case .reloadRevalidatingCacheData: mode = .validated
+        default: mode = control.has("no-store") ? .reload : control.has("no-cache") ? .validated : .fresh
+        }
+    }
+
+    /// Whether the answer may be stored.
+    var stores: Bool { !control.has("no-store") }
+    /// Whether the cache has to answer with 504 instead of sending anything.
+    var isOnlyIfCached: Bool { control.has("only-if-cached") }
+
+    /// The request with the fields that the policy asks other caches on the way to heed.
+    func message(_ request: Request) -> Request {
+        guard request.headers[.cacheControl] == nil else { return request }
+        var message = request
+        switch request.cachePolicy {
+        case .reloadIgnoringLocalAndRemoteCacheData:
+            message.headers[.cacheControl] = "no-cache"
+            message.headers["Pragma"] = "no-cache"
+        case .reloadRevalidatingCacheData: message.headers[.cacheControl] = "max-age=0"
+        default: break
+        }
+        return message
+    }
+
+    enum Use: Sendable, Hashable {
+        case answer
+        /// It answers now, and is validated for the next time.
+        case answerAndValidate
+        case validate
+    }
+
+    /// What becomes of a stored answer (RFC 9111, section 4.2.4; RFC 5861, section 3).
+    func use(of stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Use {
+        switch mode {
+        case .any: return .answer
+        case .reload, .validated: return .validate
+        case .fresh: break
+        }
+        let said = stored.control
+        guard !said.isWhole("no-cache"), let age = stored.age(at: now) else { return .validate }
+        let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
+        guard age <= control.least("max-age") ?? .infinity else { return .validate }
+        if let margin = control.greatest("min-fresh") { return -staleness >= margin && staleness < 0 ? .answer : .validate }
+        if staleness < 0 { return .answer }
+        guard !said.has("must-revalidate") else { return .validate }
+        if staleness <= control.least("max-stale", bare: .infinity) ?? -1 { return .answer }
+        if staleness <= said.least("stale-while-revalidate") ?? -1 { return isOnlyIfCached ? .answer : .answerAndValidate }
+        return .validate
+    }
+
+    /// Whether a stored answer may stand for an error of the server (RFC 5861, section 4).
+    func outlastsError(_ stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Bool {
+        let said = stored.control
+        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now) else { return false }
+        let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
+        let limits = [said.least("stale-if-error"), control.least("stale-if-error")].compactMap(\.self)
+        return staleness <= limits.max() ?? -1
+    }
+}

@@ -1,0 +1,118 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Asking the server.
+extension CacheExchange {
+    /// Sends a GET request, conditional where something is stored, and stores the answer.
+    func load(_ stored: CachedResponse?) async throws -> Response {
+        let plain = demands.message(request)
+        var message = plain
+        let isOwnCondition = request.headers[.ifNoneMatch] != nil || request.headers["If-Modified-Since"] != nil
+        if let stored, !isOwnCondition {
+            message.headers[.ifNoneMatch] = stored.eTag
+            message.headers["If-Modified-Since"] = stored.lastModified
+        }
+        let flight = cache.beginFlight(key)
+        let (result, requestTime, responseTime) = await send(message)
+        if let stored, let stale = try staleAnswer(stored, insteadOf: result, at: responseTime) { return stale }
+        let response = try result.get()
+        guard response.status == 304 else {
+            store(response, flight, requestTime, responseTime)
+            return response
+        }
+        if let stored, let updated = stored.validated(by: response, requestTime, responseTime) {
+            // A 304 to the caller's own condition says nothing about what is stored, unless it names it.
+            let isMeant = !isOwnCondition || stored.eTag != nil && stored.eTag == response.header(.eTag)
+            if isMeant { replace(stored, by: updated, flight) }
+            if isOwnCondition { return response }
+            if let answer = updated.revalidatedResponse(by: response, url: url) {
+                next.record(.cache, "validated")
+                try checkSize(stored)
+                return answer
+            }
+        }
+        guard stored != nil, !isOwnCondition else { return response }
+        next.record(.cache, "the 304 is not for what is stored")
+        let (second, again, end) = await send(plain)
+        let whole = try second.get()
+        store(whole, flight, again, end)
+        return whole
+    }
+
+    /// Sends a HEAD request; what it says about a stored answer is stored (RFC 9111, section 4.3.5).
+    func loadHead(_ stored: CachedResponse?) async throws -> Response {
+        let flight = cache.beginFlight(key)
+        let (result, requestTime, responseTime) = await send(demands.message(request))
+        if let stored, let stale = try staleAnswer(stored, insteadOf: result, at: responseTime) { return stale }
+        let response = try result.get()
+        if let stored, response.redirects.isEmpty {
+            if response.status == 200, demands.stores, let updated = stored.validated(by: response, requestTime, responseTime) {
+                replace(stored, by: updated, flight)
+            } else if response.status < 300 || [404, 410].contains(response.status) {
+                update(flight) { [request] in $0.remove(for: request) }
+            }
+        }
+        return response
+    }
+
+    private func send(_ message: Request) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
+        let requestTime = cache.now()
+        let result: Result<Response, any Error>
+        do { result = .success(try await next(message)) } catch { result = .failure(error) }
+        return (result, requestTime, cache.now())
+    }
+
+    /// The stored answer in place of an error of the server or the way to it (RFC 5861, section 4); `nil` where it must not be.
+    private func staleAnswer(_ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date) throws -> Response? {
+        switch result {
+        case .success(let response): guard [500, 502, 503, 504].contains(response.status) else { return nil }
+        case .failure(let error):
+            guard let error = error as? URLError, RetryPolicy.defaultErrorCodes.contains(error.code) else { return nil }
+        }
+        guard demands.outlastsError(stored, at: now, usesHeuristics: cache.usesHeuristics) else { return nil }
+        try checkSize(stored)
+        next.record(.cache, "stale, in place of an error")
+        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+    }
+
+    /// Stores an answer to GET, or removes what it has made out of date.
+    private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
+        guard demands.stores else { return }
+        if let answer = CachedResponse(response, to: request, account: account, requestTime: requestTime, responseTime: responseTime) {
+            update(flight) { [request] in $0.insert(answer, for: request) }
+        } else if response.redirects.isEmpty, (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
+        {
+            update(flight) { [request] in $0.remove(for: request) }
+        }
+    }
+
+    /// Stores what was validated, unless a newer answer has been stored meanwhile.
+    private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
+        update(flight) { [request] variants in
+            if variants.match(request)?.responseTime == stored.responseTime { variants.insert(updated, for: request) }
+        }
+    }
+
+    /// Changes what is stored, unless the account is another one by now: then nobody knows whose answer it is.
+    private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
+        if cache.account() == account { cache.update(key, flight, change) }
+    }
+}
+
+extension CachedResponse {
+    /// What a 304 or the answer to HEAD makes of it; `nil` where it speaks of another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
+        guard response.redirects.isEmpty else { return nil }
+        if let old = eTag, let new = response.header(.eTag), !EntityTag.matchesWeakly(old, new) { return nil }
+        if response.status != 304 {
+            for name in [Headers.Name("Last-Modified"), .contentLength, .eTag] {
+                guard let old = headers[name], let new = response.header(name) else { continue }
+                if old != new { return nil }
+            }
+        }
+        return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
+    }
+}

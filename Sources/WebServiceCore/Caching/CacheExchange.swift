@@ -1,0 +1,179 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// One request on its way through a ``ResponseCache``.
+struct CacheExchange: Sendable {
+    let request: Request
+    /// What is asked for, with its query, in the one form that stands for all its spellings.
+    let url: String
+    let account: String?
+    let key: StorageKey
+    let demands: CacheDemands
+    let next: Next
+    let cache: ResponseCache
+
+    /// The validation for which the current Swift task runs.
+    @TaskLocal static var validation: Validation?
+
+    /// A stored answer that is validated behind its back, and for whom: credentials that the request has already are that account's.
+    struct Validation: Sendable {
+        let cache: ObjectIdentifier
+        let account: String?
+    }
+
+    /// - Returns: `nil` for a request that cannot be encoded: whoever sends it says why.
+    init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
+        let account = cache.account()
+        guard let url = Self.url(of: request) else { return nil }
+        self.request = request
+        self.url = url
+        self.account = account
+        key = Self.key(url, account)
+        demands = CacheDemands(request)
+        self.next = next
+        self.cache = cache
+    }
+
+    static func key(for request: Request, account: String?) -> StorageKey? {
+        url(of: request).map { key($0, account) }
+    }
+
+    private static func key(_ url: String, _ account: String?) -> StorageKey {
+        StorageKey(identifier: "GET \(url)", classification: DataClassification("http-cache"), account: account)
+    }
+
+    /// The URL that a request is sent to, scheme and host in lower case, without the scheme's own port and without a fragment.
+    private static func url(of request: Request) -> String? {
+        var bare = request
+        if request.parametersBelongInBody { bare.parameters = nil }
+        if !request.method.encodesParametersInURL { bare.method = .GET }
+        bare.content = .none
+        bare.template = nil
+        bare.headers = [:]
+        // What is wrong with the request is said where it is sent.
+        guard let text = try? bare.encode().url, let origin = Origin(text), let scheme = text.range(of: "://") else { return nil }
+        let target = text[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
+        return "\(origin)\(target.first == "/" ? "" : "/")\(target)"
+    }
+
+    func response() async throws -> Response {
+        if let validation = Self.validation, validation.cache == ObjectIdentifier(cache), validation.account != account {
+            throw URLError(.cancelled)  // the account has changed since, and the request may hold credentials of the old one
+        }
+        switch request.method.rawValue {
+        case "GET": return try await get()
+        case "HEAD": return try await head()
+        case "OPTIONS", "TRACE": return try await next(request)
+        default: return try await unsafe()
+        }
+    }
+
+    // MARK: - GET and HEAD
+
+    private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
+
+    private func get() async throws -> Response {
+        guard !Self.passing.contains(where: { request.headers[$0] != nil }) else { return try await next(request) }
+        let stored = demands.mode == .reload ? nil : await stored()
+        return try await answered(from: stored) { try await load(stored) }
+    }
+
+    private func head() async throws -> Response {
+        guard !Self.passing.contains(where: { request.headers[$0] != nil }) else { return try await next(request) }
+        let stored = await stored()
+        return try await answered(from: stored) { try await loadHead(stored) }
+    }
+
+    private func stored() async -> CachedResponse? {
+        let stored = await cache.variants(for: key).match(request)
+        return stored?.isRedirect(for: request) == true ? nil : stored
+    }
+
+    /// - Parameter load: Asks the server.
+    private func answered(from stored: CachedResponse?, load: () async throws -> Response) async throws -> Response {
+        let now = cache.now()
+        if let stored {
+            let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
+            if use != .validate, let response = try answer(stored, at: now) {
+                next.record(.cache, use == .answer ? "stored, \(stored.ageText(at: now))" : "stale, \(stored.ageText(at: now)), validated behind")
+                if use == .answerAndValidate { validateBehind() }
+                return response
+            }
+        }
+        if demands.isOffline { throw URLError(.resourceUnavailable) }
+        if demands.isOnlyIfCached, let response = CachedResponse.response(status: 504, [:], Data(), url, .cache, nil) {
+            next.record(.cache, "only-if-cached, and nothing is stored")
+            return response
+        }
+        return try await load()
+    }
+
+    /// The stored answer, or 304 where the request's own condition asks for it (RFC 9111, section 4.3.2).
+    private func answer(_ stored: CachedResponse, at now: Date) throws -> Response? {
+        if let list = request.headers[.ifNoneMatch] {
+            if EntityTag.isListed(stored.eTag, in: list) { return stored.notModified(url: url, at: now) }
+        } else if let since = request.headers["If-Modified-Since"].flatMap({ HTTPDate.parse($0, now: now) }),
+            let modified = (stored.lastModified ?? stored.headers["Date"]).flatMap({ HTTPDate.parse($0, now: now) }), modified <= since,
+            stored.status == 200
+        {
+            return stored.notModified(url: url, at: now)
+        }
+        try checkSize(stored)
+        return stored.response(url: url, hasBody: request.method == .GET, at: now)
+    }
+
+    /// What would not be taken from a server is not taken from the storage either.
+    func checkSize(_ stored: CachedResponse) throws {
+        guard request.method == .GET, let maximum = request.maximumResponseBytes, stored.body.count > maximum else { return }
+        throw WebServiceError.tooLarge(maximum, request, nil)
+    }
+
+    /// Validates a stored answer in an exchange of its own, with its own deadline and everything that the service adds: the one that it answers is
+    /// over by then.
+    private func validateBehind() {
+        guard cache.beginValidation(key) else { return }
+        var request = request
+        request.cachePolicy = .reloadRevalidatingCacheData
+        request.headers[.ifNoneMatch] = nil
+        request.headers["If-Modified-Since"] = nil
+        Self.$validation.withValue(Validation(cache: ObjectIdentifier(cache), account: account)) { [cache, key, service = next.service, request] in
+            _ = Task {
+                await service.sessionTask(request: request).finished()
+                cache.endValidation(key)
+            }
+        }
+    }
+
+    // MARK: - Other methods
+
+    /// Removes what a request has made wrong (RFC 9111, section 4.4).
+    private func unsafe() async throws -> Response {
+        let response = try await next(request)
+        guard (200..<400).contains(response.status) || !response.redirects.isEmpty else { return response }
+        cache.invalidate(key)
+        let origin = Origin(url)
+        var others = response.redirects + [response.url].compactMap(\.self)
+        for name in [Headers.Name.location, "Content-Location"] {
+            guard let value = response.header(name), let base = response.url ?? URL(string: url),
+                let other = URL(string: value, relativeTo: base)?.absoluteURL, Origin(other) == origin
+            else { continue }
+            others.append(other)
+        }
+        for other in Set(others.compactMap { Self.key(for: Request(url: $0), account: account) }) where other != key { cache.invalidate(other) }
+        return response
+    }
+}
+
+extension CachedResponse {
+    fileprivate func ageText(at now: Date) -> String {
+        age(at: now).map { "\(Int64(min($0, CacheControl.maximum))) s old" } ?? "of unknown age"
+    }
+}
+
+extension Timeline.Kind {
+    /// A decision of a ``ResponseCache``.
+    public static let cache = Timeline.Kind("cache")
+}

@@ -1,0 +1,120 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension CachedResponse {
+    /// The answer to a GET request as it is stored (RFC 9111, section 3); `nil` where it must not be, or could answer nothing.
+    init?(_ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date) {
+        let headers = response.headers
+        let control = CacheControl(headers.values(for: .cacheControl))
+        let status = response.status
+        // What a redirect led to is the answer of another URL; a part, or what says that nothing has changed, is no answer that could stand for the
+        // whole.
+        guard response.head.isHTTP, response.redirects.isEmpty, (200...999).contains(status), status != 206, status != 304,
+            headers.allSatisfy(Self.canBeWritten)
+        else { return nil }
+        if control.has("must-understand") {
+            guard Self.understoodStatuses.contains(status) else { return nil }
+        } else if control.has("no-store") {
+            return nil
+        }
+        guard
+            Self.heuristicStatuses.contains(status) || control.has("max-age") || control.has("public") || control.has("private")
+                || headers["Expires"] != nil,
+            let selection = CacheSelection(of: headers, to: request, account: account)
+        else { return nil }
+        self.init(
+            status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime, responseTime: responseTime,
+            selection: selection)
+    }
+
+    /// What a 304, or the answer to HEAD, makes of it (RFC 9111, section 3.2): every field that came takes the place of the stored one.
+    ///
+    /// The body is kept as it was after decoding, so `Content-Encoding` and `Content-Range` stay with it, as `Content-Length` does. Age and date are
+    /// those of the answer that came.
+    func freshened(by response: Response, requestTime: Date, responseTime: Date) -> CachedResponse? {
+        let news = response.headers
+        guard news.allSatisfy(Self.canBeWritten) else { return nil }
+        let kept: Set<Headers.Name> = ["Content-Length", "Content-Encoding", "Content-Range"]
+        let added = Self.stored(news, responseTime).filter { !kept.contains(Headers.Name($0.name)) }
+        let replaced = Set(added.map { Headers.Name($0.name) }).union(["Age"])
+        var updated = self
+        let fields = headers.filter { !replaced.contains(Headers.Name($0.name)) } + added
+        // The directives may be new ones, and name other fields.
+        updated.headers = Self.stored(Headers(fields.map { ($0.name, $0.value) }), responseTime)
+        updated.requestTime = requestTime
+        updated.responseTime = responseTime
+        return updated
+    }
+
+    /// The fields that are stored (RFC 9111, section 3.1), with a `Date` (RFC 9110, section 6.6.1).
+    private static func stored(_ headers: Headers, _ responseTime: Date) -> Headers {
+        let control = CacheControl(headers.values(for: .cacheControl))
+        let named = headers.values(for: "Connection").flatMap(CacheControl.names) + control.fields("no-cache")
+        let dropped = connectionFields.union(named.map { Headers.Name($0) })
+        var stored = Headers(headers.filter { !dropped.contains(Headers.Name($0.name)) }.map { ($0.name, $0.value) })
+        if stored["Date"] == nil { stored["Date"] = HTTPDate.text(responseTime) }
+        return stored
+    }
+
+    /// Fields of one connection, one proxy or one exchange.
+    private static let connectionFields: Set<Headers.Name> = [
+        "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer",
+        "Transfer-Encoding", "Upgrade", "Set-Cookie",
+    ]
+
+    /// Statuses of which RFC 9110, section 15, says what they mean.
+    private static let understoodStatuses = Set(200...205).union(300...303).union([305, 307, 308]).union(400...417).union([421, 422, 426])
+        .union(500...505)
+
+    /// Whether a field can be written into a head and read from it again.
+    private static func canBeWritten(_ field: Headers.Field) -> Bool {
+        ASCII.isToken(field.name) && field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }
+}
+
+extension CachedResponse {
+    /// The stored answer as one of the cache (RFC 9111, section 5.1).
+    ///
+    /// - Parameters:
+    ///   - url: What was asked for.
+    ///   - hasBody: Whether the body was asked for too.
+    func response(url: String, hasBody: Bool = true, at now: Date) -> Response? {
+        let age = age(at: now) ?? initialAge
+        var headers = headers
+        headers["Age"] = String(Int64(min(max(0, age), CacheControl.maximum)))
+        return Self.response(status: status, headers, hasBody ? body : Data(), url, .cache, age)
+    }
+
+    /// The stored answer after a server has said that it is still right.
+    func revalidatedResponse(by validation: Response, url: String) -> Response? {
+        var response = Self.response(status: status, headers, body, url, .revalidated, initialAge)
+        response?.attempts = validation.attempts
+        response?.transport = validation.transport
+        return response
+    }
+
+    /// 304 for a request whose own condition the stored answer meets (RFC 9110, section 15.4.5): without the fields that describe a body.
+    func notModified(url: String, at now: Date) -> Response? {
+        var response = self
+        response.status = 304
+        response.headers = Headers(
+            headers.filter { field in
+                let name = field.name.asciiLowercased()
+                return !name.hasPrefix("content-") || name == "content-location"
+            }.map { ($0.name, $0.value) })
+        return response.response(url: url, hasBody: false, at: now)
+    }
+
+    static func response(status: Int, _ headers: Headers, _ body: Data, _ url: String, _ source: Response.Source, _ age: TimeInterval?) -> Response? {
+        var bytes = Array("HTTP/1.1 \(status)\r\n".utf8)
+        for field in headers { bytes += Array("\(field.name): \(field.value)\r\n".utf8) }
+        guard let head = ResponseHead(bytes: bytes, url: url) else { return nil }
+        var response = Response(data: body, head: head, source: source)
+        response.attempts = 0
+        response.age = age
+        return response
+    }
+}

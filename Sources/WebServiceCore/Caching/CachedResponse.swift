@@ -1,0 +1,101 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An answer as a ``ResponseCache`` keeps it.
+struct CachedResponse: Sendable {
+    var status: Int
+    /// Without the fields that belong to one connection, and without `Set-Cookie`.
+    var headers: Headers
+    var body: Data
+    /// When the request for it, or for its last validation, was sent.
+    var requestTime: Date
+    /// When the answer came.
+    var responseTime: Date
+    var selection: CacheSelection
+
+    var control: CacheControl { CacheControl(headers.values(for: .cacheControl)) }
+
+    /// How old it is (RFC 9111, section 4.2.3), in seconds; `nil` where the clock shows a time before it came, so that nobody knows.
+    func age(at now: Date) -> TimeInterval? {
+        let resident = now.timeIntervalSince(responseTime)
+        guard resident >= 0 else { return nil }
+        return initialAge + resident
+    }
+
+    /// The age that it had when it came.
+    var initialAge: TimeInterval {
+        let apparent = max(0, responseTime.timeIntervalSince(date))
+        let delay = max(0, responseTime.timeIntervalSince(requestTime))
+        return max(apparent, statedAge + delay)
+    }
+
+    /// How long it is fresh (RFC 9111, section 4.2.1), in seconds. Of `s-maxage` a private cache knows nothing.
+    func lifetime(usesHeuristics: Bool) -> TimeInterval {
+        let control = control
+        if let seconds = control.least("max-age") { return seconds }
+        if let expires = headers["Expires"] {
+            guard let end = HTTPDate.parse(expires, now: responseTime) else { return 0 }
+            return min(max(0, end.timeIntervalSince(date)), CacheControl.maximum)
+        }
+        guard usesHeuristics, Self.heuristicStatuses.contains(status) || control.has("public"),
+            let modified = headers["Last-Modified"].flatMap({ HTTPDate.parse($0, now: responseTime) })
+        else { return 0 }
+        return min(max(0, date.timeIntervalSince(modified)) / 10, Self.longestGuess)
+    }
+
+    /// When it was made; when it came, where it does not say.
+    private var date: Date { headers["Date"].flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime }
+
+    /// The first member of `Age`; 0 where that is no number.
+    private var statedAge: TimeInterval {
+        let first = (headers["Age"] ?? "").prefix { $0 != "," }
+        return CacheControl.seconds(first.trimmingCharacters(in: .whitespaces)) ?? 0
+    }
+
+    /// Statuses whose answers may be kept and held for fresh where they say nothing about it (RFC 9110, section 15.1), without 206.
+    static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+
+    /// The longest time that is guessed: a week.
+    static let longestGuess: TimeInterval = 7 * 86_400
+
+    var eTag: String? { usable("ETag") }
+    var lastModified: String? { usable("Last-Modified") }
+
+    /// A value that can be sent back.
+    private func usable(_ name: Headers.Name) -> String? {
+        headers[name].flatMap { !$0.isEmpty && $0.utf8.count <= Request.maximumHeaderValueLength ? $0 : nil }
+    }
+
+    /// Whether it redirects, and `request` wants redirects followed: what it leads to has to be asked for then.
+    func isRedirect(for request: Request) -> Bool {
+        request.redirectPolicy.followsRedirects && [301, 302, 303, 307, 308].contains(status) && headers[.location] != nil
+    }
+}
+
+/// Whether two entity tags mean the same (RFC 9110, section 8.8.3.2).
+enum EntityTag {
+    static func matchesWeakly(_ first: String, _ second: String) -> Bool { opaque(first) == opaque(second) }
+    private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+
+    /// Whether `If-None-Match` names the tag, or any.
+    static func isListed(_ tag: String?, in list: String) -> Bool {
+        let list = list.trimmingCharacters(in: .whitespaces)
+        guard list != "*" else { return true }
+        guard let tag else { return false }
+        return tags(list).contains { matchesWeakly($0, tag) }
+    }
+
+    /// A tag may hold commas.
+    private static func tags(_ list: String) -> [String] {
+        var tags: [[UInt8]] = [[]]
+        var isQuoted = false
+        for byte in list.utf8 {
+            if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+            if byte == UInt8(ascii: ","), !isQuoted { tags.append([]) } else { tags[tags.count - 1].append(byte) }
+        }
+        return tags.map { String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces) }
+    }
+}

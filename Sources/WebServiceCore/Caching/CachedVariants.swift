@@ -1,0 +1,151 @@
+import Foundation
+
+/// Everything that is stored for one URL and one account: an answer for each selection.
+struct CachedVariants: Sendable {
+    /// How many answers there are at most; the ones stored longest ago go.
+    static let maximumCount = 8
+
+    /// In the order in which they were stored.
+    private(set) var responses: [CachedResponse] = []
+
+    /// The answer for a request; of several the one that came last.
+    func match(_ request: Request) -> CachedResponse? {
+        responses.last { $0.selection.matches(request) }
+    }
+
+    /// Keeps an answer in place of what was the answer to the same request.
+    mutating func insert(_ response: CachedResponse, for request: Request) {
+        remove(for: request)
+        responses.removeAll { $0.selection == response.selection }
+        responses.append(response)
+        if responses.count > Self.maximumCount { responses.removeFirst(responses.count - Self.maximumCount) }
+    }
+
+    /// Removes what is the answer to a request.
+    mutating func remove(for request: Request) {
+        responses.removeAll { $0.selection.matches(request) }
+    }
+}
+
+/// The stored form: a mark, the key, the answers, and a checksum (XXH64) of it all. Numbers are little-endian, texts and bytes have their length
+/// before them.
+extension CachedVariants {
+    private static let mark = Array("WSC1".utf8)
+
+    func data(for key: StorageKey) -> Data {
+        var writer = Writer()
+        writer.data.append(contentsOf: Self.mark)
+        writer.append(key.bytes)
+        writer.append(UInt64(responses.count))
+        for response in responses {
+            writer.append(UInt64(clamping: response.status))
+            writer.append(response.requestTime.timeIntervalSince1970.bitPattern)
+            writer.append(response.responseTime.timeIntervalSince1970.bitPattern)
+            writer.append(response.selection.fingerprint)
+            writer.append(UInt64(response.selection.asker == nil ? 0 : 1))
+            if let asker = response.selection.asker { writer.append(asker) }
+            writer.append(UInt64(response.selection.names.count))
+            for name in response.selection.names { writer.append(name.utf8) }
+            writer.append(UInt64(response.headers.fields.count))
+            for field in response.headers {
+                writer.append(field.name.utf8)
+                writer.append(field.value.utf8)
+            }
+            writer.append(response.body)
+        }
+        writer.append(writer.data.withUnsafeBytes { XXHash64.hash($0) })
+        return writer.data
+    }
+
+    /// - Returns: `nil` for anything that is not exactly what ``data(for:)`` makes for the same key.
+    init?(_ data: Data, for key: StorageKey) {
+        guard data.count >= Self.mark.count + 8 else { return nil }
+        let content = data.dropLast(8)
+        var reader = Reader(rest: content.dropFirst(Self.mark.count))
+        var end = Reader(rest: data.suffix(8))
+        guard data.starts(with: Self.mark), content.withUnsafeBytes({ XXHash64.hash($0) }) == end.number(),
+            reader.bytes()?.elementsEqual(key.bytes) == true,
+            let count = reader.number(), count <= UInt64(Self.maximumCount)
+        else { return nil }
+        for _ in 0..<count {
+            guard let response = reader.response() else { return nil }
+            responses.append(response)
+        }
+        guard reader.rest.isEmpty else { return nil }
+    }
+
+    private struct Writer {
+        var data = Data()
+
+        mutating func append(_ number: UInt64) {
+            withUnsafeBytes(of: number.littleEndian) { data.append(contentsOf: $0) }
+        }
+
+        mutating func append(_ bytes: some Collection<UInt8>) {
+            append(UInt64(bytes.count))
+            data.append(contentsOf: bytes)
+        }
+
+        mutating func append(_ fingerprint: CacheSelection.Fingerprint) {
+            append(fingerprint.first)
+            append(fingerprint.second)
+        }
+    }
+
+    private struct Reader {
+        var rest: Data
+
+        mutating func number() -> UInt64? {
+            guard rest.count >= 8 else { return nil }
+            defer { rest = rest.dropFirst(8) }
+            return rest.prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
+        }
+
+        mutating func bytes() -> Data? {
+            guard let count = number(), count <= UInt64(rest.count) else { return nil }
+            defer { rest = rest.dropFirst(Int(count)) }
+            return rest.prefix(Int(count))
+        }
+
+        mutating func text() -> String? {
+            bytes().map { String(decoding: $0, as: UTF8.self) }
+        }
+
+        mutating func date() -> Date? {
+            guard let seconds = number().map(Double.init(bitPattern:)), seconds.isFinite else { return nil }
+            return Date(timeIntervalSince1970: seconds)
+        }
+
+        mutating func fingerprint() -> CacheSelection.Fingerprint? {
+            guard let first = number(), let second = number() else { return nil }
+            return CacheSelection.Fingerprint(first: first, second: second)
+        }
+
+        mutating func response() -> CachedResponse? {
+            guard let status = number(), (200...999).contains(status), let requestTime = date(), let responseTime = date(),
+                let fingerprint = fingerprint(), let hasAsker = number()
+            else { return nil }
+            var asker: CacheSelection.Fingerprint?
+            if hasAsker != 0 {
+                asker = self.fingerprint()
+                guard asker != nil else { return nil }
+            }
+            guard let names = list({ $0.text() }),
+                let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }), let body = bytes()
+            else { return nil }
+            return CachedResponse(
+                status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex), requestTime: requestTime,
+                responseTime: responseTime, selection: CacheSelection(names: names, fingerprint: fingerprint, asker: asker))
+        }
+
+        private mutating func list<Element>(_ element: (inout Reader) -> Element?) -> [Element]? {
+            guard let count = number(), count <= UInt64(rest.count) else { return nil }
+            var list: [Element] = []
+            for _ in 0..<count {
+                guard let next = element(&self) else { return nil }
+                list.append(next)
+            }
+            return list
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+extension MultipartFormData {
+    /// Checks everything, looks at the files, and puts together what stands between them.
+    func encoded() throws(WebServiceError) -> BodySource {
+        let opening = Array("\r\n--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8)
+        let closing = Array("\r\n--\(boundary)--\r\n".utf8)
+        var heads: [[UInt8]] = []
+        heads.reserveCapacity(parts.count)
+        var count = closing.count
+        var hasFiles = false
+        for part in parts {
+            let head = try part.head(behind: opening)
+            heads.append(head)
+            count += head.count
+            if case .bytes(let data) = part.content { count += data.count } else { hasFiles = true }
+        }
+        var pieces = BodySource.Pieces()
+        if !hasFiles { pieces.reserve(count) }
+        // A line break belongs to the boundary behind it, and nothing stands in front of the first one.
+        for (index, part) in parts.enumerated() {
+            pieces.append(heads[index][(index == 0 ? 2 : 0)...])
+            switch part.content {
+            case .bytes(let data): pieces.append(data)
+            case .file(let url): try pieces.append(part.file(url))
+            }
+        }
+        pieces.append(closing[(parts.isEmpty ? 2 : 0)...])
+        return try pieces.source()
+    }
+}
+
+extension MultipartFormData.Part {
+    /// Everything in front of the content.
+    fileprivate func head(behind opening: [UInt8]) throws(WebServiceError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(opening.count + 160)
+        bytes += opening
+        try append(name, "name", to: &bytes)
+        if let fileName {
+            bytes += "\"; filename=\"".utf8
+            try append(fileName, "file name", to: &bytes)
+        }
+        bytes += "\"\r\n".utf8
+        if let contentType {
+            guard Self.isMediaType(contentType) else { throw failure("has a content type that is no media type (RFC 9110, section 8.3.1)") }
+            bytes += "Content-Type: ".utf8
+            bytes += contentType.utf8
+            bytes += "\r\n".utf8
+        }
+        for field in headers {
+            guard ASCII.isToken(field.name), !Self.isOurs(field.name) else {
+                throw failure("has a header field whose name is illegal, or that is written by the framework")
+            }
+            guard Self.isFieldValue(field.value) else {
+                throw failure("has a header field whose value holds a line break or another control character")
+            }
+            bytes += "\(field.name): \(field.value)\r\n".utf8
+        }
+        bytes += "\r\n".utf8
+        return bytes
+    }
+
+    /// A name as HTML escapes it.
+    private func append(_ name: String, _ what: StaticString, to bytes: inout [UInt8]) throws(WebServiceError) {
+        for byte in name.utf8 {
+            switch byte {
+            case 0: throw failure("has a \(what) that holds NUL")
+            case UInt8(ascii: "\""): bytes += "%22".utf8
+            case UInt8(ascii: "\r"): bytes += "%0D".utf8
+            case UInt8(ascii: "\n"): bytes += "%0A".utf8
+            default: bytes.append(byte)
+            }
+        }
+    }
+
+    /// `type/subtype`, and what follows a semicolon.
+    private static func isMediaType(_ text: String) -> Bool {
+        let type = text.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
+        let names = type.split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
+        let rest = text.utf8.dropFirst(type.count).drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+        return names.count == 2 && names.allSatisfy { !$0.isEmpty && $0.allSatisfy(ASCII.isToken) }
+            && (rest.first ?? UInt8(ascii: ";")) == UInt8(ascii: ";") && isFieldValue(text)
+    }
+
+    private static func isFieldValue(_ text: String) -> Bool {
+        text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }
+
+    private static func isOurs(_ name: String) -> Bool {
+        ["Content-Disposition", "Content-Type", "Content-Transfer-Encoding"].contains { $0.equalsIgnoringASCIICase(name) }
+    }
+
+    /// Looks at the file of the part.
+    fileprivate func file(_ url: URL) throws(WebServiceError) -> BodySource.File {
+        let path = url.path
+        guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+            throw failure("has a file whose URL is not that of a file")
+        }
+        return try BodySource.File(path, owner: subject)
+    }
+
+    private func failure(_ what: String) -> WebServiceError {
+        WebServiceError(.encoding, "\(subject) \(what)")
+    }
+
+    /// What messages call the part.
+    private var subject: String { "the multipart part '\(String(name.unicodeScalars.prefix(80)).escapingControls)'" }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+import WebServiceMocking
+
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Two accounts and one URL, over a real server: what one got, the other never sees.
+@Suite("Two accounts, one URL")
+struct AccountsTests {
+    struct Profile: HTTPServiceRequest, RawStorableRequest {
+        typealias Output = String
+        let token: @Sendable () -> String
+        var storageIdentifier: String? { "profile" }
+
+        func request(for service: WebService) -> Request {
+            var request = service.request(.GET, path: "/profile")
+            request.headers[.authorization] = "Bearer \(token())"
+            return request
+        }
+    }
+
+    /// Who is logged in.
+    final class Login: Sendable {
+        private let name = Mutex("alice")
+        var current: String { name.withLock { $0 } }
+        func change(to name: String) { self.name.withLock { $0 = name } }
+    }
+
+    enum Kind: String, CaseIterable {
+        case memory, file
+        #if WEBSERVICE_SQLITE
+        case sqlite
+        #endif
+    }
+
+    private func storage(_ kind: Kind, _ folder: URL) throws -> any ResponseStorage {
+        switch kind {
+        case .memory: return MemoryStorage()
+        case .file: return try FileStorage(folder: folder)
+        #if WEBSERVICE_SQLITE
+        case .sqlite: return try SQLiteStorage(file: folder.appendingPathComponent("answers.sqlite"))
+        #endif
+        }
+    }
+
+    /// The server answers with the account of the token, and lets everything be kept.
+    private func withServer(_ body: (MockServer, URL) async throws -> Void) async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("accounts-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let server = try MockServer { request in
+            var response = MockResponse(statusCode: 200, data: Data((request.headers[.authorization] ?? "nobody").utf8))
+            response.headers["Cache-Control"] = "max-age=3600"
+            response.headers["ETag"] = "\"same for all\""
+            return response
+        }
+        defer { server.stop() }
+        try await body(server, folder)
+    }
+
+    @Test("C-61: stored answers, over every storage and every policy", arguments: Kind.allCases)
+    func storedAnswers(_ kind: Kind) async throws {
+        try await withServer { server, folder in
+            let login = Login()
+            let service = WebService(baseURL: server.baseURL, endpoints: [HTTPEndpoint()], storages: [try storage(kind, folder)])
+            let request = Profile { login.current }
+            for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [CachePolicy] {
+                for name in ["alice", "bob", "alice"] {
+                    login.change(to: name)
+                    service.storageAccount = name
+                    var seen: [String] = []
+                    do {
+                        for try await value in service.perform(request, cachePolicy: policy).values { seen.append(value.value) }
+                    } catch let error as WebServiceError {
+                        #expect(error.code == .noStoredData)
+                    }
+                    #expect(seen.allSatisfy { $0 == "Bearer \(name)" }, "\(policy): \(seen)")
+                    #expect(!seen.isEmpty)
+                    await service.finishStoring()
+                }
+            }
+        }
+    }
+
+    @Test("C-61: the HTTP cache, over every storage and every policy, also where a validator is the same", arguments: Kind.allCases)
+    func httpCache(_ kind: Kind) async throws {
+        let policies: [URLRequest.CachePolicy] = [
+            .useProtocolCachePolicy, .returnCacheDataElseLoad, .reloadRevalidatingCacheData, .reloadIgnoringLocalCacheData,
+            .reloadIgnoringLocalAndRemoteCacheData, .returnCacheDataDontLoad,
+        ]
+        try await withServer { server, folder in
+            let login = Login()
+            let cache = ResponseCache(storage: try storage(kind, folder), account: { login.current })
+            let service = WebService(baseURL: server.baseURL)
+            service.interceptors = [cache]
+            for policy in policies {
+                for name in ["alice", "bob", "alice", "bob"] {
+                    login.change(to: name)
+                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"]).setCachePolicy(policy).string()
+                    #expect(try await task.value == "Bearer \(name)", "\(policy)")
+                    await cache.finishStoring()
+                }
+            }
+            // Somebody who has nothing stored gets nothing.
+            login.change(to: "carol")
+            let task = service.GET("/profile").setCachePolicy(.returnCacheDataDontLoad).string()
+            await #expect(throws: URLError.self) { try await task.value }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The cache as its user installs it, over real sessions and real storages.
+@Suite("ResponseCache, over sockets", .timeLimit(.minutes(4)))
+struct ResponseCacheTests {
+    private let clock = TurnedClock()
+
+    private func cache(_ storage: any ResponseStorage = MemoryStorage()) -> ResponseCache {
+        ResponseCache(storage: storage, account: { "ann" }, now: { [clock] in clock.now })
+    }
+
+    /// A server that has one representation of a path, for a minute, and answers 304 to whoever has it.
+    private func serve(_ server: MockServer, _ text: String) {
+        server.on(.GET, "/a") { request in
+            var response = MockResponse(statusCode: request.headers[.ifNoneMatch] == "\"\(text)\"" ? 304 : 200, data: Data(text.utf8))
+            response.headers = ["Cache-Control": "max-age=60", "ETag": "\"\(text)\"", "X-A": "1", "Set-Cookie": "sid=1"]
+            return response
+        }
+    }
+
+    @Test("an answer is fetched, given again, and validated", arguments: FoundationBacked.allCases)
+    func journey(kind: FoundationBacked) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        serve(server, "one")
+        let service = kind.service(server)
+        service.interceptors = [cache()]
+        var seen: [String] = []
+        for _ in 0..<2 {
+            for _ in 0..<2 {
+                let response = try await service.GET("/a").data().response
+                #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("x-a") == "1")
+                seen.append("\(response.source) \(response.attempts) \(response.age.map { "\($0)" } ?? "-")")
+                clock.advance(by: 20)
+            }
+            clock.advance(by: 30)
+        }
+        #expect(seen == ["network 1 -", "cache 0 20.0", "revalidated 1 0.0", "cache 0 20.0"])
+        #expect(server.receivedRequests.map { $0.headers[.ifNoneMatch] } == [nil, "\"one\""])
+    }
+
+    @Test("retry and authentication work around it: what is fresh needs neither")
+    func pipeline() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let count = Counter()
+        server.on(.GET, "/a") { request in
+            var response = MockResponse(statusCode: 200, data: Data((request.headers[.authorization] ?? "-").utf8))
+            switch count.next() {
+            case 1: response = MockResponse(statusCode: 503)
+            case 2: response = MockResponse(statusCode: 401)
+            default: response.headers = ["Cache-Control": "max-age=60"]
+            }
+            return response
+        }
+        let refreshes = Counter()
+        let service = FoundationBacked.foundationSession.service(server)
+        let authentication = Authentication(
+            TokenSource({ .bearer("old") }) { _ in
+                _ = refreshes.next()
+                return .bearer("new")
+            })
+        service.interceptors = [RetryPolicy(sleep: { _ in }), authentication, cache()]
+        let first = try await service.GET("/a").data().response
+        #expect(first.source == .network && first.attempts == 3 && first.data == Data("Bearer new".utf8))
+        for _ in 0..<3 {
+            let response = try await service.GET("/a").data().response
+            #expect(response.source == .cache && response.attempts == 0 && response.data == Data("Bearer new".utf8))
+        }
+        #expect(refreshes.next() == 2 && server.receivedRequests.count == 3)
+    }
+
+    @Test("a file storage keeps it for the next program, and a SQLite storage does")
+    func storages() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let server = try MockServer()
+        defer { server.stop() }
+        serve(server, "one")
+        var makers: [@Sendable () throws -> any ResponseStorage] = [{ try FileStorage(folder: folder.appendingPathComponent("files")) }]
+        #if WEBSERVICE_SQLITE
+        makers.append { try SQLiteStorage(file: folder.appendingPathComponent("cache.sqlite")) }
+        #endif
+        for make in makers {
+            for source in [Response.Source.network, .cache] {
+                let service = FoundationBacked.foundationSession.service(server)
+                let cache = cache(try make())
+                service.interceptors = [cache]
+                let response = try await service.GET("/a").data().response
+                #expect(response.source == source && response.data == Data("one".utf8))
+                await cache.finishStoring()
+            }
+        }
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        for file in files {
+            guard let data = FileManager.default.contents(atPath: folder.appendingPathComponent(file).path) else { continue }
+            #expect(data.range(of: Data("sid=1".utf8)) == nil)
+        }
+    }
+
+    @Test("without the server, what is stored still answers whoever takes any age", arguments: FoundationBacked.allCases)
+    func offline(kind: FoundationBacked) async throws {
+        let server = try MockServer()
+        serve(server, "one")
+        let service = kind.service(server)
+        service.interceptors = [cache()]
+        _ = try await service.GET("/a").data().value
+        server.stop()
+        clock.advance(by: 1e6)
+        let response = try await service.GET("/a").setCachePolicy(.returnCacheDataElseLoad).data().response
+        #expect(response.source == .cache && response.age == 1e6 && response.data == Data("one".utf8))
+        #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
+        #expect(await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode == .resourceUnavailable)
+    }
+}
+
+private final class Counter: Sendable {
+    private let value = Mutex(0)
+
+    func next() -> Int {
+        value.withLock { value in
+            value += 1
+            return value
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+@Suite("Cache-Control")
+struct CacheControlTests {
+    @Test(
+        "M-22: max-age is read by the grammar; what makes no sense is stale",
+        arguments: [
+            ("max-age=60", 60.0), ("MAX-Age=60", 60), ("public, max-age=60", 60), (",,max-age=60,", 60), ("max-age=\"60\"", 60), ("max-age=0060", 60),
+            ("max-age=60, max-age=5", 5), ("max-age=5, max-age=60", 5), ("max-age=2147483648", 2_147_483_648),
+            ("max-age=99999999999999999999", 2_147_483_648),
+            ("max-age=-1", 0), ("max-age=1.5", 0), ("max-age='60'", 0), ("max-age", 0), ("max-age=", 0), ("max-age =60", 0), ("max-age= 60", 0),
+            ("max-age=60 61", 0), ("max-age=\"60", 60), ("max-age=6\u{663}", 0),
+        ])
+    func maximumAge(field: String, seconds: TimeInterval) {
+        #expect(CacheControl([field]).least("max-age") == seconds)
+    }
+
+    @Test("M-22: what a quoted string holds is no directive")
+    func quoted() {
+        let control = CacheControl(["a=\"max-age=1, no-store\\\", b\", c=\"", "d"])
+        #expect(control.least("max-age") == nil && !control.has("no-store") && !control.has("b"))
+        #expect(control.has("a") && control.has("c") && control.has("d"))
+    }
+
+    @Test("no-cache and private may be limited to some fields")
+    func limited() {
+        let control = CacheControl(["no-cache=\"Set-Cookie, X-A\", private=x-b"])
+        #expect(!control.isWhole("no-cache") && control.fields("no-cache") == ["set-cookie", "x-a"])
+        #expect(!control.isWhole("private") && control.fields("private") == ["x-b"])
+        for field in ["no-cache", "no-cache=\"\"", "no-cache=\"a\", no-cache", "no-cache=", "NO-CACHE"] {
+            #expect(CacheControl([field]).isWhole("no-cache"), "\(field)")
+        }
+        #expect(!CacheControl(["x"]).isWhole("no-cache"))
+    }
+
+    @Test("max-stale without a number means any, min-fresh that cannot be read more than any")
+    func requestDirectives() {
+        #expect(CacheControl(["max-stale"]).least("max-stale", bare: .infinity) == .infinity)
+        #expect(CacheControl(["max-stale=x"]).least("max-stale", bare: .infinity) == 0)
+        #expect(CacheControl(["max-stale=7"]).least("max-stale", bare: .infinity) == 7)
+        #expect(CacheControl(["min-fresh=7, min-fresh=8"]).greatest("min-fresh") == 8)
+        #expect(CacheControl(["min-fresh=x"]).greatest("min-fresh") == .infinity)
+        #expect(CacheControl([]).greatest("min-fresh") == nil)
+    }
+
+    @Test("any bytes can be read")
+    func noise() {
+        var generator = SystemRandomNumberGenerator()
+        let alphabet = Array("=\",\\ \tmax-age60\u{e9}".utf8)
+        for _ in 0..<2_000 {
+            let bytes = (0..<Int.random(in: 0...24, using: &generator)).map { _ in alphabet.randomElement(using: &generator) ?? 0 }
+            let age = CacheControl([String(decoding: bytes, as: UTF8.self)]).least("max-age")
+            #expect(age.map { (0...CacheControl.maximum).contains($0) } ?? true)
+        }
+    }
+
+    @Test(
+        "If-None-Match names a tag weakly, in a list or by a star",
+        arguments: [
+            ("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"b\"", false), ("\"b,\"a\"", false), ("a", false),
+            ("", false),
+        ])
+    func tags(list: String, isListed: Bool) {
+        #expect(EntityTag.isListed("\"a\"", in: list) == isListed)
+        #expect(EntityTag.isListed("W/\"a\"", in: list) == isListed)
+        #expect(!EntityTag.isListed(nil, in: list) || list == "*")
+        #expect(EntityTag.isListed("\"a,b\"", in: "\"x\", \"a,b\""))
+    }
+}

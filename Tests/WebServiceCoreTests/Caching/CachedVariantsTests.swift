@@ -1,0 +1,104 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+@Suite("Stored variants")
+struct CachedVariantsTests {
+    private let key = StorageKey(identifier: "GET https://h/", account: "a")
+
+    private func variants() throws -> CachedVariants {
+        var request = Request(url: "https://h/")
+        var variants = CachedVariants()
+        for language in ["de", "en"] {
+            request.headers[.acceptLanguage] = language
+            let stored = try CachedResponseTests.stored(
+                ["Vary": "Accept-Language", "ETag": "\"\(language)\"", "X-Empty": "", "X-Text": "Grüße"], status: language == "de" ? 200 : 404,
+                received: 1.5, request: request, account: nil, body: "body \(language)")
+            variants.insert(stored, for: request)
+        }
+        return variants
+    }
+
+    @Test("what is stored comes back as it was")
+    func roundTrip() throws {
+        let variants = try variants()
+        let read = try #require(CachedVariants(variants.data(for: key), for: key))
+        #expect(read.responses.count == 2)
+        for (old, new) in zip(variants.responses, read.responses) {
+            #expect(old.status == new.status && old.headers == new.headers && old.body == new.body && new.body.startIndex == 0)
+            #expect(old.requestTime == new.requestTime && old.responseTime == new.responseTime && old.selection == new.selection)
+        }
+        #expect(CachedVariants(CachedVariants().data(for: key), for: key)?.responses.isEmpty == true)
+    }
+
+    @Test("an entry that is cut, longer, changed in any byte, or another key's, is none")
+    func damage() throws {
+        let data = try variants().data(for: key)
+        for count in 0..<data.count { #expect(CachedVariants(data.prefix(count), for: key) == nil) }
+        #expect(CachedVariants(data + [0], for: key) == nil)
+        for index in 0..<data.count {
+            var damaged = data
+            damaged[index] ^= 0x10
+            #expect(CachedVariants(damaged, for: key) == nil, "byte \(index)")
+        }
+        #expect(CachedVariants(data, for: StorageKey(identifier: "GET https://h/", account: "b")) == nil)
+    }
+
+    @Test("no length that an entry claims, with a checksum that is right, is trusted")
+    func lies() throws {
+        let data = try variants().data(for: key)
+        for index in 0..<(data.count - 8) {
+            var lying = data.dropLast(8)
+            lying[index] = 0xFF
+            let sum = lying.withUnsafeBytes { XXHash64.hash($0) }
+            withUnsafeBytes(of: sum.littleEndian) { lying.append(contentsOf: $0) }
+            let read = CachedVariants(lying, for: key)
+            #expect(read.map { $0.responses.count <= 2 } ?? true)
+        }
+    }
+
+    @Test("values of selecting fields are not in the entry")
+    func noValues() throws {
+        var request = Request(url: "https://h/")
+        request.headers = ["Authorization": "Bearer canary", "X-Key": "canary"]
+        let stored = try CachedResponseTests.stored(["Vary": "X-Key, Authorization"], request: request)
+        var variants = CachedVariants()
+        variants.insert(stored, for: request)
+        let data = variants.data(for: key)
+        #expect(data.range(of: Data("x-key".utf8)) != nil && data.range(of: Data("canary".utf8)) == nil)
+        #expect(stored.selection.matches(request))
+        request.headers["X-Key"] = "other"
+        #expect(!stored.selection.matches(request))
+    }
+
+    @Test("there are at most 8 variants, and the ones stored longest ago go")
+    func limit() throws {
+        var variants = CachedVariants()
+        var request = Request(url: "https://h/")
+        for number in [0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9] {
+            request.headers["X-N"] = "\(number)"
+            variants.insert(try CachedResponseTests.stored(["Vary": "X-N", "X-Number": "\(number)"], request: request), for: request)
+        }
+        #expect(variants.responses.map { $0.headers["X-Number"] } == ["3", "4", "5", "6", "7", "0", "8", "9"])
+    }
+
+    @Test(
+        "M-22: a variant answers where the selecting fields are the same",
+        arguments: [
+            ("X-A", ["X-A": "1"], ["x-a": " 1 "], true), ("x-a", ["X-A": "1"], ["X-A": "2"], false), ("X-A", ["X-A": "1"], [:], false),
+            ("X-A", [:], ["X-A": "1"], false), ("X-A", [:], ["X-B": "1"], true), ("X-A", ["X-A": ""], [:], false),
+            ("X-A, X-B", ["X-B": "1"], ["X-B": "1"], true),
+            ("X-A, X-B", ["X-A": "1", "X-B": "2"], ["X-B": "1", "X-A": "2"], false), ("X-A", ["X-A": "1,2"], ["X-A": "1, 2"], false),
+            ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "EN,de"], true),
+            ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "de, en"], false),
+            ("X-A", ["Authorization": "1"], ["Authorization": "2"], false), ("X-A", ["Cookie": "1"], [:], false),
+            ("X-A", ["Authorization": "1"], ["Authorization": "1"], true),
+        ] as [(String, Headers, Headers, Bool)])
+    func selection(vary: String, stored: Headers, asked: Headers, matches: Bool) throws {
+        var request = Request(url: "https://h/")
+        request.headers = stored
+        let response = try CachedResponseTests.stored(["Vary": vary], request: request)
+        request.headers = asked
+        #expect(response.selection.matches(request) == matches)
+    }
+}

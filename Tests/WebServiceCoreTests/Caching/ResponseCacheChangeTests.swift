@@ -1,0 +1,143 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache: what changes or removes what is stored", .timeLimit(.minutes(4)))
+struct ResponseCacheChangeTests {
+    @Test("M-22: HEAD is answered from GET, and what HEAD says is stored, or tells that it is out of date")
+    func head() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "X-A": "1"], "one", tag: "\"1\"")
+        #expect(try await fixture.get(method: .HEAD).source == .network)
+        #expect(try await fixture.get().source == .network)
+        let head = try await fixture.get(method: .HEAD)
+        #expect(head.source == .cache && head.data.isEmpty && head.header("X-A") == "1" && head.header("Age") == "0")
+        fixture.advance(by: 6)
+        fixture.serve(["Cache-Control": "max-age=5", "X-A": "2", "ETag": "\"1\""])
+        #expect(try await fixture.get(method: .HEAD).source == .network)
+        let updated = try await fixture.get()
+        #expect(updated.source == .cache && updated.data == Data("one".utf8) && updated.header("X-A") == "2")
+        fixture.advance(by: 6)
+        fixture.serve(["ETag": "\"2\""], "two")
+        #expect(try await fixture.get(method: .HEAD).source == .network)
+        #expect(try await fixture.text("/a", ["Cache-Control": "max-stale"]) == "network two")
+    }
+
+    @Test("M-22: a successful change removes the URL with all variants, and what Location names in the same origin")
+    func invalidation() async throws {
+        let fixture = CacheFixture()
+        func fill() async throws {
+            fixture.serve(["Cache-Control": "max-age=60", "Vary": "X-V"], "one")
+            for path in ["/a", "/b", "/c"] { _ = try await fixture.get(path, policy: .reloadIgnoringLocalCacheData) }
+            _ = try await fixture.get("/a", ["X-V": "2"])
+            #expect(try await fixture.text("/a", ["X-V": "2"]) == "cache one")
+        }
+        for method in [Request.Method.POST, .PUT, .PATCH, .DELETE, "PURGE"] {
+            try await fill()
+            fixture.serve(["Location": "b", "Content-Location": "/v1/c"], "changed", status: 201)
+            _ = try await fixture.get(method: method)
+            fixture.serve([:], "new")
+            for path in ["/a", "/b", "/c"] { #expect(try await fixture.text(path) == "network new") }
+            #expect(try await fixture.text("/a", ["X-V": "2"]) == "network new")
+        }
+        try await fill()
+        fixture.serve(["Location": "http://h/v1/b"], "", status: 500)
+        _ = try await fixture.get(method: .POST)
+        #expect(try await fixture.text() == "cache one")
+        fixture.serve(["Location": "https://other/v1/b", "Content-Location": "//h:444/v1/b"])
+        _ = try await fixture.get("/x", method: .POST)
+        _ = try await fixture.get("/a", method: .OPTIONS)
+        for path in ["/a", "/b"] { #expect(try await fixture.text(path) == "cache one") }
+    }
+
+    @Test("what was asked for before a change, and comes after it, is not stored")
+    func overtaken() async throws {
+        let fixture = CacheFixture()
+        let gate = Decision()
+        fixture.serve { request in
+            if request.method == .GET { _ = await gate.value }
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
+        }
+        async let early = fixture.text()
+        await fixture.sent.wait(for: 1)
+        _ = try await fixture.get(method: .POST)
+        gate.make(true)
+        #expect(try await early == "network old")
+        fixture.serve(["Cache-Control": "max-age=60"], "new")
+        #expect(try await fixture.text() == "network new")
+        #expect(try await fixture.text() == "cache new")
+    }
+
+    @Test("what is asked for after a change is stored, also while earlier requests are under way")
+    func notOvertaken() async throws {
+        let fixture = CacheFixture()
+        let gate = Decision()
+        fixture.serve { _ in
+            _ = await gate.value
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
+        }
+        async let early = fixture.text()
+        await fixture.sent.wait(for: 1)
+        fixture.serve(["Cache-Control": "max-age=60"], "new")
+        _ = try await fixture.get(method: .POST)
+        #expect(try await fixture.text() == "network new")
+        gate.make(true)
+        #expect(try await early == "network old")
+        #expect(try await fixture.text() == "cache new")
+    }
+
+    @Test("a late 304 does not bring back what a newer answer has replaced")
+    func late304() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        let gate = Decision()
+        fixture.serve { _ in
+            _ = await gate.value
+            return CacheFixture.Reply(status: 304)
+        }
+        async let late = fixture.text()
+        await fixture.sent.wait(for: 2)
+        fixture.serve(["Cache-Control": "max-age=5"], "two", tag: "\"2\"")
+        #expect(try await fixture.text() == "network two")
+        gate.make(true)
+        #expect(try await late == "revalidated one")
+        #expect(try await fixture.text() == "cache two")
+    }
+
+    @Test("a new answer that may not be stored takes the old one with it; an error does not")
+    func replaced() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        _ = try await fixture.get()
+        fixture.serve([:], "error", status: 500)
+        #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network error")
+        #expect(try await fixture.text() == "cache one")
+        fixture.serve(["Cache-Control": "no-store"], "two")
+        #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
+        #expect(try await fixture.text() == "network two")
+    }
+
+    @Test("a redirect that was stored for somebody who does not follow is none for those who do")
+    func redirects() async throws {
+        let fixture = CacheFixture()
+        fixture.serve { request in
+            let headers: Headers = ["Cache-Control": "max-age=60", "Location": "b"]
+            return request.url.hasSuffix("/a") ? CacheFixture.Reply(status: 301, headers: headers) : CacheFixture.Reply(headers: headers, body: "b")
+        }
+        for source in [Response.Source.network, .cache] {
+            let response = try await fixture.get { $0.redirectPolicy = .manual }
+            #expect(response.status == 301 && response.source == source)
+        }
+        for _ in 0..<2 {
+            let response = try await fixture.get()
+            #expect(response.status == 200 && response.source == .network && response.redirects.count == 1)
+        }
+        #expect(try await fixture.text("/b") == "network b")
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache: what is stale", .timeLimit(.minutes(4)))
+struct ResponseCacheStaleTests {
+    @Test("M-22: must-revalidate and no-cache forbid what is stale", arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
+    func forbidden(directives: String) async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "\(directives), stale-if-error=99, stale-while-revalidate=99"], "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        #expect(try await fixture.text("/a", ["Cache-Control": "max-stale"]) == "revalidated one")
+        fixture.advance(by: 6)
+        fixture.serve { _ in CacheFixture.Reply(error: URLError(.networkConnectionLost)) }
+        await #expect(throws: URLError.self) { try await fixture.get() }
+        fixture.serve([:], "", status: 503)
+        #expect(try await fixture.get().status == 503)
+    }
+
+    @Test("M-22: stale-if-error answers for errors of the server and of the way to it, within its time (RFC 5861)")
+    func staleIfError() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 15)
+        for status in [500, 502, 503, 504] {
+            fixture.serve([:], "down", status: status)
+            let response = try await fixture.get()
+            #expect(response.source == .cache && response.data == Data("one".utf8) && response.age == 15 && response.attempts == 1)
+        }
+        fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
+        #expect(try await fixture.text() == "cache one")
+        #expect(try await fixture.text(method: .HEAD) == "cache ")
+        let error = await #expect(throws: URLError.self) { try await fixture.get(policy: .reloadIgnoringLocalCacheData) }
+        #expect(error?.code == .timedOut)
+        fixture.serve { _ in CacheFixture.Reply(error: URLError(.serverCertificateUntrusted)) }
+        await #expect(throws: URLError.self) { try await fixture.get() }
+        fixture.serve([:], "gone", status: 403)
+        #expect(try await fixture.text() == "network gone")
+        fixture.serve([:], "down", status: 503)
+        fixture.advance(by: 1)
+        #expect(try await fixture.text() == "network down")
+        #expect(try await fixture.text("/a", ["Cache-Control": "stale-if-error=11"]) == "cache one")
+    }
+
+    @Test("M-22: stale-while-revalidate answers at once, and one validation runs behind it, in an exchange of its own")
+    func staleWhileRevalidate() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
+        _ = try await fixture.get("/a", ["Authorization": "Bearer 1"])
+        fixture.advance(by: 15)
+        let gate = Decision()
+        fixture.serve { _ in
+            _ = await gate.value
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=5"], body: "two")
+        }
+        let headers: Headers = ["Authorization": "Bearer 1"]
+        for _ in 0..<5 {
+            let response = try await fixture.get("/a", headers)
+            #expect(response.source == .cache && response.attempts == 0 && response.age == 15 && response.data == Data("one".utf8))
+        }
+        let validation = try #require(await fixture.sent.wait(for: 2).last)
+        #expect(validation.headers[.ifNoneMatch] == "\"1\"" && validation.headers[.authorization] == "Bearer 1")
+        gate.make(true)
+        var text = ""
+        for _ in 0..<10_000 where text != "cache two" { text = try await fixture.text("/a", headers) }
+        #expect(text == "cache two" && fixture.sent.values.count == 2)
+        fixture.advance(by: 16)
+        fixture.serve([:], "three")
+        #expect(try await fixture.text("/a", headers) == "network three")
+    }
+
+    @Test("C-61: what is validated behind an answer stays with the account that the request was for")
+    func validationAfterSignOut() async throws {
+        let fixture = CacheFixture()
+        fixture.signIn("ann")
+        let requests = Collected<String>()
+        let changing = ClosureInterceptor { [unowned fixture] request, next in
+            // The account changes between the answer and its validation.
+            if request.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
+            defer { requests.add("\(request.cachePolicy.rawValue)") }
+            return try await next(request)
+        }
+        fixture.service.interceptors = [changing, fixture.cache]
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "ann's")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        #expect(try await fixture.text() == "cache ann's")
+        await requests.wait(for: 3)
+        #expect(fixture.sent.values.count == 1)
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+}

@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache over storages", .timeLimit(.minutes(4)))
+struct ResponseCacheStorageTests {
+    enum Kind: CaseIterable, Sendable { case memory, file, bareFile }
+
+    /// Runs a test over a storage of the kind; files lie in a folder that is removed afterwards.
+    private func over(_ kind: Kind, _ test: (any ResponseStorage) async throws -> Void) async throws {
+        guard kind != .memory else { return try await test(MemoryStorage()) }
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        try await test(try FileStorage(folder: folder, format: kind == .file ? .wrapped : .bare))
+    }
+
+    @Test("C-61: two accounts, one URL: never each other's bytes", arguments: Kind.allCases)
+    func accounts(kind: Kind) async throws {
+        try await over(kind) { storage in
+            let fixture = CacheFixture(storage)
+            fixture.serve { request in
+                CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "nobody")
+            }
+            let accounts: [String?] = ["ann", "bob", "", nil, "ann\u{0}", "Ann"]
+            for source in ["network", "cache", "cache"] {
+                for (index, account) in accounts.enumerated() {
+                    fixture.signIn(account)
+                    let token = "Bearer \(index)"
+                    #expect(try await fixture.text("/a", ["Authorization": token]) == "\(source) \(token)")
+                }
+            }
+            #expect(fixture.sent.values.count == accounts.count)
+            fixture.signIn("bob")
+            let url = try #require(URL(string: "https://h/v1/a"))
+            try await fixture.cache.remove(url)
+            #expect(try await fixture.text("/a", ["Authorization": "b"]) == "network b")
+            fixture.signIn("ann")
+            #expect(try await fixture.text("/a", ["Authorization": "x"]) == "cache Bearer 0")
+        }
+    }
+
+    @Test("C-61: where no account is named, an answer is for requests with the same credentials and cookies", arguments: Kind.allCases)
+    func nobody(kind: Kind) async throws {
+        try await over(kind) { storage in
+            let fixture = CacheFixture(storage)
+            fixture.serve { request in
+                let asker = request.headers.map(\.value).joined(separator: ",")
+                return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: asker)
+            }
+            let askers: [Headers] = [["Authorization": "1"], ["Authorization": "2"], [:], ["Cookie": "a=1"], ["Cookie": "a=2"]]
+            for source in ["network", "cache"] {
+                for headers in askers {
+                    let values = headers.map(\.value).joined()
+                    let text = try await fixture.text("/a", headers)
+                    #expect(text == "\(source) \(values)")
+                }
+            }
+        }
+    }
+
+    @Test("C-61: an answer that comes when the account is another one is not stored for either")
+    func accountChangesMeanwhile() async throws {
+        let fixture = CacheFixture()
+        fixture.signIn("ann")
+        fixture.serve { [unowned fixture] _ in
+            fixture.signIn("bob")
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "whose?")
+        }
+        _ = try await fixture.get()
+        for account in ["ann", "bob"] {
+            fixture.signIn(account)
+            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        }
+    }
+
+    @Test("what was stored is there for the next cache over the same folder")
+    func survives() async throws {
+        try await over(.file) { storage in
+            let first = CacheFixture(storage)
+            first.serve(["Cache-Control": "max-age=60", "Vary": "X-A"], "one")
+            _ = try await first.get("/a", ["X-A": "1"])
+            await first.cache.finishStoring()
+            let second = CacheFixture(storage)
+            second.advance(by: 30)
+            let response = try await second.get("/a", ["X-A": "1"])
+            #expect(response.source == .cache && response.age == 30 && response.data == Data("one".utf8))
+            #expect(try await second.get("/a", ["X-A": "2"]).source == .network)
+        }
+    }
+
+    @Test("an entry that is damaged, or somebody else's, is a miss, and is replaced")
+    func damaged() async throws {
+        let storage = MemoryStorage()
+        let fixture = CacheFixture(storage)
+        let key = StorageKey(identifier: "GET https://h/v1/a", classification: DataClassification("http-cache"))
+        for content in [StorageEntry.Content.raw(Data("{}".utf8)), .value(Data()), .live(7)] {
+            try storage.store(StorageEntry(content, date: nil), for: key)
+            fixture.serve(["Cache-Control": "max-age=60"], "one")
+            #expect(try await fixture.text() == "network one")
+            #expect(try await fixture.text() == "cache one")
+        }
+        let whole = try #require(storage.entry(for: key)?.data)
+        try storage.store(StorageEntry(.value(whole.dropLast() + [whole.last.map { $0 ^ 1 } ?? 0]), date: nil), for: key)
+        #expect(try await fixture.text() == "network one")
+        #expect(fixture.failures.values.isEmpty)
+    }
+
+    @Test("a storage that fails, or is too small, fails no request, and the observer hears of it")
+    func failing() async throws {
+        let fixture = CacheFixture(HandStorage(failure: TestError()))
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        for _ in 0..<2 { #expect(try await fixture.text() == "network one") }
+        _ = try await fixture.get(method: .POST)
+        await fixture.cache.finishStoring()
+        let operations = Set(fixture.failures.values.map(\.operation))
+        #expect(operations == [.read, .store, .remove] && fixture.failures.values.allSatisfy { $0.error is TestError })
+        await #expect(throws: TestError.self) { try await fixture.cache.removeAll() }
+
+        let small = CacheFixture(MemoryStorage(maximumBytes: 10))
+        small.serve(["Cache-Control": "max-age=60"], "one")
+        for _ in 0..<2 { #expect(try await small.text() == "network one") }
+        await small.cache.finishStoring()
+        #expect((small.failures.values.first?.error as? WebServiceError)?.code == .entryTooLarge)
+    }
+
+    @Test("an answer is given before it is stored, and the next request waits until it is")
+    func behind() async throws {
+        let gate = Decision()
+        let storage = HandStorage(gate: gate)
+        let fixture = CacheFixture(storage)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        #expect(try await fixture.text() == "network one")
+        #expect(storage.calls.values.allSatisfy { $0 == .read })
+        async let second = fixture.text()
+        gate.make(true)
+        #expect(try await second == "cache one")
+    }
+
+    @Test("removing removes, for one URL or all, and what is under way does not come back")
+    func removal() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        for path in ["/a", "/b"] { _ = try await fixture.get(path) }
+        let url = try #require(URL(string: "https://H:443/v1/a#x"))
+        try await fixture.cache.remove(url)
+        #expect(try await fixture.text("/b") == "cache one")
+        #expect(try await fixture.text("/a") == "network one")
+        let gate = Decision()
+        fixture.serve { _ in
+            _ = await gate.value
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "late")
+        }
+        async let late = fixture.text("/c")
+        await fixture.sent.wait(for: 4)
+        try await fixture.cache.removeAll()
+        gate.make(true)
+        #expect(try await late == "network late")
+        for path in ["/a", "/b", "/c"] {
+            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(path, policy: .returnCacheDataDontLoad) }
+        }
+    }
+
+    @Test("many requests at once get the answers to what they asked")
+    func concurrent() async throws {
+        let fixture = CacheFixture()
+        fixture.serve { request in
+            CacheFixture.Reply(headers: ["Cache-Control": "max-age=60", "Vary": "X-A"], body: "\(request.url) \(request.headers["X-A"] ?? "")")
+        }
+        let wrong = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<300 {
+                group.addTask {
+                    let (path, value) = ("/\(number % 7)", "\(number % 3)")
+                    if number % 20 == 0 { _ = try await fixture.get(path, method: .DELETE) }
+                    return try await fixture.text(path, ["X-A": value]).hasSuffix("https://h/v1\(path) \(value)") ? 0 : 1
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        #expect(wrong == 0)
+    }
+}

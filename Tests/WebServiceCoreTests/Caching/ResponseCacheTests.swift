@@ -1,0 +1,190 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache", .timeLimit(.minutes(4)))
+struct ResponseCacheTests {
+    @Test("M-22: a fresh answer comes from the cache, with its age, and nothing is sent")
+    func fresh() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "one")
+        #expect(try await fixture.text() == "network one")
+        fixture.advance(by: 59)
+        fixture.serve([:], "two")
+        let response = try await fixture.get()
+        #expect(response.source == .cache && response.attempts == 0 && response.age == 59 && response.header("Age") == "59")
+        #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("X-A") == "1")
+        #expect(response.url?.absoluteString == "https://h/v1/a" && response.redirects.isEmpty)
+        #expect(fixture.sent.values.count == 1)
+        fixture.advance(by: 1)
+        let next = try await fixture.get()
+        #expect(next.source == .network && next.age == nil && next.data == Data("two".utf8))
+        #expect(fixture.failures.values.isEmpty)
+    }
+
+    @Test("M-22: one URL in several spellings is one, queries in any form count, other URLs are others")
+    func keys() async throws {
+        let fixture = CacheFixture()
+        fixture.serve { CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: $0.url) }
+        func source(_ url: String, _ parameters: Parameters? = nil) async throws -> Response.Source {
+            var request = Request(url: url)
+            request.queryParameters = parameters
+            return try await fixture.service.sessionTask(request: request).data().response.source
+        }
+        #expect(try await source("https://h/a?x=1") == .network)
+        for (url, parameters) in [("https://H/a?x=1", nil), ("HTTPS://h:443/a?x=1#part", nil), ("https://h/a", ["x": 1])] as [(String, Parameters?)] {
+            #expect(try await source(url, parameters) == .cache, "\(url)")
+        }
+        for url in [
+            "https://h/a", "https://h/a?x=2", "https://h/A?x=1", "http://h/a?x=1", "https://h:444/a?x=1", "https://h2/a?x=1", "https://h/a/?x=1",
+        ] {
+            #expect(try await source(url) == .network, "\(url)")
+        }
+        #expect(try await source("https://h") == .network)
+        #expect(try await source("https://h/") == .cache)
+    }
+
+    @Test("M-22: a stale answer is validated, and a 304 gives the stored body and is fresh again")
+    func validation() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
+        #expect(try await fixture.text() == "network one")
+        fixture.advance(by: 6)
+        let response = try await fixture.get()
+        #expect(response.source == .revalidated && response.data == Data("one".utf8) && response.status == 200)
+        #expect(response.age == 0 && response.attempts == 1)
+        let sent = try #require(fixture.sent.values.last)
+        #expect(sent.headers[.ifNoneMatch] == "\"1\"" && sent.headers["If-Modified-Since"] == CachedResponseTests.text(-9))
+        #expect(try await fixture.text() == "cache one")
+        fixture.advance(by: 6)
+        fixture.serve(["Cache-Control": "max-age=5"], "two", tag: "\"2\"")
+        #expect(try await fixture.text() == "network two")
+        #expect(try await fixture.text() == "cache two")
+    }
+
+    @Test("M-23: a 304 that is for something else, or that a redirect led to, is not believed")
+    func wrong304() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["ETag": "\"1\""], "one")
+        _ = try await fixture.text()
+        fixture.serve { request in
+            request.headers[.ifNoneMatch] == nil
+                ? CacheFixture.Reply(headers: ["ETag": "\"2\""], body: "two") : CacheFixture.Reply(status: 304, headers: ["ETag": "\"2\""])
+        }
+        #expect(try await fixture.text() == "network two")
+        fixture.serve { request in
+            if request.headers[.ifNoneMatch] == nil { return CacheFixture.Reply(headers: ["ETag": "\"3\""], body: "three") }
+            return request.url.hasSuffix("/b") ? CacheFixture.Reply(status: 304) : CacheFixture.Reply(status: 302, headers: ["Location": "b"])
+        }
+        #expect(try await fixture.text() == "network three")
+    }
+
+    @Test("M-23: a part is not stored as the whole, and a request for a part, or with If-Match, is none for the cache")
+    func parts() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-1/9"], "pa", status: 206)
+        #expect(try await fixture.text("/a", ["Range": "bytes=0-1"]) == "network pa")
+        #expect(try await fixture.text() == "network pa")
+        fixture.serve(["Cache-Control": "max-age=60"], "whole")
+        #expect(try await fixture.text() == "network whole")
+        fixture.serve([:], "new")
+        for name in ["Range", "If-Range", "If-Match", "If-Unmodified-Since"] {
+            #expect(try await fixture.text("/a", Headers([(name, "x")])) == "network new")
+        }
+        #expect(try await fixture.text() == "cache whole")
+        fixture.serve([:], "", status: 416)
+        #expect(try await fixture.get("/a", ["Range": "bytes=90-"]).status == 416)
+        #expect(try await fixture.text() == "cache whole")
+        fixture.serve([:], "", status: 304)
+        #expect(try await fixture.get("/never", ["If-None-Match": "\"1\""]).status == 304)
+    }
+
+    @Test("M-22: a condition of the caller's own is answered by what is fresh, and else by the server")
+    func ownCondition() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60", "Content-Type": "a/b", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        let same = try await fixture.get("/a", ["If-None-Match": "\"0\", W/\"1\"", "If-Modified-Since": CachedResponseTests.text(-99)])
+        #expect(same.status == 304 && same.source == .cache && same.data.isEmpty && same.header(.eTag) == "\"1\"" && same.header(.contentType) == nil)
+        #expect(try await fixture.text("/a", ["If-None-Match": "\"0\""]) == "cache one")
+        #expect(try await fixture.get("/a", ["If-Modified-Since": CachedResponseTests.text(-9)]).status == 304)
+        #expect(try await fixture.get("/a", ["If-Modified-Since": CachedResponseTests.text(-10)]).status == 200)
+        #expect(fixture.sent.values.count == 1)
+        fixture.advance(by: 61)
+        #expect(try await fixture.get("/a", ["If-None-Match": "\"1\""]).status == 304)
+        #expect(fixture.sent.values.last?.headers["If-Modified-Since"] == nil)
+        #expect(try await fixture.text() == "cache one")  // the 304 has named what is stored
+    }
+
+    @Test("M-22: directives of the request are obeyed")
+    func requestDirectives() async throws {
+        let fixture = CacheFixture()
+        func text(_ directive: String) async throws -> String { try await fixture.text("/a", ["Cache-Control": directive]) }
+        #expect(try await fixture.get("/a", ["Cache-Control": "only-if-cached"]).status == 504)
+        fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
+        #expect(try await text("no-store") == "network one")
+        #expect(try await text("max-age=9") == "network one")
+        fixture.advance(by: 10)
+        #expect(try await text("max-age=10") == "cache one")
+        #expect(try await text("only-if-cached") == "cache one")
+        #expect(try await text("no-store") == "network one")
+        #expect(try await text("max-age=9") == "revalidated one")
+        fixture.advance(by: 10)
+        #expect(try await text("min-fresh=50") == "cache one")
+        #expect(try await text("min-fresh=51") == "revalidated one")
+        #expect(try await text("no-cache") == "revalidated one")
+        #expect(try await fixture.text("/a", ["Pragma": "no-cache"]) == "revalidated one")
+        #expect(try await fixture.text("/a", ["Pragma": "no-cache", "Cache-Control": "x"]) == "cache one")
+        fixture.advance(by: 70)
+        #expect(try await fixture.get("/a", ["Cache-Control": "only-if-cached"]).status == 504)
+        #expect(try await text("max-stale=10") == "cache one")
+        #expect(try await text("max-stale") == "cache one")
+        #expect(try await text("max-stale=9") == "revalidated one")
+    }
+
+    @Test("every cache policy means what Foundation says")
+    func policies() async throws {
+        let fixture = CacheFixture()
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
+        #expect(try await fixture.text(policy: .returnCacheDataElseLoad) == "network one")
+        #expect(try await fixture.text(policy: .reloadRevalidatingCacheData) == "revalidated one")
+        #expect(fixture.sent.values.last?.headers[.cacheControl] == "max-age=0")
+        fixture.serve(["Cache-Control": "max-age=60"], "two", tag: "\"1\"")
+        #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
+        #expect(fixture.sent.values.last?.headers[.cacheControl] == nil && fixture.sent.values.last?.headers[.ifNoneMatch] == nil)
+        #expect(try await fixture.text() == "cache two")
+        fixture.serve([:], "three")
+        #expect(try await fixture.text(policy: .reloadIgnoringLocalAndRemoteCacheData) == "network three")
+        #expect(fixture.sent.values.last?.headers[.cacheControl] == "no-cache" && fixture.sent.values.last?.headers["Pragma"] == "no-cache")
+        fixture.advance(by: 1e6)
+        #expect(try await fixture.text(policy: .returnCacheDataElseLoad) == "cache three")
+        #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache three")
+        #expect(try await fixture.text() == "network three")
+        #expect(fixture.sent.values.count == 5)
+    }
+
+    @Test("a stored body beyond the request's limit is an error, as one from the server is")
+    func limit() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "12345")
+        _ = try await fixture.get()
+        #expect(try await fixture.get { $0.maximumResponseBytes = 5 }.source == .cache)
+        let error = await #expect(throws: WebServiceError.self) { try await fixture.get { $0.maximumResponseBytes = 4 } }
+        #expect(error?.code == .responseTooLarge)
+    }
+
+    @Test("every decision is in the timeline")
+    func timeline() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        _ = try await fixture.get()
+        let task = fixture.service.GET("/a")
+        _ = try await task.data().value
+        #expect(task.timeline.events.map { "\($0.kind): \($0.detail)" } == ["cache: stored, 0 s old"])
+    }
+}

@@ -1,0 +1,231 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Multipart bodies: files")
+struct MultipartFileTests {
+    /// Bytes of which every 251 are different.
+    private static let content = Data((0..<200_000).map { UInt8($0 % 251) })
+
+    /// A form with texts and files, and the body it has to give.
+    private func mixed(_ folder: FormFolder) throws -> (form: MultipartFormData, body: Data) {
+        let form = try MultipartFormData.make {
+            $0.append(file: try folder.file("é \".bin", Self.content), name: "a")
+            $0.append("t", name: "b")
+            $0.append(file: try folder.file("empty"), name: "c", fileName: "", contentType: "a/b")
+            $0.append(file: try folder.file("empty"), name: "c", fileName: "x")
+        }
+        let separator = "--\(form.boundary)"
+        var body = Data("\(separator)\r\nContent-Disposition: form-data; name=\"a\"; filename=\"é %22.bin\"\r\n".utf8)
+        body += Data("Content-Type: application/octet-stream\r\n\r\n".utf8) + Self.content
+        body += Data("\r\n\(separator)\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\nt\r\n".utf8)
+        body += Data("\(separator)\r\nContent-Disposition: form-data; name=\"c\"; filename=\"\"\r\nContent-Type: a/b\r\n\r\n\r\n".utf8)
+        body += Data("\(separator)\r\nContent-Disposition: form-data; name=\"c\"; filename=\"x\"\r\n".utf8)
+        body += Data("Content-Type: application/octet-stream\r\n\r\n\r\n\(separator)--\r\n".utf8)
+        return (form, body)
+    }
+
+    @Test("M-11: a body with files is read in pieces of any size, and its length is known before")
+    func pieces() throws {
+        let folder = try FormFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (form, body) = try mixed(folder)
+        let encoded = try form.request.encode()
+        #expect(encoded.body == nil && encoded.bodyCount == body.count)
+        let source = try #require(encoded.bodySource)
+        for size in [1, 7, 4096, 65_536, 1 << 20] { #expect(try source.read(in: size) == body) }
+    }
+
+    @Test("M-11: reading begins again at any place")
+    func seeking() throws {
+        let folder = try FormFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (form, body) = try mixed(folder)
+        let reader = BodyReader(try #require(try form.request.encode().bodySource))
+        var room = [UInt8](repeating: 0, count: 100)
+        for place in [0, body.count, 5, 100_000, 150, 200_000, body.count - 1, 0, -5, .max] + Array(200_000..<body.count) {
+            reader.seek(to: place)
+            let start = min(max(0, place), body.count)
+            #expect(reader.offset == start)
+            let count = try room.withUnsafeMutableBytes { try reader.read(into: $0) }
+            #expect(Data(room.prefix(count)) == body.dropFirst(start).prefix(100))
+        }
+        #expect(try reader.read(into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == 0)
+    }
+
+    @Test("a URLRequest holds a body with files as a stream, and is the same request again")
+    func stream() throws {
+        let folder = try FormFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let (form, body) = try mixed(folder)
+        let urlRequest = try form.request.urlRequest()
+        #expect(urlRequest.httpBody == nil && urlRequest.value(forHTTPHeaderField: "Content-Type") == form.contentType)
+        let stream = try #require(urlRequest.httpBodyStream)
+        for _ in 0..<2 {
+            stream.open()
+            #expect(stream.hasBytesAvailable && stream.streamError == nil)
+            var read = Data()
+            var room = [UInt8](repeating: 0, count: 10_000)
+            while true {
+                let count = stream.read(&room, maxLength: room.count)
+                guard count > 0 else {
+                    #expect(count == 0 && stream.streamStatus == .atEnd)
+                    break
+                }
+                read += room.prefix(count)
+            }
+            #expect(read == body)
+            stream.close()
+            #expect(stream.read(&room, maxLength: 1) == -1)
+        }
+        var changed = urlRequest
+        changed.setValue("1", forHTTPHeaderField: "X-Other")
+        let again = Request(changed)
+        #expect(try again.multipart?.body() == body)
+        let encoded = try EncodedRequest.encoding(changed)
+        #expect(try !encoded.hasBodyStream && encoded.bodySource?.read(in: 1000) == body && encoded.headers["X-Other"] == "1")
+    }
+
+    @Test("a file that is missing, a folder, a FIFO or no file at all is an error that names the part")
+    func unusable() throws {
+        let folder = try FormFolder()
+        let fifo = folder.url.appendingPathComponent("fifo")
+        #expect(mkfifo(fifo.path, 0o600) == 0)
+        let dangling = folder.url.appendingPathComponent("dangling")
+        try FileManager.default.createSymbolicLink(at: dangling, withDestinationURL: folder.url.appendingPathComponent("nowhere"))
+        let rows: [(URL, String)] = [
+            (folder.url.appendingPathComponent("missing"), "No such file"), (folder.url, "a folder"), (fifo, "no regular file"),
+            (dangling, "No such file"), (folder.url.appendingPathComponent("a/b"), "No such file"),
+            (URL(fileURLWithPath: "/dev/null"), "no regular file"),
+            (try #require(URL(string: "https://h/photo.png")), "URL"),
+        ]
+        for (url, reason) in rows {
+            let form = MultipartFormData.make { $0.append(file: url, name: "photo") }
+            expectFailure(.encoding, naming: ["'photo'", reason]) { try form.request.encode() }
+        }
+        guard geteuid() != 0 else { return }  // who may read everything
+        let secret = try folder.file("secret")
+        try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: secret.path)
+        expectFailure(.encoding, naming: ["'photo'", "Permission denied"]) {
+            try MultipartFormData.make { $0.append(file: secret, name: "photo") }.request.encode()
+        }
+    }
+
+    @Test("a file that has changed since the request was encoded is an error, and nothing of its new content is read")
+    func changed() throws {
+        let folder = try FormFolder()
+        let changes: [(String, (URL) throws -> Void)] = [
+            ("shrinks", { try Self.truncate($0, to: 100) }), ("grows", { try Self.truncate($0, to: 300_000) }),
+            ("is replaced", { try Data(Self.content.reversed()).write(to: $0, options: .atomic) }),
+            (
+                "is touched",
+                { try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 5)], ofItemAtPath: $0.path) }
+            ),
+            ("goes", { try FileManager.default.removeItem(at: $0) }),
+        ]
+        for (what, change) in changes {
+            let file = try folder.file("file", Self.content)
+            let encoded = try MultipartFormData.make { $0.append(file: file, name: "photo") }.request.encode()
+            let source = try #require(encoded.bodySource)
+            #expect(try source.read(in: 65_536).count == source.count)
+            try change(file)
+            expectFailure(.encoding, naming: ["'photo'"], "\(what)") { try source.read(in: 65_536) }
+            let stream = try #require(encoded.urlRequestValue.httpBodyStream)
+            stream.open()
+            var room = [UInt8](repeating: 0, count: 1000)
+            #expect(stream.read(&room, maxLength: 1000) == -1 && stream.streamStatus == .error && stream.streamError is WebServiceError)
+        }
+    }
+
+    @Test("a file that shrinks while it is read is an error in the middle, not the end of the body")
+    func shrinking() throws {
+        let folder = try FormFolder()
+        let file = try folder.file("file", Self.content)
+        let form = MultipartFormData.make { $0.append(file: file, name: "photo") }
+        let reader = BodyReader(try #require(try form.request.encode().bodySource))
+        var room = [UInt8](repeating: 0, count: 50_000)
+        #expect(try room.withUnsafeMutableBytes { try reader.read(into: $0) } == 50_000)
+        try Self.truncate(file, to: 60_000)
+        expectFailure(.encoding, naming: ["'photo'", "changed"]) { try room.withUnsafeMutableBytes { try reader.read(into: $0) } }
+        #expect(reader.offset == 50_000)
+    }
+
+    @Test("a file that grows while it is read is an error as well")
+    func growing() throws {
+        let folder = try FormFolder()
+        let file = try folder.file("file", Self.content)
+        let form = MultipartFormData.make { $0.append(file: file, name: "photo") }
+        let reader = BodyReader(try #require(try form.request.encode().bodySource))
+        var room = [UInt8](repeating: 0, count: 50_000)
+        #expect(try room.withUnsafeMutableBytes { try reader.read(into: $0) } == 50_000)
+        try Self.truncate(file, to: 200_001)
+        expectFailure(.encoding, naming: ["'photo'", "changed"]) { try room.withUnsafeMutableBytes { try reader.read(into: $0) } }
+    }
+
+    @Test("a temporary file holds the body for the user alone as long as somebody holds it, and nothing is left after an error")
+    func temporaryFile() throws {
+        let folder = try FormFolder()
+        let form = try MultipartFormData.make { $0.append(file: try folder.file("file", Self.content), name: "photo") }
+        let source = try #require(try form.request.encode().bodySource)
+        let place = folder.url.appendingPathComponent("place")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        func names() throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: place.path) }
+        do {
+            let file = try TemporaryFile.holding(source, in: place)
+            let body = try source.read(in: 1000)
+            #expect(try Data(contentsOf: file.url) == body)
+            let attributes = try FileManager.default.attributesOfItem(atPath: file.url.path)
+            #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+            let count = try names().count
+            #expect(count == 1)
+        }
+        #expect(try names().isEmpty)
+        try Self.truncate(folder.url.appendingPathComponent("file"), to: 5)
+        expectFailure(.encoding, naming: ["'photo'"]) { try TemporaryFile.holding(source, in: place) }
+        #expect(try names().isEmpty)
+        expectFailure(.encoding, naming: ["temporary file"]) { try TemporaryFile.holding(source, in: place.appendingPathComponent("missing")) }
+    }
+
+    @Test("a body that is longer than can be counted is an error")
+    func overflow() throws {
+        var status = stat()
+        status.st_mode = S_IFREG
+        status.st_size = .max
+        let file = BodySource.File(path: "/file", owner: "the part", status: FileStatus(status))
+        var pieces = BodySource.Pieces()
+        pieces.append(file)
+        #expect(try pieces.source().count == .max)
+        pieces.append(Data([1]))
+        expectFailure(.encoding, naming: ["longer than can be counted"]) { try pieces.source() }
+    }
+
+    @Test("C-32: the curl description of a body with files reads them where nothing is redacted")
+    func curlDescription() throws {
+        let folder = try FormFolder()
+        let file = try folder.file("it's", Self.content)
+        let form = MultipartFormData.make { $0.append(file: file, name: "a", contentType: "a/b") }
+        let text = form.request.curlDescription(redaction: nil)
+        let quoted = "'\(file.path.replacingOccurrences(of: "'", with: #"'\''"#))'"
+        let head = #"--\#(form.boundary)\015\012Content-Disposition: form-data; name="a"; filename="it\047s""#
+        let open = #"{ printf -- '\#(head)\015\012Content-Type: a/b\015\012\015\012'; "#
+        let command = open + #"cat \#(quoted); printf -- '\015\012--\#(form.boundary)--\015\012'; } | curl "#
+        #expect(text.hasPrefix(command))
+        #expect(text.contains("--data-binary '@-'"))
+        #expect(text.contains("--header 'Content-Type: \(form.contentType)'") && text.contains("--header 'Expect:'"))
+        let redacted = form.request.curlDescription()
+        #expect(redacted.contains("--data-binary '[redacted]'") && !redacted.contains("it") && !redacted.contains("cat"))
+    }
+
+    private static func truncate(_ file: URL, to size: off_t) throws {
+        #if canImport(Darwin)
+        try #require(Darwin.truncate(file.path, size) == 0)
+        #else
+        try #require(Glibc.truncate(file.path, size) == 0)
+        #endif
+    }
+}

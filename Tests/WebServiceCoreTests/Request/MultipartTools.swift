@@ -1,0 +1,69 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+/// Gives the same numbers each time.
+struct CountingGenerator: RandomNumberGenerator {
+    private var state: UInt64 = 0
+
+    mutating func next() -> UInt64 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        return state
+    }
+}
+
+extension MultipartFormData {
+    /// A form whose boundary is the same in every run.
+    static func make(_ change: (inout MultipartFormData) throws -> Void) rethrows -> MultipartFormData {
+        var generator = CountingGenerator()
+        var form = MultipartFormData(using: &generator)
+        try change(&form)
+        return form
+    }
+
+    /// A request with this body.
+    var request: Request { Request.make(.POST) { $0.multipart = self } }
+
+    /// The whole body, files read.
+    func body() throws -> Data {
+        let encoded = try request.encode()
+        return try encoded.body ?? #require(encoded.bodySource).read(in: 64 << 10)
+    }
+}
+
+extension BodySource {
+    /// All bytes, read in pieces of a size.
+    func read(in size: Int) throws -> Data {
+        let reader = BodyReader(self)
+        var body = Data()
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 1)
+        defer { room.deallocate() }
+        while true {
+            let count = try reader.read(into: room)
+            #expect(count == min(size, self.count - body.count), "the room is filled while there is something to read")
+            if count == 0 { return body }
+            body += room.prefix(count)
+            #expect(reader.offset == body.count)
+        }
+    }
+}
+
+/// A folder for the files of one test.
+final class FormFolder {
+    let url = FileManager.default.temporaryDirectory.appendingPathComponent("multipart-\(UUID().uuidString)")
+
+    init() throws {
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: url)  // it lies in the folder for temporary files
+    }
+
+    func file(_ name: String, _ content: Data = Data()) throws -> URL {
+        let file = url.appendingPathComponent(name)
+        try content.write(to: file)
+        return file
+    }
+}
