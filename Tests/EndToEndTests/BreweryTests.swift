@@ -53,7 +53,7 @@ struct BreweryTests {
         for line in [
             "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "now there is #4 Trashboat & Söhne (new york)",
             "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "3 brewers\n",
-            "3 brewers, stored 0 s ago\n    3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
+            "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
             "1 brewers: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
         ] {
             #expect(run.output.contains(line), "\(line)")
