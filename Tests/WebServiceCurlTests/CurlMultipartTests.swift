@@ -133,7 +133,7 @@ struct CurlMultipartTests {
             if times.value == 1 { response.wire = .disconnect }
             return response
         }
-        let service = WebService(server, try CurlSession())
+        let service = WebService(server, try CurlSession { $0.idleConnectionLifetime = .seconds(3600) })
         _ = try await service.GET("/").data().value
         #expect(try await service.PUT("/").setMultipart(form).string().value == "ok")
         let received = server.receivedRequests
