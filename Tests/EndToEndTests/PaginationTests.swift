@@ -8,13 +8,13 @@ import FoundationNetworking
 #endif
 
 /// Long lists over real sockets.
-@Suite("Pagination over sockets", .timeLimit(.minutes(1)))
+@Suite("Pagination over sockets")
 struct PaginationTests {
-    /// A server of the numbers from 0 to 999, as four lists: `/offset`, `/number`, `/cursor` and `/link`.
+    /// A server of the numbers from 0 to 639, as four lists: `/offset`, `/number`, `/cursor` and `/link`.
     private final class Numbers: Sendable {
         let server: MockServer
         let service: WebService
-        let count = 1000
+        let count = 640
 
         /// What is answered in place of a page, by the number of the request from 1.
         typealias Faults = @Sendable (_ number: Int, _ request: ReceivedRequest) -> MockResponse?
@@ -118,7 +118,7 @@ struct PaginationTests {
             var found: [Int] = []
             while canMoveNext() {
                 do { found += try await moveNext() ?? [] } catch { errors(error) }
-                if found.count > 2000 { return found }
+                if found.count > 2000 || Task.isCancelled { return found }
             }
             return found
         }
@@ -126,11 +126,11 @@ struct PaginationTests {
 
     /// Whether these are all items, each once; in order unless that is left out.
     private func isWhole(_ items: [Int], inOrder: Bool = true) -> Bool {
-        (inOrder ? items : items.sorted()) == Array(0..<1000)
+        (inOrder ? items : items.sorted()) == Array(0..<640)
     }
 
-    @Test("a thousand items come once and in order, with and without prefetch", arguments: Kind.allCases, [false, true])
-    func thousand(kind: Kind, prefetch: Bool) async throws {
+    @Test("all items come once and in order, with and without prefetch", arguments: Kind.allCases, [false, true])
+    func all(kind: Kind, prefetch: Bool) async throws {
         let list = try Numbers()
         let found = Mutex<[Int]>([])
         try await Walker(kind, list).items(prefetch) { item in
@@ -138,7 +138,7 @@ struct PaginationTests {
             return true
         }
         #expect(isWhole(found.withLock { $0 }))
-        #expect(list.starts.count == (kind == .offset ? 26 : 25))
+        #expect(list.starts.count == (kind == .offset ? 17 : 16))
         #expect(Set(list.starts).count == list.starts.count)
     }
 
@@ -211,10 +211,10 @@ struct PaginationTests {
             return nil
         }
         switch kind {
-        case .offset: try await checkAhead(list.offset, list, arrivals, requests: 26)
-        case .number: try await checkAhead(list.number, list, arrivals, requests: 25)
-        case .cursor: try await checkAhead(list.cursor, list, arrivals, requests: 25)
-        case .link: try await checkAhead(list.link, list, arrivals, requests: 25)
+        case .offset: try await checkAhead(list.offset, list, arrivals, requests: 17)
+        case .number: try await checkAhead(list.number, list, arrivals, requests: 16)
+        case .cursor: try await checkAhead(list.cursor, list, arrivals, requests: 16)
+        case .link: try await checkAhead(list.link, list, arrivals, requests: 16)
         }
     }
 

@@ -70,11 +70,11 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("a million keys: constant time, and the numbers are right")
-    func million() throws {
-        let storage = MemoryStorage(maximumCount: 100_000, maximumBytes: .max)
-        for number in 0..<1_000_000 { try storage.store(entry("x"), for: key("\(number)")) }
-        #expect(storage.count == 100_000)
+    @Test("M-18: many keys: constant time, and the numbers are right")
+    func manyKeys() throws {
+        let storage = MemoryStorage(maximumCount: 20_000, maximumBytes: .max)
+        for number in 0..<200_000 { try storage.store(entry("x"), for: key("\(number)")) }
+        #expect(storage.count == 20_000)
         storage.removeAll()
         #expect(storage.count == 0)
         #expect(storage.bytes == 0)
