@@ -73,7 +73,7 @@ struct ComingFromCoreNetKitTests {
             switch request.path {
             case "/orders" where skip < 100:
                 let take = request.queryItems.first { $0.name == "take" }.flatMap { Int($0.value) } ?? 20
-                return MockResponse(statusCode: 200, json: ["items": (skip..<min(skip + take, 45)).map { ["id": $0] }])
+                return MockResponse(statusCode: 200, json: ["items": (skip..<max(skip, min(skip + take, 45))).map { ["id": $0] }])
             case "/orders": return MockResponse(statusCode: 200, json: ["total": 45])
             case "/code": return MockResponse(statusCode: 400, json: ["error": "invalid_grant"])
             case "/empty": return MockResponse(statusCode: 204)
@@ -163,5 +163,18 @@ struct ComingFromCoreNetKitTests {
         #expect(count == 1)
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/safe").string().value }
         #expect(error?.status == 401)
+    }
+
+    @Test("an iterator over pages by offset: moveNext, canMoveNext and reset")
+    func iterator() async throws {
+        let orders = Paginator.offset(itemsPerPage: 20) { [service] offset, limit in
+            service.perform(GetOrderListRequest(skipOrdersCount: offset, ordersPerPage: limit))
+        }
+        var found: [Order] = []
+        while orders.canMoveNext { found += try await orders.moveNext()?.items ?? [] }
+        #expect(found == (0..<45).map { Order(id: $0) })
+        orders.reset(to: 40)
+        #expect(orders.canMoveNext)
+        #expect(try await orders.moveNext()?.items == (40..<45).map { Order(id: $0) })
     }
 }

@@ -158,7 +158,9 @@ final class CurlEngine {
     }
 
     private func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
-        try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: now)
+        // Read anew: the loop's own moment may lie before the one in which the request came, and its limit must not end it early.
+        let start = TaskClock.system.now
+        try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: start)
         let code = curl_multi_add_handle(multi, handle.easy)
         guard code == CURLM_OK else {
             throw WebServiceError(.curl, "libcurl does not take the request: \(String(cString: curl_multi_strerror(code)))")
@@ -166,7 +168,7 @@ final class CurlEngine {
         handle.place = busy.count
         busy.append(handle)
         restMoment = .max
-        silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
+        silenceMoment = min(silenceMoment, start &+ handle.idleLimit)
     }
 
     /// Takes the handles that libcurl is done with, and starts what waited for them, until nothing is done any more: a server may answer at once.
