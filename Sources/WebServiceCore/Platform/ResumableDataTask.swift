@@ -8,7 +8,7 @@ import FoundationNetworking
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.
 ///
 /// A body with files in it is written to a temporary file first, in the background: as a stream, Foundation would send it without its length, and on Linux
-/// once at most.
+/// once at most. On Linux Foundation then holds all of it in memory while it is sent.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -74,6 +74,13 @@ final class ResumableDataTask: DataTask {
             let file = try TemporaryFile.holding(body)
             var request = request
             request.httpBodyStream = nil
+            #if canImport(FoundationNetworking)
+            // Foundation on Linux ends the process when an exchange is over while it reads a body from a file. So it gets the bytes.
+            if let bytes = try? Data(contentsOf: file.url, options: .alwaysMapped) {  // else the file is tried, and the session says what is wrong
+                request.httpBody = bytes
+                return begin(Message(request: request), completion)
+            }
+            #endif
             begin(Message(request: request, bodyFile: file.url)) { [completion] data, response, error in
                 withExtendedLifetime(file) { completion(data, response, error) }
             }
