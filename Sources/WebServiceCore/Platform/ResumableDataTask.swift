@@ -7,17 +7,11 @@ import FoundationNetworking
 
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.
 ///
-/// A body with files in it is written to a temporary file first, in the background: as a stream, Foundation would send it without its length, and on Linux
-/// once at most. On Linux Foundation then holds all of it in memory while it is sent.
+/// A body with files in it is written to a temporary file first, in the background, and handed over as bytes that the system maps from there: as a stream,
+/// Foundation would send it without its length, and where Foundation on Linux reads a body from a file by itself, it ends the process when the exchange is
+/// over before. On Linux Foundation then makes a copy in memory.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-
-    /// What is to be sent.
-    struct Message {
-        var request: URLRequest
-        /// Where the body is, when it is not in the request.
-        var bodyFile: URL?
-    }
 
     private enum Phase {
         case created
@@ -29,13 +23,13 @@ final class ResumableDataTask: DataTask {
     private let phase = Mutex(Phase.created)
     private let request: any URLRequestEncodable
     private let completion: Completion
-    private let start: @Sendable (Message, @escaping Completion) -> URLSessionDataTask
+    private let start: @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
 
     /// - Parameter start: Makes the task, not resumed, that calls its completion once.
     init(
         request: any URLRequestEncodable,
         completion: @escaping Completion,
-        start: @escaping @Sendable (Message, @escaping Completion) -> URLSessionDataTask
+        start: @escaping @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
     ) {
         self.request = request
         self.completion = completion
@@ -62,7 +56,7 @@ final class ResumableDataTask: DataTask {
         guard isFirst else { return }
         do {
             let request = try request.urlRequest()
-            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return begin(Message(request: request), completion) }
+            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return begin(request) }
             DispatchQueue.global().async { [self] in begin(request, with: body) }
         } catch {
             fail(error)
@@ -71,26 +65,17 @@ final class ResumableDataTask: DataTask {
 
     private func begin(_ request: URLRequest, with body: BodySource) {
         do throws(WebServiceError) {
-            let file = try TemporaryFile.holding(body)
             var request = request
             request.httpBodyStream = nil
-            #if canImport(FoundationNetworking)
-            // Foundation on Linux ends the process when an exchange is over while it reads a body from a file. So it gets the bytes.
-            if let bytes = try? Data(contentsOf: file.url, options: .alwaysMapped) {  // else the file is tried, and the session says what is wrong
-                request.httpBody = bytes
-                return begin(Message(request: request), completion)
-            }
-            #endif
-            begin(Message(request: request, bodyFile: file.url)) { [completion] data, response, error in
-                withExtendedLifetime(file) { completion(data, response, error) }
-            }
+            request.httpBody = try TemporaryFile.holding(body).mapped()
+            begin(request)
         } catch {
             fail(error)
         }
     }
 
-    private func begin(_ message: Message, _ completion: @escaping Completion) {
-        let task = start(message, completion)
+    private func begin(_ request: URLRequest) {
+        let task = start(request, completion)
         let goesOn = phase.withLock { phase in
             if case .cancelled = phase { return false }
             phase = .running(task)

@@ -50,6 +50,17 @@ final class TemporaryFile: Sendable {
         return file
     }
 
+    /// The bytes, mapped into memory: they stay when the file goes.
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding`` where the system does not map it.
+    func mapped() throws(WebServiceError) -> Data {
+        do {
+            return try Data(contentsOf: url, options: .alwaysMapped)
+        } catch {
+            throw WebServiceError(.encoding, "the temporary file of the body cannot be read", underlying: error)
+        }
+    }
+
     private static func unwritten(_ failure: SystemFailure) -> WebServiceError {
         WebServiceError(.encoding, "the body cannot be written to a temporary file: \(failure.description)", underlying: failure)
     }

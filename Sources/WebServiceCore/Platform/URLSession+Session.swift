@@ -16,10 +16,10 @@ extension URLSession: Session {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        ResumableDataTask(request: request, completion: completion) { [self] message, completion in
-            guard delegate == nil else { return task(message, completion) }
+        ResumableDataTask(request: request, completion: completion) { [self] request, completion in
+            guard delegate == nil else { return dataTask(with: request, completionHandler: completion) }
             let passive = PassiveTaskDelegate()
-            let task = task(message) { data, response, error in
+            let task = dataTask(with: request) { data, response, error in
                 if let rejected = passive.rejectedResponse, error != nil {
                     completion(Data(), rejected, nil)
                 } else {
@@ -29,11 +29,6 @@ extension URLSession: Session {
             task.delegate = passive
             return task
         }
-    }
-
-    private func task(_ message: ResumableDataTask.Message, _ completion: @escaping ResumableDataTask.Completion) -> URLSessionDataTask {
-        guard let file = message.bodyFile else { return dataTask(with: message.request, completionHandler: completion) }
-        return uploadTask(with: message.request, fromFile: file, completionHandler: completion)
     }
 }
 

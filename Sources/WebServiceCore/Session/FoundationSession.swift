@@ -68,13 +68,12 @@ public final class FoundationSession: ResponseSession {
         _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?, _ completion: @escaping ResumableDataTask.Completion
     ) -> any DataTask {
         let maximum = (request as? EncodedRequest)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
-        return ResumableDataTask(request: request, completion: completion) { [self] message, completion in
-            let timeout = message.request.timeoutInterval
-            var net = message.request
+        return ResumableDataTask(request: request, completion: completion) { [self] request, completion in
+            var net = request
             // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
-            net.timeoutInterval = min(timeout, 1e9).rounded(.up) + 1
-            let task = message.bodyFile.map { urlSession.uploadTask(with: net, fromFile: $0) } ?? urlSession.dataTask(with: net)
-            exchanges.add(task, timeout: timeout, maximum: maximum, progress: progress) { [self] data, response, error in
+            net.timeoutInterval = min(request.timeoutInterval, 1e9).rounded(.up) + 1
+            let task = urlSession.dataTask(with: net)
+            exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum, progress: progress) { [self] data, response, error in
                 withExtendedLifetime(self) { completion(data, response, error) }
             }
             return task
