@@ -15,7 +15,7 @@ import Foundation
 /// - Nothing is asked for before somebody wants a page. Every page comes once, in order: of several that call ``moveNext()`` one waits for the other.
 /// - An error keeps the position: the next call asks for the same page again. So does a cancel, which ends the request under way.
 /// - ``reset(to:)-(Position?)`` makes it usable again, whatever came before.
-/// - The end is a page without a next one, or ``Page/total`` items.
+/// - The end is a page without a next one; for offsets and page numbers, which no server names, ``Page/total`` items as well.
 /// - A next page that was there already, also longer ago, is ``WebServiceError/Code/repeatedCursor``: not asked for again, by no call, until a reset.
 ///   For this each cursor or link is remembered until then.
 /// - A page that is empty but names a next one is a page like any other, but too many of them in a row are

@@ -35,7 +35,7 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
     /// Goes behind a page.
     ///
     /// - Parameters:
-    ///   - tracks: Whether the position is remembered, to notice when it comes again.
+    ///   - tracks: Whether the server names the next page: its position is remembered, to notice when it comes again, and a total does not end the list.
     ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
     mutating func advance(
         over page: Page<some Sendable, Position>, tracks: Bool, maximumEmptyPages: Int
@@ -54,7 +54,7 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
         let (count, overflows) = itemCount.addingReportingOverflow(page.items.count)
         itemCount = overflows ? .max : count
         if let all = page.total { total = all >= 0 ? all : nil }
-        isAtEnd = page.next == nil || total.map { itemCount >= $0 } ?? false
+        isAtEnd = page.next == nil || !tracks && total.map { itemCount >= $0 } ?? false
         position = page.next
     }
 }

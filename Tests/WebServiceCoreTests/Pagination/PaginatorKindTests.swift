@@ -96,6 +96,15 @@ struct PaginatorKindTests {
         #expect(try await all(short) == [1, 2])
     }
 
+    @Test("a total ends a list of page numbers where it is known", arguments: [(3, 3), (2, 2), (0, 1), (-1, 4), (Int.max, 4)])
+    func totalOfNumbers(_ said: Int, count: Int) async throws {
+        let service = service { url in (url.query == "page=5" ? "[]" : "[1]", [:]) }
+        let paginator = Paginator.pageNumber(itemsPerPage: 1) { number, _ in
+            service.GET("/n").setQueryParameters(["page": number]).decode([Int].self).map { Page($0, total: said) }
+        }
+        #expect(try await all(paginator).count == count)
+    }
+
     @Test("a position that no Int can hold is an error and keeps the place")
     func overflow() async throws {
         let service = service { _ in ("[1,2]", [:]) }
