@@ -72,6 +72,26 @@ struct OrdersRequest: ParameterizedRequest, Hashable {
     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 }
 
+struct Visits: Codable, Sendable {
+    var visits: [String]
+    var next: String?
+}
+
+struct VisitsRequest: ParameterizedRequest, PagedRequest {
+    var cursor: String?
+    typealias Output = Visits
+
+    var path: String { "/visits" }
+    var parameters: RequestParameters { .simple(["cursor": cursor]) }
+
+    func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
+    func page(of answer: Visits) -> Page<String, String> { Page(answer.visits, next: answer.next) }
+}
+
+enum Lists: RequestGroup {
+    static let requestTypes: [any ServiceRequest.Type] = [BrewersRequest.self, OrdersRequest.self]
+}
+
 struct LoginError: Error, Decodable {
     var error: String
 }
@@ -607,6 +627,10 @@ struct GuideSnippets {
         let list: RequestProvider<BrewersRequest> = service.createProvider()
         #expect(try await provider.brewers(in: "vermont").value == [Brewer(name: "Long Trail")])
         #expect(try await list.perform(.init(state: "vermont")).value == [Brewer(name: "Long Trail")])
+
+        let lists: GroupProvider<Lists> = service.createProvider()
+        let brewers = try await lists.perform(BrewersRequest(state: "vermont")).value
+        #expect(brewers == [Brewer(name: "Long Trail")])
     }
 
     @Test("stored answers")
@@ -701,13 +725,46 @@ struct GuideSnippets {
         for try await brewer in brewers.items() { print(brewer.name) }
         #expect(brewers.state.itemCount == 45)
 
+        brewers.reset(to: 20)
+        let second = try await brewers.moveNext()
+        let saved = try JSONEncoder().encode(brewers.state)
         brewers.reset()
         while let page = try await brewers.moveNext() {
             print(page.items.count, brewers.canMoveNext)
         }
-        let saved = try JSONEncoder().encode(brewers.state)
-        brewers.reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
-        #expect(!brewers.canMoveNext)
+        brewers.reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))  // the third page is next
+        #expect(second?.items.first?.name == "20")
+        #expect(try await brewers.moveNext()?.items.first?.name == "40")
+    }
+
+    @Test("pages by cursor and by link, and typed requests for pages")
+    func pagesByCursor() async throws {
+        session.removeAllStubs()
+        session.addStub { request in
+            let url = request.urlRequestValue.url?.absoluteString ?? ""
+            if url.hasSuffix("labels") {
+                var labels = MockResponse(statusCode: 200, json: ["red"])
+                labels.headers["Link"] = "<?page=2>; rel=next"
+                return labels
+            } else if url.hasSuffix("labels?page=2") {
+                return MockResponse(statusCode: 200, json: ["blue"])
+            }
+            let isFirst = !url.hasSuffix("cursor=b")
+            return MockResponse(statusCode: 200, json: ["visits": [isFirst ? "one" : "two"], "next": isFirst ? "b" : nil])
+        }
+        let byCursor = Paginator.cursor { cursor in
+            service.GET("/visits").setQueryParameters(["cursor": cursor]).decode(Visits.self).map { Page($0.visits, next: $0.next) }
+        }
+        let byLink = Paginator.links(from: service.request(.GET, path: "/labels")) { request in
+            service.sessionTask(request: request).decode([String].self)
+        }
+        var items: [String] = []
+        for try await item in byCursor.items() { items.append(item) }
+        for try await item in byLink.items() { items.append(item) }
+        #expect(items == ["one", "two", "red", "blue"])
+
+        for try await visit in service.pages(of: VisitsRequest()).items(prefetch: true) { print(visit) }
+        #expect(session.recordedRequests.suffix(2).map(\.url?.query) == [nil, "cursor=b"])
     }
 
     @Test("errors of one's own, and tasks that their owner completes")

@@ -24,7 +24,7 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// May reject a response by throwing, before any handler sees it. Not called when the transport failed.
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws
 
-    /// A handler or ``validateResponse(response:data:error:)`` failed: once for the first cause of each failure, never for transport errors.
+    /// A handler, a step of a typed task or ``validateResponse(response:data:error:)`` failed: once for the first cause of each failure, never for transport errors.
     func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
     /// A main-queue handler is about to run.

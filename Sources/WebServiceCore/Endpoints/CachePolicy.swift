@@ -15,7 +15,8 @@ public enum CachePolicy: Sendable, Hashable {
     /// Both at once. What is stored comes ahead (``TypedTask/onCacheSuccess(_:)``), unless the server is quicker; the task ends with what the server says, be it
     /// an error.
     case cacheThenServer
-    /// The server; where that fails, what is stored. The task ends with the server's error when nothing is. One that is cancelled reads nothing.
+    /// The server; where that fails in any way (no connection, a status that is no success, an answer that cannot be decoded), what is stored. The task ends
+    /// with the server's error when nothing is. One that is cancelled reads nothing.
     case serverElseCache
 }
 

@@ -29,6 +29,9 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
 
     /// Where simple parameters go; `nil` to let the method choose: the query for GET, HEAD and DELETE, else a JSON body. Left out, it is `nil`.
     var parameterPlacement: ParameterPlacement? { get }
+
+    /// Changes the request that was made of all this, such as its limits of time, its error mapper or its interceptors. Left out, it changes nothing.
+    func configure(_ request: inout Request)
 }
 
 /// What a ``ParameterizedRequest`` is asked with.
@@ -67,6 +70,9 @@ extension ParameterizedRequest {
     /// The method chooses.
     public var parameterPlacement: ParameterPlacement? { nil }
 
+    /// Changes nothing.
+    public func configure(_ request: inout Request) {}
+
     /// The request, made of all that.
     ///
     /// - Throws: ``WebServiceError/Code/encoding`` for parameters that JSON cannot say.
@@ -83,6 +89,7 @@ extension ParameterizedRequest {
             case .json: request.content = .data(try parameters.jsonData(), contentType: ContentType.json)
             }
         }
+        configure(&request)
         return request
     }
 }

@@ -4,14 +4,14 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Turns answers that are failures into errors of your own domain, before any other error reaches anybody.
+/// Turns answers that typed tasks do not accept into errors of your own domain, ahead of any other error.
 ///
 /// ```swift
 /// service.errorMapper = .decoding(APIError.self)
 /// ```
 /// Typed tasks and typed requests ask it for every answer whose status they do not accept: that of the request first (``Request/errorMapper``), then that of
 /// the service (``WebService/errorMapper``). When neither knows better, the error is ``WebServiceError/Code/unacceptableStatus``. Failures of the transport
-/// stay what they are: `URLError`.
+/// stay what they are: `URLError`. Delegates and untyped handlers get every answer as it came.
 public protocol ErrorMapper: Sendable {
     /// The error that an answer stands for; `nil` when the mapper does not know it. Called in the background, from several exchanges at once.
     func error(for response: Response) -> (any Error)?

@@ -17,8 +17,8 @@ public import Foundation
 /// - a content type that is not `type/subtype` with optional parameters, or a header field with an illegal name or value,
 /// - a file that is missing, cannot be read, or is a folder or anything else that is no regular file.
 ///
-/// Files are read while they are sent, in pieces, and never held whole. Their sizes are known before, so the message has an exact `Content-Length`. When
-/// a file has changed since the request was encoded, the exchange fails with the same error and the server never sees a whole message.
+/// `CurlSession` reads files while it sends them, in pieces, and never holds them whole; for Foundation see ``Request/multipart``. Their sizes are known
+/// before, so the message has an exact `Content-Length`. When a file has changed since the request was encoded, the exchange fails with the same error and the server never sees a whole message.
 ///
 /// The boundary is made of 128 random bits when the value is made, and copies share it: when the same request is sent again, the same bytes are sent.
 public struct MultipartFormData: Sendable {

@@ -47,7 +47,8 @@ public struct Request: Sendable {
     /// Whether cookies are sent and stored for this request, where the session handles cookies at all.
     public var shouldHandleCookies = true
 
-    /// Which caches may answer, where the session has a cache.
+    /// Whether a ``ResponseCache`` among the interceptors may answer. Without one, `returnCacheDataDontLoad` fails with
+    /// `URLError.resourceUnavailable`, and all others ask the server.
     public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
 
     /// Seconds the transport may wait for the next bytes. The task fails with `URLError.timedOut` when it passes.

@@ -6,8 +6,8 @@ public import FoundationNetworking
 
 /// The session that a ``WebService`` uses unless it is given another: one long-lived `URLSession` with a delegate of ours.
 ///
-/// Nothing is written to disk, and no cookie, cache entry or credential is kept by Foundation. A 401 is an answer like any other,
-/// with its body, whatever challenge it carries. Completions run on the `URLSession`'s delegate queue; ``SessionTask`` leaves it at once.
+/// Nothing is written to disk but bodies with files (``Request/multipart``), and no cookie, cache entry or credential is kept by Foundation. A 401 is an
+/// answer like any other, with its body, whatever challenge it carries. Completions run on the `URLSession`'s delegate queue; ``SessionTask`` leaves it at once.
 ///
 /// Make one per configuration and keep it: Foundation on Linux is not safe against sessions that come and go.
 public final class FoundationSession: ResponseSession {

@@ -101,13 +101,13 @@ public struct Response: Sendable {
 
         /// The session.
         public static let network = Source("network")
-        /// A mock.
+        /// A `MockSession`.
         public static let mock = Source("mock")
         /// A storage of the service.
         public static let storage = Source("storage")
         /// An equal request that was under way already (``DuplicateMode/join``).
         public static let joined = Source("joined")
-        /// An endpoint that sent nothing.
+        /// An endpoint that sent nothing, such as a `MockEndpoint`.
         public static let endpoint = Source("endpoint")
         /// A ``ResponseCache``, which sent nothing for it, or got an error.
         public static let cache = Source("cache")

@@ -34,6 +34,15 @@ public protocol Session: Sendable {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) -> Void
     ) -> any DataTask
+
+    /// Where its answers come from, as ``Response/source`` tells it; those of a ``ResponseSession`` say it themselves. Left out, it is
+    /// ``Response/Source/network``.
+    var responseSource: Response.Source { get }
+}
+
+extension Session {
+    /// The network.
+    public var responseSource: Response.Source { .network }
 }
 
 /// One exchange that a ``Session`` runs. All members may be called from any thread, in any order, any number of times.

@@ -127,8 +127,8 @@ final class Wire: Sendable {
     ) throws -> any DataTask {
         let delegate = owner.delegate
         guard let responseSession else {
-            return try transmit(message, seenBy: delegate) { data, response, error in
-                completion(Outcome(transported: data, response, error, redirects))
+            return try transmit(message, seenBy: delegate) { [session] data, response, error in
+                completion(Outcome(transported: data, response, error, redirects, session.responseSource))
             }
         }
         return try announced(message, to: delegate) { request, hearAnswer in

@@ -76,14 +76,14 @@ enum Transport: Sendable {
 extension Outcome {
     /// What a session handed back. An error that Foundation counts as a transport error is a `URLError` from here on; an answer with nothing
     /// in it is one as well, because no server gave it.
-    convenience init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ redirects: [URL]) {
+    convenience init(transported data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ redirects: [URL], _ source: Response.Source) {
         let attempts = redirects.count + 1
         if let error {
             self.init(error: URLError(transport: error) ?? error, redirects: redirects, attempts: attempts)
         } else if data == nil, response == nil {
             self.init(error: URLError(.badServerResponse), redirects: redirects, attempts: attempts)
         } else {
-            self.init(data: data, head: Head(response), redirects: redirects, attempts: attempts)
+            self.init(data: data, head: Head(response), source: source, redirects: redirects, attempts: attempts)
         }
     }
 

@@ -149,6 +149,12 @@ extension SessionTask {
         setting { $0.timeout = seconds }
     }
 
+    /// Sets ``Request/connectTimeout``, in seconds; `nil` for the session's own.
+    @discardableResult
+    public func setConnectTimeout(_ seconds: TimeInterval?) -> Self {
+        setting { $0.connectTimeout = seconds }
+    }
+
     /// Sets ``Request/deadline``.
     @discardableResult
     public func setDeadline(_ deadline: Duration) -> Self {
@@ -165,6 +171,12 @@ extension SessionTask {
     @discardableResult
     public func setMaximumResponseBytes(_ maximum: Int?) -> Self {
         setting { $0.maximumResponseBytes = maximum }
+    }
+
+    /// Sets ``Request/errorMapper``; `nil` for that of the service alone.
+    @discardableResult
+    public func setErrorMapper(_ mapper: (any ErrorMapper)?) -> Self {
+        setting { $0.errorMapper = mapper }
     }
 
     /// Adds an interceptor behind those that the request has, inside those of the service.

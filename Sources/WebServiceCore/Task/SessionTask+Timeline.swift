@@ -28,15 +28,8 @@ extension SessionTask {
         return data ?? Data()
     }
 
-    /// The events, with the only attempt of a plain exchange taken from its metrics.
     private var recorded: (TimelineRecorder, origin: (moment: UInt64, date: Date)?) {
-        withState { state in
-            var recorder = state.timeline
-            if !recorder.hasAttempts, let (start, end) = state.metrics.exchange, let sent = state.sent, let outcome = state.outcome {
-                recorder.add(TimelineRecorder.Attempt(sent, outcome), from: start, to: end)
-            }
-            return (recorder, state.metrics.origin)
-        }
+        withState { ($0.attempts, $0.metrics.origin) }
     }
 }
 

@@ -7,7 +7,7 @@ public import FoundationNetworking
 /// One exchange: sends its request once, when it is resumed, and pushes the answer through its handlers.
 ///
 /// - Nothing happens before ``resume()``. A task that is never resumed is freed with its handlers; a resumed one needs nobody to hold it.
-/// - There is exactly one outcome: the answer, an error of the request, the transport's error (always a `URLError`), the deadline
+/// - There is exactly one outcome: the answer, an error of the request, the transport's error (a `URLError`, unless a session of your own fails with something else), the deadline
 ///   (``WebServiceError/Code/deadline``) or ``cancel()`` (`URLError.cancelled`), whichever comes first.
 /// - Handlers run in the order they were added, one at a time, each at most once, also those that are added after the outcome. Background
 ///   handlers run on a concurrent pool, never on the main thread and never on the session's; main-queue handlers run on the main actor and

@@ -65,8 +65,16 @@ struct TaskState: Sendable {
         unsent = exchange.request
         sent = exchange.sent
         messages = exchange.messages
-        timeline = exchange.timeline
+        timeline = exchange.attempts
         metrics = exchange.metrics
+    }
+
+    /// The events, with the only attempt of a plain exchange taken from its metrics.
+    var attempts: TimelineRecorder {
+        guard !timeline.hasAttempts, let (start, end) = metrics.exchange, let sent, let outcome else { return timeline }
+        var timeline = timeline
+        timeline.add(TimelineRecorder.Attempt(sent, outcome), from: start, to: end)
+        return timeline
     }
 
     /// Whether somebody asked for the end, also where it came too late.

@@ -62,6 +62,9 @@ extension WebService {
 
 /// A service is a session itself, so that its delegate sees any request sent through it. Nothing else of the journey applies.
 extension WebService: Session {
+    /// Where the answers of its session come from.
+    public var responseSource: Response.Source { session.responseSource }
+
     /// Makes a task that sends the request through the service's delegate and session once it is resumed. A request that cannot be
     /// encoded completes with its error, on the thread that resumes.
     public func dataTask(

@@ -18,7 +18,7 @@ import FoundationNetworking
 /// ``Session``, and pushes `(Data?, URLResponse?, Error?)` through its handlers in order, to a value or an error; the delegate sees every
 /// message on the wire. `WebService+Pipeline.swift` shows all stages in one function.
 ///
-/// All members may be used from any thread. A task holds its service until it is complete.
+/// All members may be used from any thread. A task holds its service until it is complete; one for a typed request does not.
 public final class WebService: Sendable {
     /// The URL that every path is below; `nil` when there is none, or when it is no absolute http or https URL, which each request then tells.
     public let baseURL: URL?

@@ -89,6 +89,9 @@ public final class MockSession: Session {
         state.withLock { $0.sent }.map(\.encodable.urlRequestValue)
     }
 
+    /// A mock.
+    public var responseSource: Response.Source { .mock }
+
     /// Makes a task that is answered from the stubs once it is resumed.
     public func dataTask(
         request: any URLRequestEncodable,

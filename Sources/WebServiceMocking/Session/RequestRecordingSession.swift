@@ -25,6 +25,9 @@ public final class RequestRecordingSession: Session {
         sent.withLock { $0 }.map(\.encodable.urlRequestValue)
     }
 
+    /// Where the inner session's answers come from.
+    public var responseSource: Response.Source { inner.responseSource }
+
     /// Makes a task of the inner session that records the request when it is resumed for the first time.
     public func dataTask(
         request: any URLRequestEncodable,

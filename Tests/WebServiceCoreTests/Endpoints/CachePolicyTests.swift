@@ -9,6 +9,13 @@ import FoundationNetworking
 
 @Suite("Cache policies")
 struct CachePolicyTests {
+    /// The request as it goes over HTTP: its answers lie where those of `ValueText` do.
+    private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {
+        typealias Output = String
+        var storageIdentifier: String? { ValueText().storageIdentifier }
+        func request(for service: WebService) -> Request { service.request(.GET, path: "http://h/gone") }
+    }
+
     private let endpoint = HandEndpoint()
     private let service: WebService
     private let ends = Collected<String>()
@@ -105,6 +112,17 @@ struct CachePolicyTests {
             let all = await shown.wait()
             #expect(all.last == "new" && all.filter { $0 == "new" }.count == 1, "\(all)")
         }
+    }
+
+    @Test("the timeline of serverElseCache shows what the server said, not what stood in for it")
+    func timeline() async throws {
+        await store("old")
+        service.endpoints = [HTTPEndpoint()]
+        service.session = HandSession(text: "gone", status: 404)
+        let task = service.perform(HTTPText(), cachePolicy: .serverElseCache)
+        #expect(try await task.value == "old")
+        #expect(task.task.timeline.events.map(\.status) == [404])
+        #expect(String(decoding: task.task.httpArchive(), as: UTF8.self).contains(#""status" : 404"#))
     }
 
     @Test("serverElseCache ends with the server's value; with what is stored where that fails; with the server's error where nothing is")

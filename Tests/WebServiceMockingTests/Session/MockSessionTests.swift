@@ -118,6 +118,19 @@ import FoundationNetworking
         #expect(session.recordedRequests.isEmpty)
     }
 
+    @Test("Its answers say that they are mocks, also through a recording session and a service")
+    func source() async throws {
+        session.addStub(MockResponse(statusCode: 200))
+        let inner = WebService(baseURLString: "http://a.test")
+        inner.session = RequestRecordingSession(session)
+        let service = WebService(baseURLString: "http://a.test")
+        for session in [session, inner] as [any Session] {
+            service.session = session
+            #expect(try await service.GET("/a").data().response.source == .mock)
+        }
+        #expect(FoundationSession.shared.responseSource == .network)
+    }
+
     @Test("A task that is never resumed goes with its completion")
     func neverResumed() {
         final class Canary: Sendable {}

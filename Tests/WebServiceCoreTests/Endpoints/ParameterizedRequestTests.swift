@@ -1,0 +1,72 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Requests that are their parameters")
+struct ParameterizedRequestTests {
+    private struct Search: ParameterizedRequest {
+        typealias Output = Data
+        var method: Request.Method = .GET
+        var parameters: RequestParameters = .simple(["q": "a b", "page": 2])
+        var parameterPlacement: ParameterPlacement?
+        var path: String { "/{kind}/search" }
+        var pathParameters: Parameters? { ["kind": "a/b"] }
+        var headers: Headers { ["X-Part": "1"] }
+
+        func configure(_ request: inout Request) {
+            request.timeout = 7
+            request.errorMapper = .closure { _ in TestError() }
+        }
+    }
+
+    private struct Ping: ParameterizedRequest {
+        typealias Output = Void
+        var path: String { "/ping" }
+    }
+
+    private let service = WebService.make(HandSession())
+
+    @Test("the method chooses where parameters go, unless the request says it")
+    func placement() throws {
+        for method in [Request.Method.GET, .HEAD, .DELETE] {
+            let sent = try Search(method: method).request(for: service).urlRequest()
+            #expect(sent.url?.absoluteString.hasSuffix("/a%2Fb/search?q=a%20b&page=2") == true && sent.httpBody == nil, "\(method)")
+        }
+        for method in [Request.Method.POST, .PUT, .PATCH] {
+            let sent = try Search(method: method).request(for: service).urlRequest()
+            #expect(sent.url?.query == nil && sent.httpBody == Data(#"{"page":2,"q":"a b"}"#.utf8), "\(method)")
+            #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json" && sent.value(forHTTPHeaderField: "X-Part") == "1")
+        }
+        let form = try Search(method: .POST, parameterPlacement: .form).request(for: service).urlRequest()
+        #expect(form.httpBody == Data("q=a+b&page=2".utf8))
+        let query = try Search(method: .POST, parameterPlacement: .query).request(for: service).urlRequest()
+        #expect(query.url?.query == "q=a%20b&page=2" && query.httpBody?.isEmpty != false)
+    }
+
+    @Test("parts are a body, and nothing is nothing")
+    func otherParameters() throws {
+        var form = MultipartFormData()
+        form.append("ale", name: "style")
+        let parts = try Search(method: .POST, parameters: .multipart(form)).request(for: service)
+        #expect(parts.multipart != nil)
+        let ping = try Ping().request(for: service).urlRequest()
+        #expect(ping.httpMethod == "GET" && ping.url?.query == nil && ping.httpBody == nil)
+        let error = #expect(throws: WebServiceError.self) {
+            try Search(method: .POST, parameters: .simple(["x": Double.nan])).request(for: service)
+        }
+        #expect(error?.code == .encoding)
+    }
+
+    @Test("what configure changes is sent so")
+    func configuration() async throws {
+        let request = try Search().request(for: service)
+        #expect(request.timeout == 7)
+        service.session = HandSession(text: "", status: 500)
+        await #expect(throws: TestError()) { try await service.perform(Search()).value }
+    }
+}
