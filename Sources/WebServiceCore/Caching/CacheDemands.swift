@@ -83,9 +83,9 @@ struct CacheDemands: Sendable {
     /// Whether a stored answer may stand for an error of the server (RFC 5861, section 4).
     func outlastsError(_ stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Bool {
         let said = stored.control
-        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now) else { return false }
-        let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
         let limits = [said.least("stale-if-error"), control.least("stale-if-error")].compactMap(\.self)
-        return staleness <= limits.max() ?? -1
+        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now), let limit = limits.max()
+        else { return false }
+        return age - stored.lifetime(usesHeuristics: usesHeuristics) <= limit
     }
 }

@@ -11,7 +11,7 @@ extension CacheExchange {
         let plain = demands.message(request)
         var message = plain
         let isOwnCondition = request.headers[.ifNoneMatch] != nil || request.headers["If-Modified-Since"] != nil
-        if let stored, !isOwnCondition {
+        if let stored, stored.isSuccess, !isOwnCondition {
             message.headers[.ifNoneMatch] = stored.eTag
             message.headers["If-Modified-Since"] = stored.lastModified
         }
@@ -49,7 +49,7 @@ extension CacheExchange {
         if let stored, let stale = try staleAnswer(stored, insteadOf: result, at: responseTime) { return stale }
         let response = try result.get()
         if let stored, response.redirects.isEmpty {
-            if response.status == 200, demands.stores, let updated = stored.validated(by: response, requestTime, responseTime) {
+            if response.status == 200, let updated = stored.validated(by: response, requestTime, responseTime) {
                 replace(stored, by: updated, flight)
             } else if response.status < 300 || [404, 410].contains(response.status) {
                 update(flight) { [request] in $0.remove(for: request) }
@@ -89,10 +89,15 @@ extension CacheExchange {
         }
     }
 
-    /// Stores what was validated, unless a newer answer has been stored meanwhile.
+    /// Stores what was validated, or removes it where it must not be stored any more, unless a newer answer has been stored meanwhile.
     private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
-        update(flight) { [request] variants in
-            if variants.match(request)?.responseTime == stored.responseTime { variants.insert(updated, for: request) }
+        guard demands.stores else { return }
+        var updated = updated
+        let selection = CachedResponse.selection(updated.status, updated.headers, to: request, account: account)
+        updated.selection = selection ?? updated.selection
+        update(flight) { [request, updated] variants in
+            guard variants.match(request)?.responseTime == stored.responseTime else { return }
+            if selection == nil { variants.remove(for: request) } else { variants.insert(updated, for: request) }
         }
     }
 
@@ -105,8 +110,12 @@ extension CacheExchange {
 extension CachedResponse {
     /// What a 304 or the answer to HEAD makes of it; `nil` where it speaks of another representation (RFC 9111, sections 4.3.4 and 4.3.5).
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
-        guard response.redirects.isEmpty else { return nil }
-        if let old = eTag, let new = response.header(.eTag), !EntityTag.matchesWeakly(old, new) { return nil }
+        guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
+        if let old = eTag, let new = response.header(.eTag) {
+            guard EntityTag.matchesWeakly(old, new) else { return nil }
+        } else if let old = lastModified, let new = response.header("Last-Modified"), old != new {
+            return nil
+        }
         if response.status != 304 {
             for name in [Headers.Name("Last-Modified"), .contentLength, .eTag] {
                 guard let old = headers[name], let new = response.header(name) else { continue }

@@ -15,15 +15,6 @@ struct CacheExchange: Sendable {
     let next: Next
     let cache: ResponseCache
 
-    /// The validation for which the current Swift task runs.
-    @TaskLocal static var validation: Validation?
-
-    /// A stored answer that is validated behind its back, and for whom: credentials that the request has already are that account's.
-    struct Validation: Sendable {
-        let cache: ObjectIdentifier
-        let account: String?
-    }
-
     /// - Returns: `nil` for a request that cannot be encoded: whoever sends it says why.
     init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
         let account = cache.account()
@@ -60,14 +51,11 @@ struct CacheExchange: Sendable {
     }
 
     func response() async throws -> Response {
-        if let validation = Self.validation, validation.cache == ObjectIdentifier(cache), validation.account != account {
-            throw URLError(.cancelled)  // the account has changed since, and the request may hold credentials of the old one
-        }
         switch request.method.rawValue {
-        case "GET": return try await get()
-        case "HEAD": return try await head()
-        case "OPTIONS", "TRACE": return try await next(request)
-        default: return try await unsafe()
+        case "GET": try await answered { try await load($0) }
+        case "HEAD": try await answered { try await loadHead($0) }
+        case "OPTIONS", "TRACE": try await next(request)
+        default: try await unsafe()
         }
     }
 
@@ -75,16 +63,21 @@ struct CacheExchange: Sendable {
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
-    private func get() async throws -> Response {
-        guard !Self.passing.contains(where: { request.headers[$0] != nil }) else { return try await next(request) }
-        let stored = demands.mode == .reload ? nil : await stored()
-        return try await answered(from: stored) { try await load(stored) }
+    /// Stands for the account in the exchange's own record of whom it was begun for. The last bit is free: it says that nobody waits for the answer.
+    private var mark: Int {
+        Int(truncatingIfNeeded: StorageKey(identifier: "", account: account).bytes.withUnsafeBytes { XXHash64.hash($0) }) & ~1
     }
 
-    private func head() async throws -> Response {
-        guard !Self.passing.contains(where: { request.headers[$0] != nil }) else { return try await next(request) }
-        let stored = await stored()
-        return try await answered(from: stored) { try await loadHead(stored) }
+    /// Whether the account is still the one for which the exchange was begun. A request that is sent again when it is another one may hold
+    /// credentials of the old one.
+    ///
+    /// - Throws: `URLError.cancelled` where it is not, and nobody waits for the answer.
+    private func isSameAccount() throws -> Bool {
+        let begun = next.context.account(ObjectIdentifier(cache), mark)
+        if begun == mark | 1 || begun == mark { return true }
+        guard begun & 1 == 0 else { throw URLError(.cancelled) }
+        next.record(.cache, "the account has changed since")
+        return false
     }
 
     private func stored() async -> CachedResponse? {
@@ -92,8 +85,11 @@ struct CacheExchange: Sendable {
         return stored?.isRedirect(for: request) == true ? nil : stored
     }
 
-    /// - Parameter load: Asks the server.
-    private func answered(from stored: CachedResponse?, load: () async throws -> Response) async throws -> Response {
+    /// - Parameter load: Asks the server, where something is stored with its validators.
+    private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
+        let isSame = try isSameAccount()
+        let isPassing = !isSame || Self.passing.contains { request.headers[$0] != nil }
+        let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : await stored()
         let now = cache.now()
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
@@ -108,21 +104,24 @@ struct CacheExchange: Sendable {
             next.record(.cache, "only-if-cached, and nothing is stored")
             return response
         }
-        return try await load()
+        return isPassing ? try await next(request) : try await load(stored)
     }
 
-    /// The stored answer, or 304 where the request's own condition asks for it (RFC 9111, section 4.3.2).
+    /// The stored answer, or 304 where the request's own condition asks for it.
     private func answer(_ stored: CachedResponse, at now: Date) throws -> Response? {
-        if let list = request.headers[.ifNoneMatch] {
-            if EntityTag.isListed(stored.eTag, in: list) { return stored.notModified(url: url, at: now) }
-        } else if let since = request.headers["If-Modified-Since"].flatMap({ HTTPDate.parse($0, now: now) }),
-            let modified = (stored.lastModified ?? stored.headers["Date"]).flatMap({ HTTPDate.parse($0, now: now) }), modified <= since,
-            stored.status == 200
-        {
-            return stored.notModified(url: url, at: now)
-        }
+        if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
         return stored.response(url: url, hasBody: request.method == .GET, at: now)
+    }
+
+    /// Whether the request's own condition says that the asker has it (RFC 9111, section 4.3.2).
+    private func isKnown(_ stored: CachedResponse, at now: Date) -> Bool {
+        guard stored.isSuccess else { return false }
+        if let list = request.headers[.ifNoneMatch] { return EntityTag.isListed(stored.eTag, in: list) }
+        guard let since = request.headers["If-Modified-Since"].flatMap({ HTTPDate.parse($0, now: now) }),
+            let modified = (stored.lastModified ?? stored.headers["Date"]).flatMap({ HTTPDate.parse($0, now: now) })
+        else { return false }
+        return modified <= since
     }
 
     /// What would not be taken from a server is not taken from the storage either.
@@ -135,15 +134,16 @@ struct CacheExchange: Sendable {
     /// over by then.
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
-        var request = request
+        var request = next.context.request()
         request.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
-        Self.$validation.withValue(Validation(cache: ObjectIdentifier(cache), account: account)) { [cache, key, service = next.service, request] in
-            _ = Task {
-                await service.sessionTask(request: request).finished()
-                cache.endValidation(key)
-            }
+        Task { [cache, key, mark, service = next.service, request] in
+            let task = service.sessionTask(request: request)
+            // Credentials that the request has already are this account's.
+            _ = task.exchangeContext.account(ObjectIdentifier(cache), mark | 1)
+            await task.finished()
+            cache.endValidation(key)
         }
     }
 

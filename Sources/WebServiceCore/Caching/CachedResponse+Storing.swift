@@ -8,26 +8,28 @@ extension CachedResponse {
     /// The answer to a GET request as it is stored (RFC 9111, section 3); `nil` where it must not be, or could answer nothing.
     init?(_ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date) {
         let headers = response.headers
-        let control = CacheControl(headers.values(for: .cacheControl))
         let status = response.status
         // What a redirect led to is the answer of another URL; a part, or what says that nothing has changed, is no answer that could stand for the
         // whole.
         guard response.head.isHTTP, response.redirects.isEmpty, (200...999).contains(status), status != 206, status != 304,
-            headers.allSatisfy(Self.canBeWritten)
-        else { return nil }
-        if control.has("must-understand") {
-            guard Self.understoodStatuses.contains(status) else { return nil }
-        } else if control.has("no-store") {
-            return nil
-        }
-        guard
-            Self.heuristicStatuses.contains(status) || control.has("max-age") || control.has("public") || control.has("private")
-                || headers["Expires"] != nil,
-            let selection = CacheSelection(of: headers, to: request, account: account)
+            headers.allSatisfy(Self.canBeWritten), let selection = Self.selection(status, headers, to: request, account: account)
         else { return nil }
         self.init(
             status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime, responseTime: responseTime,
             selection: selection)
+    }
+
+    /// For which requests an answer with these fields is stored; `nil` where it must not be, or could answer none.
+    static func selection(_ status: Int, _ headers: Headers, to request: Request, account: String?) -> CacheSelection? {
+        let control = CacheControl(headers.values(for: .cacheControl))
+        if control.has("must-understand") {
+            guard understoodStatuses.contains(status) else { return nil }
+        } else if control.has("no-store") {
+            return nil
+        }
+        guard heuristicStatuses.contains(status) || ["max-age", "public", "private"].contains(where: control.has) || headers["Expires"] != nil
+        else { return nil }
+        return CacheSelection(of: headers, to: request, account: account)
     }
 
     /// What a 304, or the answer to HEAD, makes of it (RFC 9111, section 3.2): every field that came takes the place of the stored one.

@@ -16,6 +16,9 @@ struct CachedResponse: Sendable {
     var responseTime: Date
     var selection: CacheSelection
 
+    /// Whether conditions count for it, of its validators and of the request's own (RFC 9110, sections 13.2.1 and 15.4.5).
+    var isSuccess: Bool { (200..<300).contains(status) }
+
     var control: CacheControl { CacheControl(headers.values(for: .cacheControl)) }
 
     /// How old it is (RFC 9111, section 4.2.3), in seconds; `nil` where the clock shows a time before it came, so that nobody knows.

@@ -29,7 +29,7 @@ import FoundationNetworking
 /// Accounts never see each other's answers. Where `account` gives `nil`, an answer to a request with `Authorization` or `Cookie` answers only
 /// requests with the same; name an account where a cookie jar, or anything else behind the cache, says who asks. What is stored is status, header
 /// fields without `Set-Cookie` and without those of the connection, and the body, under a key that holds the URL and the account; nothing is
-/// encrypted. The storage's own limits decide how much there is, and only `no-store` keeps an answer out.
+/// encrypted. The storage's own limits decide how much there is, and of the directives only `no-store` keeps an answer out.
 ///
 /// A storage that fails never fails a request. Answers are stored behind the answer's back, and every later request to the same cache sees them. All
 /// members may be used from any thread. Every decision is in the task's ``Timeline``.
@@ -57,8 +57,8 @@ public final class ResponseCache: Interceptor {
     ///
     /// - Parameters:
     ///   - storage: Where answers are kept. Give the cache one of its own: ``removeAll()`` empties it.
-    ///   - account: Whose answers they are, asked when a request begins; `nil` for nobody's. An answer that comes when the account is another one is
-    ///     not stored.
+    ///   - account: Whose answers they are, asked when a request comes to the cache; `nil` for nobody's. An answer that comes when the account is
+    ///     another one is not stored, and a request that is sent again by then, for a retry perhaps, passes through.
     ///   - usesHeuristics: Whether answers that do not say how long they are fresh count as fresh for a tenth of the time since they were last
     ///     modified.
     ///   - now: The wall clock. After it was set back, what seems to come from the future is stale.
@@ -109,17 +109,17 @@ extension ResponseCache {
     /// What is stored under a key, as it is after all that was begun before.
     func variants(for key: StorageKey) async -> CachedVariants {
         await order.settled(key)
-        return await read(key)
+        return await read(key) ?? CachedVariants()
     }
 
-    /// Nothing where nothing can be read.
-    private func read(_ key: StorageKey) async -> CachedVariants {
+    /// - Returns: `nil` where something may be there that cannot be read.
+    private func read(_ key: StorageKey) async -> CachedVariants? {
         do {
-            let data = try await storage.entry(for: key)?.data
-            return data.flatMap { CachedVariants($0, for: key) } ?? CachedVariants()
+            guard let entry = try await storage.entry(for: key) else { return CachedVariants() }
+            return entry.data.flatMap { CachedVariants($0, for: key) }
         } catch {
             report(.read, key, error)
-            return CachedVariants()
+            return nil
         }
     }
 
@@ -127,10 +127,10 @@ extension ResponseCache {
     func update(_ key: StorageKey, _ flight: CacheFlight? = nil, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
         order.change(key) { [self] in
             guard flight?.isOvertaken != true else { return }
-            var variants = await read(key)
-            let wasEmpty = variants.responses.isEmpty
+            let old = await read(key)
+            var variants = old ?? CachedVariants()
             change(&variants)
-            if variants.responses.isEmpty { return wasEmpty ? () : await erase(key) }
+            if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do { try await storage.store(StorageEntry(.value(variants.data(for: key)), date: now()), for: key) } catch {
                 report(.store, key, error)
                 await erase(key)  // what is there is older than the answer that was given

@@ -52,6 +52,8 @@ public struct Next: Sendable {
 /// What interceptors share with the exchange they work for.
 struct ExchangeContext: Sendable {
     let clock: TaskClock
+    /// What was to be sent, before any interceptor has changed it.
+    let request: @Sendable () -> Request
     /// Where the service's own credentials may go; `nil` without a base URL.
     let baseOrigin: Origin?
     /// The account of an authentication for which this exchange was begun: the first one that is given.

@@ -33,7 +33,7 @@ extension SessionTask {
     /// What interceptors share with this exchange.
     var exchangeContext: ExchangeContext {
         let clock = service.clock
-        return ExchangeContext(clock: clock, baseOrigin: service.baseURL.flatMap(Origin.init)) { id, account in
+        return ExchangeContext(clock: clock, request: { self.request }, baseOrigin: service.baseURL.flatMap(Origin.init)) { id, account in
             self.shared.withLock { $0.account(id, account) }
         } record: { kind, detail in
             let now = clock.now

@@ -48,6 +48,22 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", ["Cache-Control": "stale-if-error=11"]) == "cache one")
     }
 
+    @Test("M-22: what is too old for the request does not stand for an error, unless stale-if-error says so")
+    func tooOldForRequest() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 10)
+        fixture.serve([:], "down", status: 503)
+        for directive in ["max-age=9", "min-fresh=51"] {
+            #expect(try await fixture.text("/a", ["Cache-Control": directive]) == "network down")
+            #expect(try await fixture.text("/a", ["Cache-Control": "\(directive), stale-if-error=0"]) == "cache one")
+        }
+        fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
+        let error = await #expect(throws: URLError.self) { try await fixture.get("/a", ["Cache-Control": "max-age=0"]) }
+        #expect(error?.code == .timedOut)
+    }
+
     @Test("M-22: stale-while-revalidate answers at once, and one validation runs behind it, in an exchange of its own")
     func staleWhileRevalidate() async throws {
         let fixture = CacheFixture()
@@ -94,5 +110,45 @@ struct ResponseCacheStaleTests {
         await requests.wait(for: 3)
         #expect(fixture.sent.values.count == 1)
         await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
+    @Test("what an interceptor begins while an answer is validated behind is bound to no account")
+    func begunByValidation() async throws {
+        let fixture = CacheFixture()
+        fixture.signIn("ann")
+        let (gate, results) = (Decision(), Collected<String>())
+        let beginning = ClosureInterceptor { [unowned fixture] request, next in
+            if request.cachePolicy == .reloadRevalidatingCacheData {
+                Task {
+                    _ = await gate.value
+                    do { results.add(try await fixture.text("/b")) } catch { results.add("\(error)") }
+                }
+            }
+            return try await next(request)
+        }
+        fixture.service.interceptors = [beginning, fixture.cache]
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        #expect(try await fixture.text() == "cache one")
+        await fixture.sent.wait(for: 2)
+        fixture.signIn("bob")
+        gate.make(true)
+        #expect(await results.wait(for: 1) == ["network one"])
+    }
+
+    @Test("M-22: what is validated behind an answer goes through all that the service adds: a token that is refused is refreshed")
+    func validationRefreshes() async throws {
+        let fixture = CacheFixture()
+        let authentication = Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })
+        fixture.service.interceptors = [authentication, fixture.cache]
+        fixture.signIn("ann")
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve { $0.headers[.authorization] == "Bearer new" ? CacheFixture.Reply(body: "two") : CacheFixture.Reply(status: 401) }
+        #expect(try await fixture.text() == "cache one")
+        let sent = await fixture.sent.wait(for: 3)
+        #expect(sent.map { $0.headers[.authorization] } == ["Bearer old", "Bearer old", "Bearer new"])
     }
 }

@@ -77,6 +77,32 @@ struct ResponseCacheStorageTests {
         }
     }
 
+    @Test("C-61: a request that is sent again after the account has changed is neither answered from nor stored for the new one")
+    func accountChangesBetweenAttempts() async throws {
+        let retrying = ClosureInterceptor { request, next in
+            let response = try await next(request)
+            guard response.status == 503 else { return response }
+            return try await next(request)
+        }
+        for isStored in [false, true] {
+            let fixture = CacheFixture(outer: [retrying])
+            fixture.signIn("bob")
+            fixture.serve(["Cache-Control": "max-age=60"], "bob's")
+            if isStored { _ = try await fixture.get() }
+            fixture.signIn("ann")
+            fixture.serve { [unowned fixture] request in
+                if fixture.sent.values.count == (isStored ? 2 : 1) {
+                    fixture.signIn("bob")
+                    return CacheFixture.Reply(status: 503)
+                }
+                return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "")
+            }
+            #expect(try await fixture.text("/a", ["Authorization": "ann's"]) == "network ann's")
+            fixture.serve([:], "new")
+            #expect(try await fixture.text("/a", ["Authorization": "bob's"]) == (isStored ? "cache bob's" : "network new"))
+        }
+    }
+
     @Test("what was stored is there for the next cache over the same folder")
     func survives() async throws {
         try await over(.file) { storage in
@@ -92,7 +118,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("an entry that is damaged, or somebody else's, is a miss, and is replaced")
+    @Test("an entry that is damaged, or somebody else's, is a miss, and is replaced or removed")
     func damaged() async throws {
         let storage = MemoryStorage()
         let fixture = CacheFixture(storage)
@@ -106,6 +132,12 @@ struct ResponseCacheStorageTests {
         let whole = try #require(storage.entry(for: key)?.data)
         try storage.store(StorageEntry(.value(whole.dropLast() + [whole.last.map { $0 ^ 1 } ?? 0]), date: nil), for: key)
         #expect(try await fixture.text() == "network one")
+        await fixture.cache.finishStoring()
+        try storage.store(StorageEntry(.value(Data("WSC0".utf8)), date: nil), for: key)
+        fixture.serve(["Cache-Control": "no-store"], "two")
+        #expect(try await fixture.text() == "network two")
+        await fixture.cache.finishStoring()
+        #expect(storage.entry(for: key) == nil)
         #expect(fixture.failures.values.isEmpty)
     }
 
@@ -125,6 +157,21 @@ struct ResponseCacheStorageTests {
         for _ in 0..<2 { #expect(try await small.text() == "network one") }
         await small.cache.finishStoring()
         #expect((small.failures.values.first?.error as? WebServiceError)?.code == .entryTooLarge)
+    }
+
+    @Test("what is out of date goes, also where it cannot be read")
+    func unreadable() async throws {
+        let storage = FlakyStorage()
+        let fixture = CacheFixture(storage)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        #expect(try await fixture.text() == "network one")
+        await fixture.cache.finishStoring()
+        storage.failsToRead(true)
+        fixture.serve(["Cache-Control": "no-store"], "two")
+        #expect(try await fixture.text() == "network two")
+        await fixture.cache.finishStoring()
+        storage.failsToRead(false)
+        #expect(try await fixture.text() == "network two")
     }
 
     @Test("an answer is given before it is stored, and the next request waits until it is")
@@ -182,4 +229,21 @@ struct ResponseCacheStorageTests {
         }
         #expect(wrong == 0)
     }
+}
+
+/// A storage that cannot be read at times.
+private final class FlakyStorage: ResponseStorage {
+    private let memory = MemoryStorage()
+    private let isUnreadable = Mutex(false)
+
+    func failsToRead(_ fails: Bool) { isUnreadable.withLock { $0 = fails } }
+
+    func entry(for key: StorageKey) async throws -> StorageEntry? {
+        if isUnreadable.withLock({ $0 }) { throw TestError() }
+        return memory.entry(for: key)
+    }
+
+    func store(_ entry: StorageEntry, for key: StorageKey) async throws { try memory.store(entry, for: key) }
+    func removeEntry(for key: StorageKey) async throws { memory.removeEntry(for: key) }
+    func removeAll() async throws { memory.removeAll() }
 }

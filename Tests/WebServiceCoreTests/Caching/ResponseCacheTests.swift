@@ -120,6 +120,29 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "cache one")  // the 304 has named what is stored
     }
 
+    @Test("M-22: a condition of the caller's own makes no 304 of a stored failure (RFC 9110, section 13.2.1)")
+    func conditionOfFailure() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60", "ETag": "\"1\""], "missing", status: 404)
+        _ = try await fixture.get()
+        for list in ["*", "\"1\""] {
+            let response = try await fixture.get("/a", ["If-None-Match": list])
+            #expect(response.status == 404 && response.source == .cache && response.data == Data("missing".utf8))
+        }
+    }
+
+    @Test("what must not be sent is not, also where the cache has nothing to do with it")
+    func offline() async throws {
+        let fixture = CacheFixture()
+        for method in [Request.Method.GET, .HEAD, .POST, .OPTIONS] {
+            await #expect(throws: URLError(.resourceUnavailable)) {
+                try await fixture.get("/a", ["Range": "bytes=0-1"], method: method, policy: .returnCacheDataDontLoad)
+            }
+        }
+        #expect(try await fixture.get("/a", ["Range": "bytes=0-1", "Cache-Control": "only-if-cached"]).status == 504)
+        #expect(fixture.sent.values.isEmpty)
+    }
+
     @Test("M-22: directives of the request are obeyed")
     func requestDirectives() async throws {
         let fixture = CacheFixture()

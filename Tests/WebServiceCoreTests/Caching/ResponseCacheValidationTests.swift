@@ -1,0 +1,118 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache: what a validation changes", .timeLimit(.minutes(4)))
+struct ResponseCacheValidationTests {
+    @Test("M-22: a 304, or the answer to HEAD, that must not be stored takes what is stored with it", arguments: [Request.Method.GET, .HEAD])
+    func noStore(method: Request.Method) async throws {
+        for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]] as [Headers] {
+            let fixture = CacheFixture()
+            fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
+            _ = try await fixture.get()
+            fixture.advance(by: 6)
+            fixture.serve(forbidding, "", tag: "\"1\"")
+            #expect(try await fixture.text(method: method) == (method == .GET ? "revalidated one" : "network "))
+            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        }
+    }
+
+    @Test("M-22: what a 304 varies by selects from then on")
+    func vary() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
+        _ = try await fixture.get("/a", ["X-A": "1"])
+        fixture.advance(by: 6)
+        fixture.serve(["Cache-Control": "max-age=60", "Vary": "X-A"], "one", tag: "\"1\"")
+        #expect(try await fixture.text("/a", ["X-A": "1"]) == "revalidated one")
+        fixture.serve([:], "two")
+        #expect(try await fixture.text("/a", ["X-A": "1"]) == "cache one")
+        #expect(try await fixture.text("/a", ["X-A": "2"]) == "network two")
+    }
+
+    @Test("M-22: a request with no-store that validates stores nothing of the 304")
+    func requestNoStore() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "", tag: "\"1\"")
+        #expect(try await fixture.text("/a", ["Cache-Control": "no-store"], policy: .reloadRevalidatingCacheData) == "revalidated one")
+        let stored = try await fixture.get()
+        #expect(stored.source == .cache && stored.header("X-A") == nil)
+    }
+
+    @Test("M-23: a 304 for another date of the last change is not believed")
+    func otherDate() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Last-Modified": CachedResponseTests.text(-9)], "one")
+        _ = try await fixture.get()
+        let older: Headers = ["Last-Modified": CachedResponseTests.text(-99)]
+        fixture.serve { request in
+            request.headers["If-Modified-Since"] == nil
+                ? CacheFixture.Reply(headers: older, body: "older") : CacheFixture.Reply(status: 304, headers: older)
+        }
+        #expect(try await fixture.text() == "network older")
+    }
+
+    @Test("M-22: a stored failure is asked for anew: a 304 would speak of a success (RFC 9110, section 15.4.5)")
+    func failure() async throws {
+        let fixture = CacheFixture()
+        let headers: Headers = ["Last-Modified": CachedResponseTests.text(-9)]
+        fixture.serve(headers, "missing", status: 404)
+        _ = try await fixture.get()
+        fixture.serve { request in
+            let isNew = request.headers["If-Modified-Since"] == nil
+            return CacheFixture.Reply(status: isNew ? 200 : 304, headers: headers, body: isNew ? "there" : "")
+        }
+        #expect(try await fixture.text() == "network there")
+        #expect(fixture.sent.values.count == 2)
+    }
+
+    @Test("M-22: what HEAD says of a success does not make a stored failure fresh")
+    func headOfFailure() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5"], "missing", status: 404)
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve(["Cache-Control": "max-age=60"], "there")
+        #expect(try await fixture.get(method: .HEAD).status == 200)
+        #expect(try await fixture.text() == "network there")
+    }
+
+    @Test("a request that is cancelled while it waits for the storage, or is validated, ends once, sends nothing more and stores nothing")
+    func cancelled() async throws {
+        let gate = Decision()
+        let fixture = CacheFixture(HandStorage(gate: gate))
+        fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
+        _ = try await fixture.get()
+        let ends = Collected<URLError.Code?>()
+        func begin() -> SessionTask {
+            fixture.service.GET("/a").response { _, _ in .empty }.responseError { ends.add(($0 as? URLError)?.code) }.resume()
+        }
+        let waiting = begin()
+        waiting.cancel()
+        #expect(await ends.wait(for: 1) == [.cancelled])
+        gate.make(true)
+        await fixture.cache.finishStoring()
+        #expect(fixture.sent.values.count == 1)
+
+        fixture.advance(by: 6)
+        let answer = Decision()
+        fixture.serve { _ in
+            _ = await answer.value
+            return CacheFixture.Reply(status: 304, headers: ["Cache-Control": "max-age=99"])
+        }
+        let validating = begin()
+        await fixture.sent.wait(for: 2)
+        validating.cancel()
+        #expect(await ends.wait(for: 2) == [.cancelled, .cancelled])
+        answer.make(true)
+        fixture.serve([:], "two")
+        #expect(try await fixture.text() == "network two")
+        #expect(ends.values.count == 2)
+    }
+}
