@@ -128,12 +128,16 @@ extension BodySource.File {
     /// - Throws: ``WebServiceError/Code/encoding`` where it cannot be opened or is no regular file.
     init(_ path: String, owner: String) throws(WebServiceError) {
         let status: FileStatus
+        let unannounced: Data
         do throws(SystemFailure) {
-            status = try Self.open(path).status()
+            let descriptor = try Self.open(path)
+            status = try descriptor.status()
+            unannounced = status.isRegular && status.size == 0 ? try descriptor.content(count: 1) : Data()
         } catch {
             throw Self.unreadable(owner, path, error)
         }
-        guard status.isRegular else {
+        // What the system makes up while it is read, as in `/proc`, is called a regular file of no size.
+        guard status.isRegular, unannounced.isEmpty else {
             throw WebServiceError(
                 .encoding, "\(owner) has the file '\(path.escapingControls)', which is \(status.isFolder ? "a folder" : "no regular file")")
         }

@@ -26,7 +26,7 @@ struct FileStatus: Sendable, Equatable {
         device = UInt64(truncatingIfNeeded: status.st_dev)
         inode = UInt64(truncatingIfNeeded: status.st_ino)
         kind = UInt32(status.st_mode & S_IFMT)
-        size = Int(status.st_size)
+        size = Int(clamping: status.st_size)
         modifiedSeconds = Int(modified.tv_sec)
         modifiedNanoseconds = Int(modified.tv_nsec)
     }

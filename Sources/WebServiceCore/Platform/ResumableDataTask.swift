@@ -7,9 +7,9 @@ import FoundationNetworking
 
 /// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.
 ///
-/// A body with files in it is written to a temporary file first, in the background, and handed over as bytes that the system maps from there: as a stream,
-/// Foundation would send it without its length, and where Foundation on Linux reads a body from a file by itself, it ends the process when the exchange is
-/// over before. On Linux Foundation then makes a copy in memory.
+/// A body with files in it is written to a temporary file first, in the background and until somebody cancels, and handed over as bytes that the system
+/// maps from there: as a stream, Foundation would send it without its length, and where Foundation on Linux reads a body from a file by itself, it ends the
+/// process when the exchange is over before. On Linux Foundation then makes a copy in memory.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -67,7 +67,7 @@ final class ResumableDataTask: DataTask {
         do throws(WebServiceError) {
             var request = request
             request.httpBodyStream = nil
-            request.httpBody = try TemporaryFile.holding(body).mapped()
+            request.httpBody = try TemporaryFile.mapping(body) { state == .running }
             begin(request)
         } catch {
             fail(error)
@@ -86,8 +86,9 @@ final class ResumableDataTask: DataTask {
     }
 
     private func fail(_ error: any Error) {
+        let wasCancelled = state == .completed
         phase.withLock { $0 = .cancelled }
-        completion(nil, nil, error)
+        completion(nil, nil, wasCancelled ? URLError(.cancelled) : error)
     }
 
     /// Nothing to do: what was not resumed is not sent, and what was sent goes on, because Foundation on Linux kills the process when

@@ -8,64 +8,37 @@ import Musl
 import Glibc
 #endif
 
-/// A file in the folder for temporary files, for the user alone (0600), that is removed at the end of its life.
-final class TemporaryFile: Sendable {
-    let url: URL
-
-    private init(_ url: URL) {
-        self.url = url
-    }
-
-    /// Writes a body into a new file, in pieces.
+/// A body in a file for the user alone (0600) that has lost its name before the first byte is written: nothing is left of it when nobody holds its bytes
+/// any more, also where the process ends before.
+enum TemporaryFile {
+    /// Writes a body into a new file in the folder for temporary files, in pieces, and maps it into memory.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` where the body cannot be read or the file cannot be written; then nothing is left of it.
-    static func holding(_ body: BodySource, in folder: URL = FileManager.default.temporaryDirectory) throws(WebServiceError) -> TemporaryFile {
-        let name = "webservice-body-\(UUID().uuidString)"
-        let url = folder.appendingPathComponent(name, isDirectory: false)
-        let path = url.path
-        let descriptor: Descriptor
-        do throws(SystemFailure) {
-            descriptor = try Descriptor("open") { open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
-        } catch {
-            throw unwritten(error)
-        }
-        let file = TemporaryFile(url)
-        let reader = BodyReader(body)
+    /// - Parameter isWanted: Asked before each piece; where it says no, this throws.
+    /// - Throws: ``WebServiceError/Code/encoding`` where the body cannot be read or the file cannot be written.
+    static func mapping(
+        _ body: BodySource, in folder: URL = FileManager.default.temporaryDirectory, while isWanted: () -> Bool = { true }
+    ) throws(WebServiceError) -> Data {
+        let path = folder.appendingPathComponent("webservice-body-\(UUID().uuidString)", isDirectory: false).path
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { room.deallocate() }
-        while true {
-            let count = try reader.read(into: room)
-            guard count > 0, let start = room.baseAddress else { break }
-            do throws(SystemFailure) {
-                try descriptor.append(Data(bytesNoCopy: start, count: count, deallocator: .none))
-            } catch {
-                throw unwritten(error)
-            }
-        }
-        do throws(SystemFailure) {
-            try descriptor.close()
-        } catch {
-            throw unwritten(error)
-        }
-        return file
-    }
-
-    /// The bytes, mapped into memory: they stay when the file goes.
-    ///
-    /// - Throws: ``WebServiceError/Code/encoding`` where the system does not map it.
-    func mapped() throws(WebServiceError) -> Data {
         do {
-            return try Data(contentsOf: url, options: .alwaysMapped)
+            let descriptor = try Descriptor("open") { open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+            try system("unlink") { unlink(path) }
+            let reader = BodyReader(body)
+            while isWanted(), case let count = try reader.read(into: room), count > 0, let start = room.baseAddress {
+                try descriptor.append(Data(bytesNoCopy: start, count: count, deallocator: .none))
+            }
+            guard reader.offset == body.count else { throw WebServiceError(.encoding, "the body is not wanted any more") }
+            let address = try system("mmap") { Int(bitPattern: mmap(nil, body.count, PROT_READ, MAP_PRIVATE, descriptor.number, 0)) }
+            guard let start = UnsafeMutableRawPointer(bitPattern: address) else { throw SystemFailure(call: "mmap", number: ENOMEM) }
+            let bytes = Data(bytesNoCopy: start, count: body.count, deallocator: .unmap)
+            try descriptor.close()
+            return bytes
+        } catch let error as WebServiceError {
+            throw error
         } catch {
-            throw WebServiceError(.encoding, "the temporary file of the body cannot be read", underlying: error)
+            let reason = (error as? SystemFailure)?.description ?? "\(error)"
+            throw WebServiceError(.encoding, "the body cannot be written to a temporary file: \(reason)", underlying: error)
         }
-    }
-
-    private static func unwritten(_ failure: SystemFailure) -> WebServiceError {
-        WebServiceError(.encoding, "the body cannot be written to a temporary file: \(failure.description)", underlying: failure)
-    }
-
-    deinit {
-        unlink(url.path)
     }
 }

@@ -8,8 +8,8 @@ public import FoundationNetworking
 ///
 /// The data task is made when it is resumed and never suspended, because on Linux a task that is never resumed leaks and one that
 /// is suspended and cancelled kills the process. On Linux a session without a delegate does not complete a 401 with a Basic challenge (Swift 6.3.1);
-/// here it does, with the response but without its body, which ``FoundationSession`` also has. Do not use a session after it was invalidated:
-/// Foundation ends the process then.
+/// here it does, with the response but without its body, which ``FoundationSession`` also has. Do not use a session after it was invalidated,
+/// and do not invalidate one before tasks whose bodies have files (``Request/multipart``) are complete: Foundation ends the process then.
 extension URLSession: Session {
     /// Makes a task that sends the request once it is resumed. The completion runs on the session's delegate queue.
     public func dataTask(

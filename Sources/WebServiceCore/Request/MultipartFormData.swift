@@ -10,7 +10,7 @@ public import Foundation
 /// ```
 /// The parts are sent in the order in which they were appended; repeated names are kept. Names and file names are sent in UTF-8, with `"`, CR and LF
 /// written as `%22`, `%0D` and `%0A` and nothing else escaped (HTML, multipart/form-data encoding algorithm); there is no `filename*`. Contents are
-/// sent as they are, byte for byte, line breaks as well.
+/// sent as they are, byte for byte. A line break stays what it is, in a name as well, where a form in a browser makes CR LF of it.
 ///
 /// Nothing is checked here. Encoding the request throws ``WebServiceError/Code/encoding``, with a message that names the part, for
 /// - a name or a file name that holds NUL,
@@ -18,7 +18,8 @@ public import Foundation
 /// - a file that is missing, cannot be read, or is a folder or anything else that is no regular file.
 ///
 /// `CurlSession` reads files while it sends them, in pieces, and never holds them whole; for Foundation see ``Request/multipart``. Their sizes are known
-/// before, so the message has an exact `Content-Length`. When a file has changed since the request was encoded, the exchange fails with the same error and the server never sees a whole message.
+/// before, so the message has an exact `Content-Length`. When a file has changed since the request was encoded, the exchange fails with the same error and
+/// the server never sees a whole message.
 ///
 /// The boundary is made of 128 random bits when the value is made, and copies share it: when the same request is sent again, the same bytes are sent.
 public struct MultipartFormData: Sendable {

@@ -60,8 +60,9 @@ extension Request {
     ///
     /// `CurlSession` reads the files while it sends, in pieces of 64 KiB at most, on a thread that it shares with other exchanges.
     /// ``FoundationSession`` and `URLSession` would send a stream without its length, so for them the body is written first, in the background and in
-    /// pieces as well, to a file in the folder for temporary files, for the user alone (0600). It is mapped into memory and removed before the
-    /// exchange begins; Foundation on Linux then copies it into memory as a whole.
+    /// pieces as well, to a file in the folder for temporary files, for the user alone (0600). It loses its name at once and is mapped into
+    /// memory; Foundation on Linux then copies it into memory as a whole. Foundation's task is made only then: a `URLSession` that is invalidated before
+    /// such a task is complete may end the process.
     public var multipart: MultipartFormData? {
         get {
             guard case .multipart(let form) = content else { return nil }

@@ -3,8 +3,8 @@ public import Foundation
 /// Keeps answers in files, one for each, in a folder of your choice.
 ///
 /// A file holds the bytes of the answer, its key (identifier, classification and account, in clear) and when it was stored: nothing else of the
-/// exchange, so no header fields, and nothing of the request. (What a ``ResponseCache`` keeps has header fields, and its identifier is the URL.) Files are the user's alone (mode 0600), and so are folders that this storage makes
-/// (0700); nothing is encrypted. Names of files come from a hash, so no identifier leads out of the folder. A folder that is a symbolic link is
+/// exchange, so no header fields, and nothing of the request. (What a ``ResponseCache`` keeps has header fields, and its identifier is the URL.) Files
+/// are the user's alone (mode 0600), and so are folders that this storage makes (0700); nothing is encrypted. Names of files come from a hash, so no identifier leads out of the folder. A folder that is a symbolic link is
 /// refused, and no link in it is followed; the folders above it are not judged.
 ///
 /// A new file takes the place of the old one as a whole: at any moment, and after the end of the process at any moment, there is the one or the

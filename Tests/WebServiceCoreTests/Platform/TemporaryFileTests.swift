@@ -1,0 +1,75 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Bodies in temporary files")
+struct TemporaryFileTests {
+    @Test("a temporary file has no name while it is written and holds the body, and what is not wanted any more is not written")
+    func temporaryFile() throws {
+        let folder = try FormFolder()
+        let form = try MultipartFormData.make { $0.append(file: try folder.file("file", Data(count: 1 << 20)), name: "photo") }
+        let source = try #require(try form.request.encode().bodySource)
+        let place = folder.url.appendingPathComponent("place")
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        var names: [String] = []
+        var pieces = 0
+        func look(_ isWanted: Bool) -> Bool {
+            pieces += 1
+            names += (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? ["?"]  // which fails the test
+            return isWanted
+        }
+        let body = try source.read(in: 1000)
+        #expect(try TemporaryFile.mapping(source, in: place) { look(true) } == body)
+        #expect(pieces > 4 && names.isEmpty)
+        pieces = 0
+        expectFailure(.encoding, naming: ["not wanted"]) { try TemporaryFile.mapping(source, in: place) { look(pieces < 2) } }
+        #expect(pieces == 3)
+        try FileHandle(forWritingTo: folder.url.appendingPathComponent("file")).truncate(atOffset: 5)
+        expectFailure(.encoding, naming: ["'photo'"]) { try TemporaryFile.mapping(source, in: place) }
+        #expect(!look(false) && names.isEmpty)
+        expectFailure(.encoding, naming: ["temporary file"]) { try TemporaryFile.mapping(source, in: place.appendingPathComponent("missing")) }
+    }
+
+    @Test(
+        "a task that is cancelled before its body is written ends as cancelled and starts nothing, also where the file is gone",
+        arguments: [false, true])
+    func cancelled(isGone: Bool) async throws {
+        let folder = try FormFolder()
+        let file = try folder.file("file", Data(count: 200_000))
+        let task = Mutex<ResumableDataTask?>(nil)
+        let request = try MultipartFormData.make { $0.append(file: file, name: "photo") }.request.urlRequest()
+        let started = Mutex(0)
+        let error = await withCheckedContinuation { continuation in
+            let cancelling = Preparing(urlRequestValue: request) {
+                if isGone { try FileManager.default.removeItem(at: file) }
+                task.withLock { $0 }?.cancel()
+            }
+            let resumed = ResumableDataTask(request: cancelling) {
+                continuation.resume(returning: $2)
+            } start: { request, completion in
+                started.withLock { $0 += 1 }
+                return URLSession.shared.dataTask(with: request, completionHandler: completion)
+            }
+            task.withLock { $0 = resumed }
+            resumed.resume()
+        }
+        #expect((error as? URLError)?.code == .cancelled && started.withLock { $0 } == 0)
+        task.withLock { $0 = nil }
+    }
+}
+
+/// A request that does something when it is asked for.
+private struct Preparing: URLRequestEncodable {
+    let urlRequestValue: URLRequest
+    let prepare: @Sendable () throws -> Void
+
+    func urlRequest() throws -> URLRequest {
+        try prepare()
+        return urlRequestValue
+    }
+}
