@@ -163,6 +163,38 @@ struct CurlMultipartTests {
         #expect(sent.last == Int64(encoded.bodyCount) && heard.value.allSatisfy { $0.bytesToSend == Int64(encoded.bodyCount) })
     }
 
+    /// What a request with parts sends, read from its stream.
+    static func bytes(of request: Request) throws -> Data {
+        let stream = try #require(try request.urlRequest().httpBodyStream)
+        stream.open()
+        defer { stream.close() }
+        var (body, room) = (Data(), [UInt8](repeating: 0, count: 1 << 16))
+        while case let count = stream.read(&room, maxLength: room.count), count > 0 { body += room.prefix(count) }
+        return body
+    }
+
+    @Test("a task that is cancelled while its files are sent ends once, as cancelled; no whole message arrives, and the session goes on")
+    func cancelled() async throws {
+        let folder = try Folder()
+        var form = MultipartFormData()
+        form.append(file: try folder.sparse("a", 64 << 20), name: "a")
+        let server = try MockServer { _ in MockResponse("ok") }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        let task = service.POST("/a").setMultipart(form)
+        let ends = Box([URLError.Code?]())
+        await withCheckedContinuation { continuation in
+            task.onProgress { if $0.bytesSent > 0 { task.cancel() } }
+                .response { _, _ in .empty }
+                .responseError { error in ends.change { $0.append((error as? URLError)?.code) } }
+                .metricsCollected { _ in continuation.resume() }
+                .resume()
+        }
+        _ = try await service.GET("/b").data().value
+        #expect(ends.value == [.cancelled])
+        #expect(server.receivedRequests.map(\.path) == ["/b"])
+    }
+
     @Test("a file that is missing or changes before it is sent is an error, and no message is sent")
     func unusable() async throws {
         let folder = try Folder()

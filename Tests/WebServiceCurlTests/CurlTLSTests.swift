@@ -2,6 +2,7 @@ import Foundation
 import Testing
 import WebServiceCore
 import WebServiceCurl
+import WebServiceMocking
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -55,6 +56,27 @@ struct CurlTLSTests {
             $0.allowsHTTP2 = false
         }
         #expect(try await text(plain).hasPrefix("HTTP/1.1"))
+    }
+
+    @Test("M-11: a multipart body with files arrives over HTTP/2 byte for byte, with its length")
+    func multipart() async throws {
+        let backend = try MockServer { _ in MockResponse("ok") }
+        defer { backend.stop() }
+        let folder = try CurlMultipartTests.Folder()
+        var form = MultipartFormData()
+        form.append("Söhne", name: "name")
+        for number in 0..<10 { form.append(file: try folder.file("\(number)", CurlMultipartTests.content), name: "photo") }
+        let server = try SecureServer(backend: backend.baseURLString)
+        let service = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        #expect(try await text(service) == "ok")
+        let task = service.PUT("/a").setMultipart(form).string()
+        #expect(try await task.value == "ok")
+        #expect(try await task.response.transport?.networkProtocol == "HTTP/2")
+        var request = Request(.PUT, url: "http://h/a")
+        request.multipart = form
+        let arrived = try #require(backend.receivedRequests.last)
+        #expect(arrived.body == (try CurlMultipartTests.bytes(of: request)))
+        #expect(arrived.headers.values(for: .contentLength) == ["\(arrived.body.count)"])
     }
 
     @Test("H-51: a server whose certificate is not trusted, or is for another name, is not talked to")

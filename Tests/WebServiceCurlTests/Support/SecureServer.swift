@@ -13,13 +13,16 @@ final class SecureServer: @unchecked Sendable {
     private(set) var oldPort = 0
     /// Asks for the certificate of a client.
     private(set) var askingPort = 0
+    private let backend: String?
     private var process = Process()
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first(where: FileManager.default.isExecutableFile)
     static let openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile)
     static var isAvailable: Bool { nginx != nil && openssl != nil }
 
-    init() throws {
+    /// - Parameter backend: The URL of the server that answers; `nil` for nginx itself, which says what is spoken.
+    init(backend: String? = nil) throws {
+        self.backend = backend
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("secure-server-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Self.run(
@@ -70,7 +73,9 @@ final class SecureServer: @unchecked Sendable {
 
     private var configuration: String {
         let tls = "ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols"
-        let answer = #"location / { return 200 "$server_protocol $ssl_protocol $ssl_client_s_dn"; }"#
+        let answer =
+            backend.map { "location / { proxy_pass \($0); client_max_body_size 64m; }" }
+            ?? #"location / { return 200 "$server_protocol $ssl_protocol $ssl_client_s_dn"; }"#
         return """
             daemon off; worker_processes 1; pid nginx.pid;
             events { worker_connections 512; }
