@@ -1,0 +1,68 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+extension CurlHandle {
+    /// What is the same for every exchange. Whatever libcurl would do by itself beyond moving bytes stays off.
+    func configure(_ configuration: CurlSession.Configuration, _ share: UnsafeMutableRawPointer) throws {
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let loop = Unmanaged.passUnretained(engine).toOpaque()
+        try check(ccurl_restrict_protocols(easy), "to speak only http and https")
+        ccurl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        ccurl_set_pointer(easy, CURLOPT_PRIVATE, context)
+        ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
+        ccurl_set_pointer(easy, CURLOPT_SHARE, share)
+        ccurl_set_bytes_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+            CurlHandle.from(context).receiveHead(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+        }
+        ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context)
+        ccurl_set_bytes_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+            CurlHandle.from(context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+        }
+        ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context)
+        ccurl_set_bytes_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
+            CurlHandle.from(context).sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+        }
+        ccurl_set_pointer(easy, CURLOPT_READDATA, context)
+        ccurl_set_seek_callback(easy) { context, offset, origin in CurlHandle.from(context).seek(offset, origin) }
+        ccurl_set_pointer(easy, CURLOPT_SEEKDATA, context)
+        ccurl_set_prereq_callback(easy) { context, _, _, _, _ in
+            CurlHandle.from(context).maySend() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+        }
+        ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
+        ccurl_set_open_socket_callback(easy) { context, _, address in CurlEngine.from(context).openSocket(address) }
+        ccurl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, loop)
+        ccurl_set_close_socket_callback(easy) { context, socket in CurlEngine.from(context).closeSocket(socket) }
+        ccurl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, loop)
+        ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
+        ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
+        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, engine.zlib == nil ? "" : "gzip")
+        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, engine.zlib == nil ? 1 : 0)
+        if let userAgent = configuration.userAgent { try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent") }
+        if !configuration.allowsHTTP2 { ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)) }
+        switch configuration.proxy {
+        case .environment: break
+        case .none: ccurl_set_string(easy, CURLOPT_PROXY, "")
+        case .url(let url): try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
+        }
+        try configure(configuration.tls)
+    }
+
+    private func configure(_ tls: CurlSession.TLS) throws {
+        let oldest = tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        try check(ccurl_set_long(easy, CURLOPT_SSLVERSION, Int(oldest)), "the oldest version of TLS")
+        if let file = tls.trustedCertificatesFile {
+            try check(ccurl_set_string(easy, CURLOPT_CAINFO, file), "the file of trusted certificates")
+            try check(ccurl_set_string(easy, CURLOPT_CAPATH, nil), "to trust nothing else")
+        }
+        if let certificate = tls.clientCertificate {
+            try check(ccurl_set_string(easy, CURLOPT_SSLCERT, certificate.certificateFile), "the client certificate")
+            try check(ccurl_set_string(easy, CURLOPT_SSLKEY, certificate.keyFile), "the client's key")
+            if let password = certificate.keyPassword { try check(ccurl_set_string(easy, CURLOPT_KEYPASSWD, password), "the key's password") }
+        }
+        if !tls.pinnedPublicKeys.isEmpty {
+            try check(ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")), "the pinned keys")
+        }
+    }
+}

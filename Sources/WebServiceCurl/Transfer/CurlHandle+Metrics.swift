@@ -1,0 +1,51 @@
+import CCurl
+import WebServiceCore
+
+extension CurlHandle {
+    /// What libcurl measured.
+    func metrics() -> TransportMetrics {
+        let isReused = long(CURLINFO_NUM_CONNECTS) == 0
+        let lookup = microseconds(CURLINFO_NAMELOOKUP_TIME_T)
+        let connected = microseconds(CURLINFO_CONNECT_TIME_T)
+        let secured = microseconds(CURLINFO_APPCONNECT_TIME_T)
+        let first = microseconds(CURLINFO_STARTTRANSFER_TIME_T)
+        var metrics = TransportMetrics(
+            firstByte: first > 0 ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
+            bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
+            bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T), isConnectionReused: isReused && sendings > 0
+        )
+        if !isReused {
+            metrics.nameLookup = lookup > 0 ? lookup : nil
+            metrics.connect = connected > 0 ? max(0, connected - lookup) : nil
+            metrics.secureConnect = secured > 0 ? max(0, secured - connected) : nil
+        }
+        if answer.hasHead { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
+        return metrics
+    }
+
+    var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
+
+    private static func name(ofVersion version: Int) -> String? {
+        switch version {
+        case Int(CURL_HTTP_VERSION_1_0): "HTTP/1.0"
+        case Int(CURL_HTTP_VERSION_1_1): "HTTP/1.1"
+        case Int(CURL_HTTP_VERSION_2_0): "HTTP/2"
+        case Int(CURL_HTTP_VERSION_3): "HTTP/3"
+        default: nil
+        }
+    }
+
+    private func long(_ info: CURLINFO) -> Int {
+        var value = 0
+        ccurl_get_long(easy, info, &value)
+        return value
+    }
+
+    private func size(_ info: CURLINFO) -> Int64 {
+        var value: curl_off_t = 0
+        ccurl_get_size(easy, info, &value)
+        return Int64(value)
+    }
+
+    private func microseconds(_ info: CURLINFO) -> Double { Double(size(info)) / 1e6 }
+}
