@@ -43,6 +43,8 @@ final class ConnectionPair: Sendable {
                 } catch let error as SQLiteError {
                     let code: WebServiceError.Code = error.isTooBig ? .entryTooLarge : .storage
                     continuation.resume(throwing: WebServiceError(code, "\(error.message), in an attempt to \(name)", underlying: error))
+                } catch let failure as SystemFailure {
+                    continuation.resume(throwing: failure.error("the database could not be opened"))
                 } catch {
                     continuation.resume(throwing: error)
                 }
@@ -104,7 +106,7 @@ final class ConnectionPair: Sendable {
 
     /// Opens the database, or a new one when it is damaged. What cannot be read is moved aside, but never what another has just put in its place.
     private func open(after before: DatabaseFiles.Snapshot?, instead damaged: FileIdentity?) throws -> Connection {
-        try files.exclusively {
+        try files.exclusively(durability) {
             if let before { files.deleteLog(ifStrangeTo: before) }
             if let damaged, damaged == files.snapshot().database?.file { try files.moveAside() }
             try files.makeDatabase()

@@ -43,29 +43,26 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Does something while nobody else does; what is locked already is an error that passes.
-    func exclusively<Value>(_ body: () throws -> Value) throws -> Value {
-        try Self.makeFolder((database as NSString).deletingLastPathComponent)
-        let descriptor = try Self.check("open", open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600))
+    func exclusively<Value>(_ durability: StorageDurability, _ body: () throws -> Value) throws -> Value {
+        try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
+        let descriptor = try system("open") { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
         defer { close(descriptor) }
-        if flock(descriptor, LOCK_EX | LOCK_NB) < 0 {
-            if errno != EWOULDBLOCK { _ = try Self.check("flock", -1) }
-            throw SQLiteError(SQLITE_BUSY, "somebody else is opening the database")
-        }
+        let isTaken = try system("flock") { flock(descriptor, LOCK_EX | LOCK_NB) == 0 ? 0 : errno == EWOULDBLOCK ? 1 : -1 } == 1
+        guard !isTaken else { throw SQLiteError(SQLITE_BUSY, "somebody else is opening the database") }
         return try body()
     }
 
     /// Makes an empty file, for nobody else to read, unless there is one.
     func makeDatabase() throws {
         var status = stat()
-        if lstat(database, &status) == 0 {
+        if try system("lstat", { lstat(database, &status) == 0 ? 1 : errno == ENOENT ? 0 : -1 }) == 1 {
             guard status.st_mode & S_IFMT == S_IFREG else { throw WebServiceError(.storage, "what is in the database's place is no file") }
             return
         }
-        if errno != ENOENT { _ = try Self.check("lstat", -1) }
         // A log without its database is of one that was deleted.
         unlink(log)
         unlink(index)
-        close(try Self.check("open", open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)))
+        close(try system("open") { open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) })
     }
 
     /// Deletes a log that is of another database than the one beside it: SQLite would put the two together.
@@ -78,7 +75,7 @@ struct DatabaseFiles: Sendable {
     /// Gives the database another name, with its log, in place of one that had it before.
     func moveAside() throws {
         let aside = database + ".damaged"
-        _ = try Self.check("rename", rename(database, aside))
+        try system("rename") { rename(database, aside) }
         if rename(log, aside + "-wal") < 0 { unlink(aside + "-wal") }
         unlink(index)
     }
@@ -87,20 +84,6 @@ struct DatabaseFiles: Sendable {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         return (FileIdentity(device: status.st_dev, inode: status.st_ino), Int64(status.st_size))
-    }
-
-    private static func makeFolder(_ path: String) throws {
-        var status = stat()
-        guard stat(path, &status) < 0, errno == ENOENT, !path.isEmpty else { return }
-        try makeFolder((path as NSString).deletingLastPathComponent)
-        if mkdir(path, 0o700) < 0, errno != EEXIST { _ = try check("mkdir", -1) }
-    }
-
-    private static func check(_ call: String, _ result: Int32) throws -> Int32 {
-        guard result < 0 else { return result }
-        let number = errno
-        let cause = POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO)
-        throw WebServiceError(.storage, "the database could not be opened: \(call): \(String(cString: strerror(number)))", underlying: cause)
     }
 }
 

@@ -64,11 +64,6 @@ public struct HTTPEndpoint: ServiceEndpoint {
 
         var rawData: Data? { request.storedBody(of: response) }
 
-        var isStorable: Bool {
-            let directives = response.headers.filter { $0.name.equalsIgnoringASCIICase("Cache-Control") }
-            return !directives.contains { field in
-                field.value.split(separator: ",").contains { $0.trimmingCharacters(in: .whitespaces).equalsIgnoringASCIICase("no-store") }
-            }
-        }
+        var isStorable: Bool { !CacheControl(response.headers.values(for: .cacheControl)).has("no-store") }
     }
 }

@@ -14,33 +14,39 @@ final class RequestRegistry: Sendable {
         /// The request, where it can be compared.
         let request: RequestKey?
         let key: RequestKey?
-        /// Whose request it is: that of one account is never the same as another's.
-        let account: [UInt8]?
         /// Where its answer will be stored.
         let storageKey: StorageKey?
-        /// Begins the work. Called under the lock: it may only make a Swift task.
-        let start: @Sendable (UInt64) -> Task<Void, Never>
+        /// Makes the work, which waits for its turn where there is one. Called under the lock: it may only make a Swift task.
+        let start: @Sendable (_ turn: Decision?) -> Task<Void, Never>
+        /// The lines that it stands in while it is under way; in the last one it is compared with the others.
+        fileprivate let lines: [Line]
         fileprivate var work: Task<Void, Never>?
+        /// Its turn to begin; `nil` when it has come.
+        fileprivate var turn: Decision?
         fileprivate(set) var waiters: [UInt64: Waiter] = [:]
-        /// The flights that it begins behind.
-        fileprivate var predecessors: Set<UInt64> = []
-        /// Whether a request that was begun later has stored its answer in the same place.
+        /// Whether a request that was begun later has an answer for the same place.
         fileprivate(set) var isSuperseded = false
 
         init(
             id: UInt64, _ request: any ServiceRequest, key: RequestKey?, account: String?, storageKey: StorageKey?,
-            start: @escaping @Sendable (UInt64) -> Task<Void, Never>
+            start: @escaping @Sendable (_ turn: Decision?) -> Task<Void, Never>
         ) {
             self.id = id
             type = Swift.type(of: request)
             self.request = RequestKey(request: request)
             self.key = key
-            self.account = account.map { Array($0.utf8) }
             self.storageKey = storageKey
             self.start = start
+            let account = account.map { Array($0.utf8) }
+            lines = [(self.request, false), (key, true)].compactMap { base, isKey in base.map { Line(base: $0, isKey: isKey, account: account) } }
         }
+    }
 
-        fileprivate var hasBegun: Bool { predecessors.isEmpty }
+    /// Those that are the same stand in one line: of one account, because the request of one is never the same as another's.
+    fileprivate struct Line: Hashable {
+        let base: RequestKey
+        let isKey: Bool
+        let account: [UInt8]?
     }
 
     /// Somebody who waits for the answer of a flight.
@@ -64,7 +70,7 @@ final class RequestRegistry: Sendable {
     /// What became of a request that was to be performed.
     enum Entrance {
         /// It waits for the answer of this flight, its own or another's.
-        case waits(RequestRegistry.Ticket)
+        case waits(UInt64)
         case duplicate
         /// The service is gone.
         case closed
@@ -80,24 +86,31 @@ final class RequestRegistry: Sendable {
 
     /// Looks for requests under way and decides what becomes of a new one, in one step.
     func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> Entrance {
-        let (decision, replaced) = state.withLock { $0.enter(flight, mode, waiter) }
+        let (entrance, replaced) = change { $0.enter(flight, mode, waiter) }
         cancel(replaced)
-        switch decision {
-        case .closed: return .closed
-        case .duplicate: return .duplicate
-        case .waits(let id): return .waits(Ticket(self, flight: id, waiter: flight.id))
-        }
+        return entrance
     }
 
     /// The work of a flight is done.
     ///
+    /// - Parameter store: Called under the lock, so that no later flight comes between: it may only make a Swift task.
     /// - Returns: The flight with everybody who waited for it; `nil` when nobody did any more.
-    func end(_ id: UInt64, isSuccess: Bool) -> Flight? {
-        state.withLock { $0.end(id, isSuccess: isSuccess) }
+    func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
+        change { $0.end(id, isSuccess: isSuccess, store) }
     }
 
     fileprivate func leave(_ flight: UInt64, _ waiter: UInt64) {
-        if let abandoned = state.withLock({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
+        if let abandoned = change({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
+    }
+
+    /// Lets those begin whose turn has come by the change.
+    private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
+        let (result, turns) = state.withLock { state in
+            defer { state.turns = [] }
+            return (body(&state), state.turns)
+        }
+        for turn in turns { turn.make(true) }
+        return result
     }
 
     /// Whether one of the requests under way is so.
@@ -105,9 +118,9 @@ final class RequestRegistry: Sendable {
         state.withLock { $0.flights }.values.contains(where: isMeant)
     }
 
-    /// Cancels the requests under way that are so.
+    /// Cancels the requests under way that are so, those begun last first, so that none begins behind one that is cancelled.
     func cancel(_ isMeant: (Flight) -> Bool) {
-        for flight in state.withLock({ $0.flights }).values where isMeant(flight) {
+        for flight in state.withLock({ $0.flights }).values.filter(isMeant).sorted(by: { $0.id > $1.id }) {
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
     }
@@ -140,6 +153,7 @@ final class RequestRegistry: Sendable {
     /// Flights that nobody wants any more: to be cancelled outside the lock, with all who still wait for them.
     private func cancel(_ flights: [Flight]) {
         for flight in flights {
+            flight.turn?.make(false)
             flight.work?.cancel()
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
@@ -151,14 +165,12 @@ final class RequestRegistry: Sendable {
         private let flight: UInt64
         private let waiter: UInt64
 
-        fileprivate init(_ registry: RequestRegistry, flight: UInt64, waiter: UInt64) {
+        init(_ registry: RequestRegistry, flight: UInt64, waiter: UInt64) {
             self.registry = registry
             self.flight = flight
             self.waiter = waiter
         }
 
-        /// Whether the flight was begun for somebody else.
-        var isJoined: Bool { flight != waiter }
         var state: DataTaskState { .running }
         func resume() {}
         func suspend() {}
@@ -172,40 +184,32 @@ extension RequestRegistry {
         /// The tasks that read storages.
         var reads: [UInt64: SessionTask] = [:]
         var isClosed = false
-        private var byRequest: [RequestKey: [UInt64]] = [:]
-        private var byKey: [RequestKey: [UInt64]] = [:]
+        /// Of flights whose turn has come.
+        var turns: [Decision] = []
+        private var byLine: [Line: [UInt64]] = [:]
         private var byStorageKey: [StorageKey: [UInt64]] = [:]
-        /// Flights that begin behind others.
-        private var queued: Set<UInt64> = []
-
-        enum Decision {
-            case waits(UInt64)
-            case duplicate, closed
-        }
 
         /// - Returns: What becomes of the new flight, and the flights that it replaces.
-        mutating func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> (Decision, replaced: [Flight]) {
+        mutating func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> (Entrance, replaced: [Flight]) {
             guard !isClosed else { return (.closed, []) }
-            let same = mode == .allow ? [] : duplicates(of: flight)
+            let same = mode == .allow ? [] : flight.lines.last.flatMap { byLine[$0] } ?? []
             if mode == .reject, !same.isEmpty { return (.duplicate, []) }
             if mode == .join, let joined = same.last {
                 guard flights[joined]?.type == flight.type else { return (.duplicate, []) }
                 flights[joined]?.waiters[flight.id] = waiter
                 return (.waits(joined), [])
             }
-            let replaced = mode == .replace ? same.compactMap { remove($0) } : []
-            var flight = flight
-            flight.waiters[flight.id] = waiter
-            if mode == .queue { flight.predecessors = Set(same) }
-            insert(flight)
-            begin(flight.id)
+            // Those begun last first, so that none of them begins behind another.
+            let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
+            insert(flight, waiter, isQueued: mode == .queue && !same.isEmpty)
             return (.waits(flight.id), replaced)
         }
 
-        mutating func end(_ id: UInt64, isSuccess: Bool) -> Flight? {
+        mutating func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
             guard let flight = remove(id) else { return nil }
             if isSuccess, let key = flight.storageKey {
                 for older in byStorageKey[key] ?? [] where older < id { flights[older]?.isSuperseded = true }
+                if !flight.isSuperseded { store(flight) }
             }
             return flight
         }
@@ -216,32 +220,24 @@ extension RequestRegistry {
             return remove(id)
         }
 
-        private func duplicates(of flight: Flight) -> [UInt64] {
-            let same = if let key = flight.key { byKey[key] } else { flight.request.flatMap { byRequest[$0] } }
-            return (same ?? []).filter { flights[$0]?.account == flight.account }
-        }
-
-        private mutating func insert(_ flight: Flight) {
+        private mutating func insert(_ flight: Flight, _ waiter: Waiter, isQueued: Bool) {
+            var flight = flight
+            flight.waiters[flight.id] = waiter
+            flight.turn = isQueued ? Decision() : nil
+            flight.work = flight.start(flight.turn)
             flights[flight.id] = flight
-            if let request = flight.request { byRequest[request, default: []].append(flight.id) }
-            if let key = flight.key { byKey[key, default: []].append(flight.id) }
+            for line in flight.lines { byLine[line, default: []].append(flight.id) }
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
-            if !flight.hasBegun { queued.insert(flight.id) }
-        }
-
-        private mutating func begin(_ id: UInt64) {
-            guard let flight = flights[id], flight.hasBegun else { return }
-            queued.remove(id)
-            flights[id]?.work = flight.start(id)
         }
 
         private mutating func remove(_ id: UInt64) -> Flight? {
             guard let flight = flights.removeValue(forKey: id) else { return nil }
-            queued.remove(id)
-            if let request = flight.request { Self.drop(id, from: &byRequest, request) }
-            if let key = flight.key { Self.drop(id, from: &byKey, key) }
             if let key = flight.storageKey { Self.drop(id, from: &byStorageKey, key) }
-            for waiting in queued.sorted() where flights[waiting]?.predecessors.remove(id) != nil { begin(waiting) }
+            for line in flight.lines {
+                Self.drop(id, from: &byLine, line)
+                guard let first = byLine[line]?.first, flights[first]?.lines.last == line, let turn = flights[first]?.turn.take() else { continue }
+                turns.append(turn)
+            }
             return flight
         }
 

@@ -75,10 +75,12 @@ extension WebService {
         }
         let place = typed.place(of: request)
         let recorder = FlightRecorder(listener: task.progress)
-        let flight = RequestRegistry.Flight(id: RequestRegistry.makeID(), request, key: key, account: typed.storageAccount, storageKey: place?.key) {
-            id in
-            let context = EndpointContext(id: id, service: self, flight: recorder)
-            return Task { await self.fly(request, endpoint, context, place, typed) }
+        let context = EndpointContext(id: RequestRegistry.makeID(), service: self, flight: recorder)
+        let flight = RequestRegistry.Flight(id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key) { turn in
+            Task {
+                if let turn, await !turn.value { return }
+                await self.fly(request, endpoint, context, place, typed)
+            }
         }
         let waiter = RequestRegistry.Waiter(task: task) { delivery in
             if let otherwise, ServiceResponse(delivery.result).error != nil {
@@ -88,7 +90,7 @@ extension WebService {
             return answer.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
-        case .waits(let ticket): task.attach(.exchange(ticket))
+        case .waits(let id): task.attach(.exchange(RequestRegistry.Ticket(registry, flight: id, waiter: flight.id)))
         case .duplicate:
             let message = "\(key == nil ? "an equal request" : "a request with the same key") is under way: \(Request.self)"
             task.complete(Outcome(error: WebServiceError(.duplicateRequest, message)))
@@ -114,7 +116,17 @@ extension WebService {
         }
         activity?.add(-1)
 
-        guard let flight = registry.end(context.id, isSuccess: (try? result.get()) != nil) else { return }  // only asks which it is
+        let isWanted = Decision()
+        let storable = rawData?.isStorable == false ? nil : place
+        // The place in the order is taken before anybody has the answer, so that a read that follows the answer sees it.
+        let ended = registry.end(context.id, isSuccess: (try? result.get()) != nil) { [rawData] flight in  // only asks which it is
+            guard let storable, case .success(let output) = result else { return }
+            typed.order.change(storable.key) {
+                guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
+                await self.store(output, rawData, of: request, in: storable, typed)
+            }
+        }
+        guard let flight = ended else { return }
         let exchange = context.flight.exchange
         let outcome: Outcome
         switch result {
@@ -122,16 +134,6 @@ extension WebService {
         default: outcome = exchange?.context.outcome ?? Outcome(source: .endpoint, attempts: 0)
         }
         let delivery = RequestRegistry.Delivery(id: flight.id, result: result.map { $0 }, outcome: outcome, exchange: exchange)
-
-        // The place in the order is taken before anybody has the answer, so that a read that follows the answer sees it.
-        let isWanted = Decision()
-        if let place, case .success(let output) = result, rawData?.isStorable != false, !flight.isSuperseded {
-            let waiters = flight.waiters.values
-            typed.order.change(place.key) { [rawData] in
-                guard await isWanted.value, waiters.contains(where: { !$0.task.isCancelRequested }) else { return }
-                await self.store(output, rawData, of: request, in: place, typed)
-            }
-        }
         isWanted.make(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
     }
 

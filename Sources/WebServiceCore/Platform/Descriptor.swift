@@ -9,12 +9,17 @@ import Glibc
 #endif
 
 /// A call to the system that failed.
-struct SystemFailure: Error {
+package struct SystemFailure: Error {
     let call: String
     /// What it left in `errno`.
     let number: Int32
 
     var description: String { "\(call): \(String(cString: strerror(number)))" }
+
+    /// What a storage throws because of it; the underlying error is a `POSIXError`.
+    package func error(_ complaint: String) -> WebServiceError {
+        WebServiceError(.storage, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
+    }
 }
 
 /// A descriptor of the system, closed at the end of its life.
@@ -99,7 +104,7 @@ struct Descriptor: ~Copyable {
 
 /// The result of a call, which is made again where a signal interrupted it.
 @discardableResult
-func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
+package func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
     while true {
         let result = call()
         guard result == -1 else { return result }

@@ -37,7 +37,7 @@ struct FileStatus: Sendable, Equatable {
 
 /// An open folder. Every file is reached through it and no link is followed, so what becomes of its path meanwhile, or who puts a link into its
 /// place, leads nowhere else.
-struct Folder: ~Copyable {
+package struct Folder: ~Copyable {
     private let descriptor: Descriptor
 
     private init(descriptor: consuming Descriptor) {
@@ -60,7 +60,7 @@ struct Folder: ~Copyable {
     /// Makes a folder for the user alone (0700), and those above it that are missing. That it is there already is no error.
     ///
     /// - Parameter synchronize: Whether the disk is asked to write the names of the folders it makes; one above that may not be read is not asked.
-    static func create(_ path: String, synchronize: Bool) throws(SystemFailure) {
+    package static func create(_ path: String, synchronize: Bool) throws(SystemFailure) {
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
         do throws(SystemFailure) {
             try system("mkdir") { mkdir(path, 0o700) }

@@ -112,7 +112,8 @@ public final class FileStorage: ResponseStorage {
         try await perform("an entry could not be read") { try self.read(key) }
     }
 
-    /// Keeps an entry in place of the one of the same key; with limits, those written longest ago then go until the limits hold.
+    /// Keeps an entry in place of the one of the same key; with limits, those written longest ago then go until the limits hold. One that was written
+    /// more than a minute from now, because the clock was wrong, counts as the oldest.
     ///
     /// - Throws: ``WebServiceError/Code/entryTooLarge`` when it alone is more than the limits allow; ``WebServiceError/Code/storage`` for a value
     ///   that is no bytes, and when it cannot be written: its underlying error is a `POSIXError` then. The old entry is still there. (Where only the
@@ -160,8 +161,7 @@ public final class FileStorage: ResponseStorage {
                 do {
                     continuation.resume(returning: try work())
                 } catch let failure as SystemFailure {
-                    let cause = POSIXError(POSIXErrorCode(rawValue: failure.number) ?? .EIO)
-                    continuation.resume(throwing: WebServiceError(.storage, "\(complaint): \(failure.description)", underlying: cause))
+                    continuation.resume(throwing: failure.error(complaint))
                 } catch {
                     continuation.resume(throwing: error)
                 }
@@ -224,16 +224,16 @@ public final class FileStorage: ResponseStorage {
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil
-        var inventory = isLimited ? try state.withLock { $0.inventory.take() } ?? Inventory(of: folder, names) : nil
+        let (name, now) = (names.entry(key), now())
+        var inventory = isLimited ? try state.withLock { $0.inventory.take() } ?? Inventory(of: folder, names, now: now, keeping: name) : nil
         defer { state.withLock { $0.inventory = inventory } }
-        let name = names.entry(key)
         let old = isLimited ? try folder.status(of: name) : nil
         try folder.replace(
             name, with: format == .wrapped ? WrappedFile.bytes(entry, data, key) : data,
-            through: names.temporary(key), date: now(), synchronize: durability == .power)
+            through: names.temporary(key), date: now, synchronize: durability == .power)
         inventory?.add(size, replacing: old)
         try? inventory?.makeRoom(  // the entry is there, so this is no failure of the store; the next one tries again
-            in: folder, names, maximumBytes: maximumBytes ?? .max, maximumCount: maximumCount ?? .max, keeping: name)
+            in: folder, names, maximumBytes: maximumBytes ?? .max, maximumCount: maximumCount ?? .max, now: now, keeping: name)
         if durability == .power { try folder.synchronize() }
     }
 }

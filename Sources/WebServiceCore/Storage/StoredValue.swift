@@ -14,7 +14,7 @@ public struct StoredValue<Value: Sendable>: Sendable {
 public struct StorageReadDependency: Sendable {
     /// Whether the read is of no use any more; `nil` where it always is.
     let isOver: (@Sendable () -> Bool)?
-    /// Has the closure called when the task has ended.
+    /// Has the closure called when the task has ended and the read is of no use any more. The task holds the closure, which must not hold the task.
     let observe: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
     /// On nothing.
@@ -37,7 +37,7 @@ public struct StorageReadDependency: Sendable {
         StorageReadDependency {
             task.settled.map { ends(ServiceResponse($0)) } ?? false
         } observe: { ended in
-            _ = task.observe { _ in ended() }
+            _ = task.observe { if ends(ServiceResponse($0)) { ended() } }
         }
     }
 }

@@ -16,9 +16,7 @@ extension WebService {
             task.complete(Outcome(error: URLError(.cancelled)))
             return
         }
-        dependency.observe? { [weak task] in
-            if dependency.isOver?() == true { task?.cancel() }
-        }
+        dependency.observe? { [weak task] in task?.cancel() }
         let typed = typed
         let work = Task {
             do {

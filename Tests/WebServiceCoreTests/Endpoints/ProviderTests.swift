@@ -128,6 +128,17 @@ struct ProviderTests {
         #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
     }
 
+    #if os(Linux) && compiler(>=6.2)
+    @Test("a restricted provider that cannot write to standard error fails the request all the same")
+    func restrictedOnFullDisk() async {
+        await #expect(processExitsWith: .success) {
+            dup2(open("/dev/full", O_WRONLY), FileHandle.standardError.fileDescriptor)
+            let provider = RestrictedProvider(service: WebService(endpoints: []), requestTypes: [])
+            #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+        }
+    }
+    #endif
+
     @Test("a provider of one's own hides the service")
     func own() async throws {
         struct Mine: ServiceProvider {

@@ -233,6 +233,64 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
+    @Test("a queued request begins behind all that are the same, by its key where it has one and by itself where it has none")
+    func queueOfBoth() async throws {
+        let first = service.perform(TextRequest(), key: 1).resume()
+        await endpoint.fetches.wait()
+        let keyed = service.perform(TextRequest(), key: 1, duplicates: .queue).resume()
+        let plain = service.perform(TextRequest(), duplicates: .queue).resume()
+        let last = service.perform(TextRequest(name: "b"), key: 1, duplicates: .queue).resume()
+        endpoint.fetches.values[0].answer("first")
+        #expect(try await first.value == "first")
+        await endpoint.fetches.wait(for: 2)[1].answer("keyed")
+        #expect(try await keyed.value == "keyed")
+        // These two are not the same.
+        let fetches = await endpoint.fetches.wait(for: 4)
+        for fetch in fetches[2...] { fetch.answer((fetch.request as? TextRequest)?.name ?? "") }
+        #expect(try await plain.value == "a")
+        #expect(try await last.value == "b")
+    }
+
+    @Test("queued requests never begin when they are replaced or cancelled together, or their service goes", arguments: ["replace", "cancel", "go"])
+    func queueThatEnds(how: String) async throws {
+        var service: WebService? = WebService(endpoints: [endpoint])
+        let tasks = (0..<20).compactMap { _ in service?.perform(TextRequest(), duplicates: .queue).resume() }
+        await endpoint.fetches.wait()
+        switch how {
+        case "replace": service?.perform(TextRequest(), duplicates: .replace).resume()
+        case "cancel": service?.cancelRequests()
+        default: service = nil
+        }
+        for task in tasks { #expect(await task.serviceResponse.isCanceled) }
+        // What had begun would be here before the last one.
+        let other = WebService(endpoints: [endpoint])
+        other.perform(OtherRequest()).resume()
+        let expected = how == "replace" ? 3 : 2
+        #expect(await endpoint.fetches.wait(for: expected).count == expected)
+        service?.cancelRequests()
+        other.cancelRequests()
+    }
+
+    @TaskLocal private static var caller = "nobody"
+
+    @Test("a queued request begins with the task-local values of who performed it, not of the one before")
+    func queueOfTwoCallers() async throws {
+        let seen = Collected<String>()
+        let endpoint = HandEndpoint { text, _ in
+            seen.add("\(Self.caller) \(Authentication.refreshing.count)")
+            return text
+        }
+        service.endpoints = [endpoint]
+        let first = Self.$caller.withValue("first") {
+            Authentication.$refreshing.withValue([ObjectIdentifier(service)]) { service.perform(TextRequest(), duplicates: .queue).resume() }
+        }
+        let second = Self.$caller.withValue("second") { service.perform(TextRequest(), duplicates: .queue).resume() }
+        await endpoint.fetches.wait()[0].answer("")
+        await endpoint.fetches.wait(for: 2)[1].answer("")
+        _ = await (first.result, second.result)
+        #expect(seen.values == ["first 1", "second 0"])
+    }
+
     @Test("ids are unique across services")
     func ids() async throws {
         let other = WebService(endpoints: [endpoint])

@@ -92,6 +92,45 @@ struct FileStorageLimitTests {
         }
     }
 
+    @Test("H-43: a clock that was wrong and is set back costs no new entry its place, and the limits hold")
+    func clockSetBack() async throws {
+        try await withScratchFolder { folder in
+            let time = Mutex(4_000_000_000.0)
+            let storage = try FileStorage(
+                folder: folder, maximumCount: 4,
+                now: {
+                    time.withLock { time in
+                        time += 1
+                        return Date(timeIntervalSince1970: time)
+                    }
+                })
+            for index in 0..<4 { try await storage.store(StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "old \(index)")) }
+            time.withLock { $0 = 1_700_000_000 }
+            for index in 0..<6 {
+                try await storage.store(StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "\(index)"))
+                #expect(try names(in: folder).count == 4)
+            }
+            #expect(try names(in: folder) == (2..<6).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+        }
+    }
+
+    #if os(Linux)
+    @Test("files with holes that say they are longer than all numbers are counted and go", .enabled(if: access("/dev/shm", W_OK) == 0))
+    func holes() async throws {
+        let folder = URL(fileURLWithPath: "/dev/shm/file-storage-\(UUID().uuidString)", isDirectory: true)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }  // the system forgets it otherwise
+        for index in 0..<3 {
+            let path = folder.appendingPathComponent(StorageKey(identifier: "\(index)").fileName + ".entry").path
+            #expect(FileManager.default.createFile(atPath: path, contents: nil))
+            #expect(truncate(path, .max - 0xFFFF) == 0)
+        }
+        let storage = try FileStorage(folder: folder, maximumBytes: 1_000)
+        try await storage.store(StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "new"))
+        #expect(try names(in: folder) == [StorageKey(identifier: "new").fileName + ".entry"])
+    }
+    #endif
+
     @Test("of entries written at the same moment the first by name goes")
     func ties() async throws {
         try await withScratchFolder { folder in

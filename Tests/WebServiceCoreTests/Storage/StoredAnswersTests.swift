@@ -172,6 +172,37 @@ struct StoredAnswersTests {
         #expect(storage.calls.values == [.store("newer"), .read])
     }
 
+    @Test(
+        "a request that is overtaken at the last moment writes nothing",
+        .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "a thread is held up"))
+    func supersededLate() async throws {
+        struct Held: RawDataSource {
+            let wait: @Sendable () -> Void
+            var rawData: Data? { Data("older".utf8) }
+            var isStorable: Bool {
+                wait()
+                return true
+            }
+        }
+        let service = service([MemoryStorage()])
+        let older = service.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        let newer = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 2)
+        let (asked, answered) = (Collected<Void>(), DispatchSemaphore(value: 0))
+        endpoint.fetches.values[0].answer(
+            Held {
+                asked.add(())
+                _ = answered.wait(timeout: .now() + 10)  // other tests may hold up the other threads
+            })
+        await asked.wait()
+        endpoint.fetches.values[1].answer("newer")
+        #expect(try await newer.value == "newer")
+        answered.signal()
+        #expect(try await older.value == "older")
+        #expect(try await service.stored(RawText()).value.value == "stored newer")
+    }
+
     @Test("H-36: a storage that fails never fails the request, and the observer hears of it")
     func failing() async throws {
         let service = service([HandStorage(failure: TestError(name: "full"))])
@@ -304,7 +335,7 @@ struct StoredAnswersTests {
         }
         let session = HandSession { exchange in
             let path = exchange.request.urlRequestValue.url?.path ?? ""
-            let fields = path.contains("secret") ? ["cache-control": "private, No-Store"] : ["Cache-Control": "no-cache"]
+            let fields = path.contains("secret") ? ["cache-control": "private, No-Store"] : ["Cache-Control": #"no-cache, ext="a, no-store, b""#]
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
             exchange.completion(Data("x".utf8), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
         }
@@ -405,6 +436,18 @@ struct StoredAnswersTests {
         _ = await duplicate.result
         #expect(await service.stored(RawText(), .untilFinished(duplicate)).serviceResponse.isCanceled)
         running.cancel()
+    }
+
+    @Test("a task that is never resumed is freed, also when a read depended on it")
+    func dependencyOnNothing() async throws {
+        let service = service([MemoryStorage()])
+        weak var exchange: SessionTask?
+        do {
+            let task = service.perform(RawText())
+            exchange = task.task
+            #expect(await code(service.stored(RawText(), .untilSuccess(of: task))) == .noStoredData)
+        }
+        #expect(exchange == nil)
     }
 
     @Test("a read under way is cancelled when the task that it depends on succeeds")

@@ -59,7 +59,7 @@ public struct RestrictedProvider: Sendable {
         guard !canUseRequest(type: type) else { return nil }
         let error = WebServiceError(.requestNotAllowed, "the provider does not let requests of the type \(type) through")
         #if DEBUG
-        FileHandle.standardError.write(Data("WebService: \(error.message)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("WebService: \(error.message)\n".utf8))  // whoever cannot be told has the error
         #endif
         let task = SessionTask(service: service.performing) { $0.complete(Outcome(error: error)) }
         return TypedTask(task, ResponseRules(.any), isOwn: true, step: { .failure($0.failure ?? error) })
