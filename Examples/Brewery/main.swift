@@ -26,7 +26,7 @@ func session(_ transport: Options.Transport) throws -> any Session {
 }
 
 func complain(_ text: String) {
-    FileHandle.standardError.write(Data("\(text)\n".utf8))
+    try? FileHandle.standardError.write(contentsOf: Data("\(text)\n".utf8))  // there is nobody else to tell
 }
 
 guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
@@ -44,7 +44,7 @@ do {
     let address = options.server ?? server?.baseURLString ?? ""
 
     if options.servesOnly {
-        FileHandle.standardOutput.write(Data("\(address)\n".utf8))
+        try FileHandle.standardOutput.write(contentsOf: Data("\(address)\n".utf8))
         while readLine() != nil {}
         exit(0)
     }

@@ -52,7 +52,7 @@ extension WebService {
                 task.attach(.preparation(work))
             }
             service.begin(
-                request, key.map(RequestKey.init), duplicates, task, answer, otherwise: cachePolicy == .serverElseCache ? otherwise : nil
+                request, typed, key.map(RequestKey.init), duplicates, task, answer, otherwise: cachePolicy == .serverElseCache ? otherwise : nil
             )
         }
         task.shared.withLock { $0.early = early }

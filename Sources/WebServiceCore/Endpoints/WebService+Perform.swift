@@ -24,7 +24,7 @@ extension WebService {
         let service = performing
         let answer = Answer<Request.Output>()
         let task = SessionTask(service: service) { task in
-            service.begin(request, key.map(RequestKey.init), duplicates, task, answer)
+            service.begin(request, service.typed, key.map(RequestKey.init), duplicates, task, answer)
         }
         let rules = ResponseRules(.any)
         return TypedTask(task, rules, isOwn: true) { input in
@@ -64,10 +64,10 @@ extension WebService {
     ///
     /// - Parameter otherwise: Takes over where the flight has failed; `nil` for nobody.
     func begin<Request: ServiceRequest>(
-        _ request: Request, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask, _ answer: Answer<Request.Output>,
+        _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask,
+        _ answer: Answer<Request.Output>,
         otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
-        let typed = typed
         task.willRun(wireAndDelegate.delegate)
         guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
             task.complete(Outcome(error: WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))

@@ -74,8 +74,7 @@ public final class MemoryStorage: ResponseStorage {
 /// Entries in the order of their use: a list through places of an array, and where in it each key is.
 private struct LeastRecentlyUsed: Sendable {
     private struct Node: Sendable {
-        var key: StorageKey
-        var entry: StorageEntry?
+        var content: (key: StorageKey, entry: StorageEntry)?
         var size: Int
         var older: Int?
         var newer: Int?
@@ -96,13 +95,13 @@ private struct LeastRecentlyUsed: Sendable {
             unlink(place)
             link(place)
         }
-        return nodes[place].entry
+        return nodes[place].content?.entry
     }
 
     /// - Returns: The entry that was there.
     mutating func insert(_ entry: StorageEntry, size: Int, for key: StorageKey) -> StorageEntry? {
         let old = remove(key)
-        let node = Node(key: key, entry: entry, size: size)
+        let node = Node(content: (key, entry), size: size)
         let place = free.popLast() ?? nodes.count
         if place == nodes.count { nodes.append(node) } else { nodes[place] = node }
         places[key] = place
@@ -117,7 +116,7 @@ private struct LeastRecentlyUsed: Sendable {
 
     mutating func removeOldest() -> StorageEntry? {
         guard let oldest else { return nil }
-        places[nodes[oldest].key] = nil
+        if let key = nodes[oldest].content?.key { places[key] = nil }
         return take(oldest)
     }
 
@@ -125,7 +124,7 @@ private struct LeastRecentlyUsed: Sendable {
         unlink(place)
         bytes -= nodes[place].size
         free.append(place)
-        return nodes[place].entry.take()
+        return nodes[place].content.take()?.entry
     }
 
     private mutating func link(_ place: Int) {

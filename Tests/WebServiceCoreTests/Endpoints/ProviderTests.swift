@@ -128,6 +128,22 @@ struct ProviderTests {
         #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
     }
 
+    @Test("providers perform with a cache policy, and restricted ones only what they let through")
+    func cachePolicies() async throws {
+        service.storages = [MemoryStorage()]
+        let task = service.perform(ValueText()).resume()
+        await endpoint.fetches.wait()[0].answer("old")
+        _ = try await task.value
+        let one: RequestProvider<ValueText> = service.createProvider()
+        let some = RestrictedProvider(service: service, requestTypes: [ValueText.self])
+        let group: GroupProvider<Texts> = service.createProvider()
+        #expect(try await one.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
+        #expect(try await some.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
+        let error = await #expect(throws: WebServiceError.self) { try await group.perform(ValueText(), cachePolicy: .cacheOnly).value }
+        #expect(error?.code == .requestNotAllowed)
+        #expect(endpoint.fetches.values.count == 1)
+    }
+
     #if os(Linux) && compiler(>=6.2)
     @Test("a restricted provider that cannot write to standard error fails the request all the same")
     func restrictedOnFullDisk() async {

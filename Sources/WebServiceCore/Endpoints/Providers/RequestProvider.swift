@@ -106,6 +106,15 @@ extension RequestProvider where Request: EmptyServiceRequest {
 }
 
 extension RequestProvider where Request: StorableRequest {
+    /// Makes a task for a request that may be answered from its storage; see ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    public func perform(
+        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil, key: (any Hashable & Sendable)? = nil,
+        duplicates: DuplicateMode? = nil
+    ) -> TypedTask<Request.Output> {
+        service.perform(
+            request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates ?? self.duplicates)
+    }
+
     /// Makes a task that reads the stored answer to a request; see ``WebService/stored(_:maximumAge:_:)``.
     public func stored(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent

@@ -37,6 +37,15 @@ public struct RestrictedProvider: Sendable {
         perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
     }
 
+    /// Makes a task for a request that may be answered from its storage; see ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    public func perform<Request: StorableRequest>(
+        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil, key: (any Hashable & Sendable)? = nil,
+        duplicates: DuplicateMode = .allow
+    ) -> TypedTask<Request.Output> {
+        refusal(of: Request.self)
+            ?? service.perform(request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
+    }
+
     /// Makes a task that reads the stored answer to a request; see ``WebService/stored(_:maximumAge:_:)``.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
@@ -100,6 +109,14 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
     ) -> TypedTask<Request.Output> {
         provider.perform(request, key: key, duplicates: duplicates, completion: completion)
+    }
+
+    /// Makes a task for a request that may be answered from its storage; see ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    public func perform<Request: StorableRequest>(
+        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil, key: (any Hashable & Sendable)? = nil,
+        duplicates: DuplicateMode = .allow
+    ) -> TypedTask<Request.Output> {
+        provider.perform(request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
     }
 
     /// Makes a task that reads the stored answer to a request; see ``WebService/stored(_:maximumAge:_:)``.
