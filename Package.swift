@@ -83,7 +83,8 @@ let package = Package(
             swiftSettings: optionalSettings
         ),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + sqliteDependency, swiftSettings: optionalSettings
+            name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            swiftSettings: optionalSettings
         ),
     ] + curlTargets + sqliteTargets
 )

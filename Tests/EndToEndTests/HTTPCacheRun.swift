@@ -84,9 +84,8 @@ final class HTTPCacheRun: Sendable {
     // MARK: - The client
 
     /// - Returns: What went otherwise than the test says; empty where nothing did.
-    func play(over server: MockServer) async -> [String] {
+    func play(with service: WebService) async -> [String] {
         let cache = ResponseCache(storage: MemoryStorage(), usesHeuristics: true, now: { [clock] in clock.now })
-        let service = WebService(baseURLString: server.baseURLString)
         service.interceptors = [cache]
         var complaints: [String] = []
         var serverNow = clock.now

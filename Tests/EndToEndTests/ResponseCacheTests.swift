@@ -29,12 +29,12 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("an answer is fetched, given again, and validated", arguments: FoundationBacked.allCases)
-    func journey(kind: FoundationBacked) async throws {
+    @Test("an answer is fetched, given again, and validated", arguments: RealSession.allCases)
+    func journey(kind: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
         serve(server, "one")
-        let service = kind.service(server)
+        let service = try kind.service(server)
         service.interceptors = [cache()]
         var seen: [String] = []
         for _ in 0..<2 {
@@ -109,11 +109,11 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("without the server, what is stored still answers whoever takes any age", arguments: FoundationBacked.allCases)
-    func offline(kind: FoundationBacked) async throws {
+    @Test("without the server, what is stored still answers whoever takes any age", arguments: RealSession.allCases)
+    func offline(kind: RealSession) async throws {
         let server = try MockServer()
         serve(server, "one")
-        let service = kind.service(server)
+        let service = try kind.service(server)
         service.interceptors = [cache()]
         _ = try await service.GET("/a").data().value
         server.stop()

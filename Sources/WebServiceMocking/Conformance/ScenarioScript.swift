@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import WebServiceCore
 
@@ -39,8 +38,6 @@ struct ScenarioReply: Sendable {
     let response: MockResponse
     /// What a mock gives instead of the response; `nil` for the response itself.
     var mockResult: (any MockableDataTaskResult)?
-    /// Whether a mock keeps silent until the scenario is over.
-    var isHeldByMock = false
 
     init(_ response: MockResponse, mock: (any MockableDataTaskResult)? = nil) {
         self.response = response
@@ -51,13 +48,13 @@ struct ScenarioReply: Sendable {
         self.init(MockResponse(statusCode: status, data: Data(text.utf8)))
     }
 
-    /// No answer as long as the scenario lasts.
+    /// No answer as long as the scenario lasts; a server gives a part of it, a mock nothing.
     static func held(_ wire: MockResponse.Wire = .noAnswer) -> ScenarioReply {
         var response = MockResponse(statusCode: 200, data: Data(count: 1000))
+        var silence = response
         response.wire = wire
-        var reply = ScenarioReply(response)
-        reply.isHeldByMock = true
-        return reply
+        silence.wire = .noAnswer
+        return ScenarioReply(response, mock: silence)
     }
 }
 
@@ -71,12 +68,7 @@ final class ScenarioScript: Sendable {
     }
 
     private let state = Mutex(State())
-    private let end = DispatchGroup()
     let arrivals = Tally()
-
-    init() {
-        end.enter()
-    }
 
     var requests: [ScenarioRequest] { state.withLock { $0.requests } }
 
@@ -92,7 +84,6 @@ final class ScenarioScript: Sendable {
     /// The answer of a mock.
     func answer(_ request: any URLRequestEncodable) -> any MockableDataTaskResult {
         let reply = reply { ScenarioRequest(request, number: $0) }
-        if reply.isHeldByMock { end.wait() }
         return reply.mockResult ?? reply.response
     }
 
@@ -105,10 +96,5 @@ final class ScenarioScript: Sendable {
         let reply = answer(request)
         arrivals.add()
         return reply
-    }
-
-    /// Nobody is kept waiting any more. To be called once.
-    func finish() {
-        end.leave()
     }
 }

@@ -47,7 +47,6 @@ final class ScenarioStage: Sendable {
             return exchanges
         }
         for exchange in all { exchange.end() }
-        script.finish()
         server?.stop()
         let most = all.map(\.completionCount).max() ?? 0
         try expect(most <= 1, "one completion for each task", "\(most) completions for one task")

@@ -29,7 +29,8 @@ public struct MockResponse: Sendable {
     /// The HTTP version.
     public var version = "HTTP/1.1"
 
-    /// How a ``MockServer`` puts the response on the wire; a ``MockSession`` has no wire and ignores it.
+    /// How a ``MockServer`` puts the response on the wire; a ``MockSession`` has no wire and heeds only ``Wire/noAnswer``: the request waits until it is
+    /// cancelled.
     public var wire = Wire.fixedLength
 
     /// Why there is no body: the answer of a ``MockSession``, and the text of a 500 from a ``MockServer``.
@@ -73,9 +74,11 @@ public struct MockResponse: Sendable {
 
 extension MockResponse: MockableDataTaskResult {
     /// The body (empty, not `nil`, where there is none) and an `HTTPURLResponse`, or the error of a request that has no URL or of JSON
-    /// that could not be written. Repeated header fields are joined with `", "`, as Foundation does.
+    /// that could not be written, or for ``Wire/noAnswer`` one that a ``MockSession`` keeps to itself. Repeated header fields are joined with `", "`, as
+    /// Foundation does.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         if let failure { return (nil, nil, failure) }
+        if case .noAnswer = wire { return (nil, nil, NoAnswer()) }
         guard let url = url ?? request.sentURL else { return (nil, nil, URLError(.badURL)) }
         var fields: [String: String] = [:]
         for field in headers {
@@ -96,3 +99,6 @@ extension MockResponse: MockableDataTaskResult {
         }
     }
 }
+
+/// In place of an answer: there is none.
+struct NoAnswer: Error {}

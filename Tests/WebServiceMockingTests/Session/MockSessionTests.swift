@@ -118,6 +118,22 @@ import FoundationNetworking
         #expect(session.recordedRequests.isEmpty)
     }
 
+    @Test("A response that never comes leaves the request waiting until it is cancelled, and holds up no thread")
+    func noAnswer() async throws {
+        var silence = MockResponse(statusCode: 200)
+        silence.wire = .noAnswer
+        session.addStub(silence)
+        session.addStub(MockResponse(statusCode: 204)) { $0.urlRequestValue.url?.path == "/other" }
+        let service = WebService(baseURLString: "http://a.test")
+        service.session = session
+        let waiting = (0..<200).map { _ in service.GET("/").data().resume() }
+        #expect(try await service.GET("/other").data().response.status == 204)
+        for task in waiting { task.cancel() }
+        for task in waiting { await #expect(throws: URLError(.cancelled)) { try await task.value } }
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").setDeadline(.milliseconds(10)).data().value }
+        #expect(error?.code == .deadline)
+    }
+
     @Test("Its answers say that they are mocks, also through a recording session and a service")
     func source() async throws {
         session.addStub(MockResponse(statusCode: 200))

@@ -1,0 +1,26 @@
+import WebServiceCore
+import WebServiceMocking
+
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
+/// Every session that talks to a network.
+enum RealSession: String, CaseIterable, Sendable {
+    case foundationSession, urlSession
+    #if WEBSERVICE_CURL
+    case curlSession
+    #endif
+
+    func service(_ server: MockServer) throws -> WebService {
+        let service = WebService(baseURLString: server.baseURLString)
+        switch self {
+        case .foundationSession: service.session = FoundationBacked.foundationSession.session
+        case .urlSession: service.session = FoundationBacked.urlSession.session
+        #if WEBSERVICE_CURL
+        case .curlSession: service.session = try CurlSession()
+        #endif
+        }
+        return service
+    }
+}
