@@ -64,7 +64,19 @@ extension Connection {
         try database.execute("DELETE FROM entries")
     }
 
+    /// Writes an entry that is found then: where pages are damaged and pass for whole, its key may lead to an older one.
     private func write(_ record: Record, for key: [UInt8]) throws {
+        guard try !put(record, for: key) else { return }
+        let failure = SQLiteError(SQLITE_CORRUPT, "an entry that was written is not found")
+        guard sqlite3_get_autocommit(database.handle) != 0 else { throw failure }
+        // Somebody else may have replaced or removed it already, but not within a transaction.
+        try database.transaction {
+            guard try put(record, for: key) else { throw failure }
+        }
+    }
+
+    /// - Returns: Whether its key leads to it.
+    private func put(_ record: Record, for key: [UInt8]) throws -> Bool {
         try key.withUnsafeBytes { key in
             try record.data.withUnsafeBytes { data in
                 try put.bind(key, at: 1)
@@ -74,6 +86,9 @@ extension Connection {
                 try put.bind(data, at: 5)
                 try put.run()
             }
+            try locate.bind(key, at: 1)
+            defer { locate.reset() }
+            return try locate.step() && locate.integer(0) == sqlite3_last_insert_rowid(database.handle)
         }
     }
 

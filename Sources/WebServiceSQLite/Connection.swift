@@ -20,6 +20,7 @@ final class Connection: @unchecked Sendable {
     let database: Database
     let find: Statement
     let put: Statement
+    let locate: Statement
     let delete: Statement
     let deleteDamaged: Statement
     /// What may still be written before the limits are looked at again.
@@ -41,6 +42,7 @@ final class Connection: @unchecked Sendable {
         database = try Self.open(files.database, durability)
         find = try database.prepare("SELECT form, date, checksum, data FROM entries WHERE key = ?1")
         put = try database.prepare("REPLACE INTO entries (key, form, date, checksum, data) VALUES (?1, ?2, ?3, ?4, ?5)")
+        locate = try database.prepare("SELECT number FROM entries WHERE key = ?1")
         delete = try database.prepare("DELETE FROM entries WHERE key = ?1")
         deleteDamaged = try database.prepare("DELETE FROM entries WHERE key = ?1 AND checksum = ?2")
         snapshot = files.snapshot()
