@@ -3,7 +3,7 @@ import Testing
 import WebServiceMocking
 
 /// The demo as its user runs it: the real program, its output and its exit status.
-@Suite("brewery")
+@Suite("brewery", .timeLimit(.minutes(10)))
 struct BreweryTests {
     private struct Run {
         var status: Int32

@@ -4,7 +4,9 @@ import WebServiceCore
 import WebServiceMocking
 
 /// The text of `curlDescription` as it is meant to be used: run by real shells with the real curl, beside what the framework sends itself.
-@Suite("Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"))
+@Suite(
+    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"), .timeLimit(.minutes(5))
+)
 struct CurlDescriptionShellTests {
     /// Sends each request over ``FoundationSession``, then all of them by their descriptions through the shell, and expects the same on the wire.
     private func expectSame(_ shell: Shell, locale: String = "C.UTF-8", _ make: (WebService) throws -> [Request]) async throws {

@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 /// M-22: the public suite http-cache-tests over a real server.
-@Suite("The public HTTP cache suite")
+@Suite("The public HTTP cache suite", .timeLimit(.minutes(10)))
 struct HTTPCacheSuiteTests {
     /// Required cases that do not apply, and are not run.
     private static let inapplicable = [

@@ -120,7 +120,7 @@ private struct SiteProvider: ServiceProvider {
     }
 }
 
-@Suite("Coming from WebServiceSwift")
+@Suite("Coming from WebServiceSwift", .timeLimit(.minutes(5)))
 struct ComingFromWebServiceSwiftTests {
     private let server: MockServer
     private let base: String

@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: closing", .serialized)
+@Suite("Curl session: closing", .serialized, .timeLimit(.minutes(10)))
 struct CurlClosingTests {
     @Test("C-35: closing lets what runs finish and takes nothing new, as often as one likes")
     func finishing() async throws {

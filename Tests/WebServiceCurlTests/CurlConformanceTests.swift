@@ -2,7 +2,7 @@ import Testing
 import WebServiceCurl
 import WebServiceMocking
 
-@Suite("Curl session: conformance", .serialized)
+@Suite("Curl session: conformance", .serialized, .timeLimit(.minutes(10)))
 struct CurlConformanceTests {
     private static let session = Result { try CurlSession() }
 

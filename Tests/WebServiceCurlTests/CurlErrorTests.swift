@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: errors")
+@Suite("Curl session: errors", .timeLimit(.minutes(5)))
 struct CurlErrorTests {
     /// The codes of libcurl that the Guide names.
     private static let names: [String: UInt32] = [

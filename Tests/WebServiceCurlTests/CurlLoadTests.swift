@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: load", .serialized)
+@Suite("Curl session: load", .serialized, .timeLimit(.minutes(30)))
 struct CurlLoadTests {
     /// `WEBSERVICE_SOAK=1` runs the full length.
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"

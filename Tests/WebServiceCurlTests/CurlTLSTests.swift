@@ -9,7 +9,9 @@ import FoundationNetworking
 #endif
 
 /// Over real TLS; `./scripts/test` installs nginx and openssl where they are missing.
-@Suite("Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+@Suite(
+    "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"), .timeLimit(.minutes(5))
+)
 struct CurlTLSTests {
     private let server: SecureServer
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: gzip")
+@Suite("Curl session: gzip", .timeLimit(.minutes(5)))
 struct InflaterTests {
     private static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
     private static let gzip =

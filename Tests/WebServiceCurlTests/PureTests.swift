@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: framing")
+@Suite("Curl session: framing", .timeLimit(.minutes(5)))
 struct FramingTests {
     private func framing(_ lines: String...) -> Framing {
         var framing = Framing()
@@ -42,7 +42,7 @@ struct FramingTests {
     }
 }
 
-@Suite("Curl session: admission")
+@Suite("Curl session: admission", .timeLimit(.minutes(5)))
 struct AdmissionTests {
     @Test("so many go at a time for each host, the others in the order in which they came")
     func perHost() {

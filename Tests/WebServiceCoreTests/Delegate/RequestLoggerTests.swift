@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request logger and redaction")
+@Suite("Request logger and redaction", .timeLimit(.minutes(5)))
 struct RequestLoggerTests {
     private func log(
         bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "", _ configure: (SessionTask) -> Void

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Cache policies")
+@Suite("Cache policies", .timeLimit(.minutes(5)))
 struct CachePolicyTests {
     /// The request as it goes over HTTP: its answers lie where those of `ValueText` do.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Requests that are their parameters")
+@Suite("Requests that are their parameters", .timeLimit(.minutes(5)))
 struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {
         typealias Output = Data

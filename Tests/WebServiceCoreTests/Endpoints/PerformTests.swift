@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Perform")
+@Suite("Perform", .timeLimit(.minutes(5)))
 struct PerformTests {
     struct Beer: Codable, Sendable, Equatable {
         var name: String

@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Alarm queue")
+@Suite("Alarm queue", .timeLimit(.minutes(5)))
 struct AlarmQueueTests {
     @Test("what is due comes out in the order of the moments, and nothing else")
     func order() {

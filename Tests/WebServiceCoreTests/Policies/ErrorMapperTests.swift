@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Error mappers")
+@Suite("Error mappers", .timeLimit(.minutes(5)))
 struct ErrorMapperTests {
     enum LoginError: Error, Equatable {
         case invalidCode

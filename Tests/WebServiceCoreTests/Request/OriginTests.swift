@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite struct OriginTests {
+@Suite(.timeLimit(.minutes(5))) struct OriginTests {
     @Test(
         "M-03: scheme, host and port of a URL; case and a port that is the scheme's own make no difference",
         arguments: [

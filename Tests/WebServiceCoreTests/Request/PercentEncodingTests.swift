@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite struct PercentEncodingTests {
+@Suite(.timeLimit(.minutes(5))) struct PercentEncodingTests {
     private struct ParserCase: Decodable {
         var input: String
         var output: [[String]]

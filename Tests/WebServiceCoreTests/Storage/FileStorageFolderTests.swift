@@ -11,7 +11,7 @@ import Musl
 import Glibc
 #endif
 
-@Suite("The folder of FileStorage")
+@Suite("The folder of FileStorage", .timeLimit(.minutes(5)))
 struct FileStorageFolderTests {
     private let key = StorageKey(identifier: "a")
     private var name: String { key.fileName + ".entry" }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("FileStorage with limits")
+@Suite("FileStorage with limits", .timeLimit(.minutes(5)))
 struct FileStorageLimitTests {
     @Test("H-42: ten times the number that fits leaves the newest")
     func count() async throws {

@@ -8,7 +8,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-@Suite struct MockServerLifecycleTests {
+@Suite(.timeLimit(.minutes(5))) struct MockServerLifecycleTests {
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
