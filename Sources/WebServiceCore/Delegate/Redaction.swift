@@ -140,7 +140,7 @@ private struct JSONRedactor {
     private func key(_ literal: ArraySlice<UInt8>) -> String {
         let data = Data(literal)
         if literal.contains(UInt8(ascii: "\\")) {
-            let key = try? JSONDecoder().decode(String.self, from: data)  // a literal that is no JSON is compared as it stands
+            let key = try? JSON.decode(String.self, from: data)  // a literal that is no JSON is compared as it stands
             if let key { return key }
         }
         return String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)

@@ -15,7 +15,7 @@ extension WebServiceError {
         guard let body, !body.isEmpty else {
             throw WebServiceError(.emptyResponse, "the error has no body to decode a \(type) from", request: request, response: response)
         }
-        return try decoder.decode(type, from: body)
+        return try JSON.decode(type, from: body, using: decoder)
     }
 
     /// The problem that the server describes, when the body is `application/problem+json` (RFC 9457).

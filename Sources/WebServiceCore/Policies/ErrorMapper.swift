@@ -49,7 +49,7 @@ extension ErrorMapper where Self == ClosureErrorMapper {
     ) -> ClosureErrorMapper {
         ClosureErrorMapper { response in
             guard statuses.contains(response.status) else { return nil }
-            return try? decoder.decode(type, from: response.data)  // a body that cannot be decoded is not what the mapper is for
+            return try? JSON.decode(type, from: response.data, using: decoder)  // a body that cannot be decoded is not what the mapper is for
         }
     }
 }

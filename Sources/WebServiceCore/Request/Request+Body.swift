@@ -74,7 +74,8 @@ extension Request {
     /// Sets the body to a JSON text (RFC 8259) of an object as `JSONSerialization` takes it: arrays, dictionaries, strings, numbers,
     /// `Bool`, `NSNull`, also a single one of these. Dictionary keys are sorted, so that the same object gives the same bytes.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for anything JSON cannot say, such as NaN or a `Date`; the body stays as it was.
+    /// - Throws: ``WebServiceError/Code/encoding`` for anything JSON cannot say, such as NaN or a `Date`, and for more than 512 levels; the
+    ///   body stays as it was.
     public mutating func serialize(json: Any) throws {
         content = .data(try Self.jsonData(json), contentType: ContentType.json)
     }
@@ -126,6 +127,9 @@ extension Request {
     }
 
     static func jsonData(_ json: Any) throws(WebServiceError) -> Data {
+        guard !JSON.isTooDeep(json) else {
+            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
+        }
         // A value that is no JSON raises an Objective-C exception on Apple platforms unless it is checked before; the check knows
         // only arrays and dictionaries at the top, so a single value is checked inside an array.
         guard JSONSerialization.isValidJSONObject([json]) else {

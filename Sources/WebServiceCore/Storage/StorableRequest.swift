@@ -50,6 +50,6 @@ extension ValueStorableRequest where Output: Codable {
 
     /// The value out of JSON.
     public func storedValue(from data: Data) throws -> Output? {
-        try JSONDecoder().decode(Output.self, from: data)
+        try JSON.decode(Output.self, from: data)
     }
 }

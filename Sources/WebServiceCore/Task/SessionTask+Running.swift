@@ -220,7 +220,7 @@ extension SessionTask {
             throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: outcome.response)
         }
         do {
-            let value = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+            let value = try JSON.object(from: data)
             context.json = ChainValue(value)
             return value
         } catch {

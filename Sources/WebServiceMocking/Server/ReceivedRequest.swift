@@ -51,9 +51,10 @@ public struct ReceivedRequest: Sendable, Hashable {
 
     /// The body read as JSON, also a single value.
     ///
-    /// - Throws: The error of `JSONSerialization` for a body that is no JSON.
+    /// - Throws: The error of `JSONSerialization` for a body that is no JSON, `DecodingError.dataCorrupted` for one that is nested deeper
+    ///   than 512 levels.
     public var json: Any {
-        get throws { try JSONSerialization.jsonObject(with: body, options: .fragmentsAllowed) }
+        get throws { try JSON.object(from: body) }
     }
 
     /// A name and a value of a query or a form.

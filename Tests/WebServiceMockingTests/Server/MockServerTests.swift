@@ -41,6 +41,8 @@ import FoundationNetworking
         let failed = await plainSession.answer(to: request)
         #expect(failed.status == 500)
         #expect(failed.text?.hasPrefix("the handler for POST /brewers threw: ") == true)
+        request.httpBody = Data(repeating: UInt8(ascii: "["), count: 513)
+        #expect(await plainSession.answer(to: request).text?.contains("nested deeper than 512 levels") == true)
     }
 
     @Test("Of several routes the latest wins; the query plays no part, the method does")

@@ -45,10 +45,10 @@ public enum JSONValue: Sendable, Hashable {
     /// The list; `nil` for everything else.
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-    /// Parses with `JSONSerialization`, which refuses what is nested deeper than 512, so that the walk over its result is bounded.
+    /// Parses JSON of any shape. The depth is limited (``JSON/object(from:)``), so that the walk over the result is bounded.
     struct Parser: BodyDecoder {
         func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
-            let json = JSONValue(try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed))
+            let json = JSONValue(try JSON.object(from: data))
             guard let value = json as? Value else {
                 throw DecodingError.typeMismatch(type, .init(codingPath: [], debugDescription: "not JSON of any shape"))
             }

@@ -5,6 +5,9 @@ import FoundationNetworking
 #endif
 
 /// Anything that turns the bytes of a body into `Decodable` values.
+///
+/// For a `JSONDecoder` the framework first checks that the body is nested no deeper than 512 levels. A custom type that calls a
+/// `JSONDecoder` itself has to do the same on Linux, where that class traps on some deeper texts.
 public protocol BodyDecoder: Sendable {
     /// The value, or the reason why there is none.
     func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value
@@ -87,7 +90,7 @@ extension Response {
             throw error(.emptyResponse, "the response has no body to decode a \(type) from (status \(status))")
         }
         do {
-            return try decoder.decode(type, from: data)
+            return try JSON.decode(type, from: data, using: decoder)
         } catch {
             throw self.error(.decoding, "a \(type) cannot be decoded\(Self.place(of: error))", underlying: error)
         }

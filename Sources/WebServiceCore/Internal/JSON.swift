@@ -1,0 +1,85 @@
+package import Foundation
+
+/// The only way into Foundation's JSON parsers.
+///
+/// `JSONDecoder` on Linux traps when the last byte of a JSON text opens the 513th level. The nesting is checked before a parser runs, which
+/// also bounds the recursion of everything that walks over a parsed value.
+package enum JSON {
+    /// The most levels of arrays and objects, which is also Foundation's limit.
+    static let maximumDepth = 512
+
+    /// Parses a JSON text with `JSONSerialization`, single values allowed.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` for more than 512 levels, otherwise the error of `JSONSerialization`.
+    package static func object(from data: Data) throws -> Any {
+        try checkDepth(of: data)
+        return try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+    }
+
+    /// Decodes a value, from JSON unless the decoder is for another format.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` when the decoder is a `JSONDecoder` and the text has more than 512 levels, otherwise the
+    ///   error of the decoder.
+    package static func decode<Value: Decodable>(
+        _ type: Value.Type, from data: Data, using decoder: any BodyDecoder = JSONDecoder()
+    ) throws -> Value {
+        // JSON5 has other strings and comments; its parser does not trap.
+        if let decoder = decoder as? JSONDecoder, !decoder.allowsJSON5 {
+            try checkDepth(of: data, maximum: decoder.assumesTopLevelDictionary ? maximumDepth - 1 : maximumDepth)
+        }
+        return try decoder.decode(type, from: data)
+    }
+
+    /// Returns whether an object for `JSONSerialization` has more than 512 levels, without walking deeper than that.
+    static func isTooDeep(_ value: Any, levels: Int = maximumDepth) -> Bool {
+        switch value {
+        case let values as [Any]: levels == 0 || values.contains { isTooDeep($0, levels: levels - 1) }
+        case let values as [String: Any]: levels == 0 || values.values.contains { isTooDeep($0, levels: levels - 1) }
+        default: false
+        }
+    }
+
+    private static func checkDepth(of data: Data, maximum: Int = maximumDepth) throws {
+        guard data.count > maximum, data.withUnsafeBytes({ exceeds(maximum, $0) }) else { return }
+        let message = "The text is nested deeper than \(maximum) levels."
+        throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message))
+    }
+
+    private static func exceeds(_ maximum: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard bytes.prefix(4).contains(0) || bytes.first == 0xFE || bytes.first == 0xFF else { return exceeds(maximum, units: bytes) }
+        // UTF-16 or UTF-32. All byte orders are tried, so that nothing depends on how Foundation tells them apart: a text in one of
+        // them has no ASCII characters in another.
+        return [(2, 0), (2, 1), (4, 0), (4, 3)].contains { width, place in
+            let starts = stride(from: 0, through: bytes.count - width, by: width)
+            return exceeds(
+                maximum,
+                units: starts.lazy.map { start in
+                    (0..<width).allSatisfy { $0 == place || bytes[start + $0] == 0 } ? bytes[start + place] : 0x80
+                })
+        }
+    }
+
+    /// - Parameter units: The characters of the text; those outside ASCII in any number of units from 0x80.
+    @inline(__always)
+    private static func exceeds(_ maximum: Int, units: some Sequence<UInt8>) -> Bool {
+        var depth = 0
+        var isInString = false
+        var isEscaped = false
+        for unit in units {
+            if isInString {
+                isInString = isEscaped || unit != UInt8(ascii: "\"")
+                isEscaped = !isEscaped && unit == UInt8(ascii: "\\")
+                continue
+            }
+            switch unit {
+            case UInt8(ascii: "\""): isInString = true
+            case UInt8(ascii: "["), UInt8(ascii: "{"):
+                depth += 1
+                if depth > maximum { return true }
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: break
+            }
+        }
+        return false
+    }
+}

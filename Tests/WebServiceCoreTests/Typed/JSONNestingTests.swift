@@ -1,0 +1,249 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// JSON of any shape without a copy of its content, as an error, an output and a value of a storage.
+private struct Shape: Codable, Error {
+    let depth: Int
+
+    init(from decoder: any Decoder) throws {
+        if var list = try? decoder.unkeyedContainer() {  // what is no array is looked at as an object
+            depth = list.isAtEnd ? 1 : 1 + (try list.decode(Shape.self).depth)
+        } else if let object = try? decoder.container(keyedBy: Key.self), let key = object.allKeys.first {  // as above
+            depth = 1 + (try object.decode(Shape.self, forKey: key).depth)
+        } else {
+            depth = 0
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {}
+
+    struct Key: CodingKey {
+        let stringValue: String
+        var intValue: Int? { nil }
+        init(stringValue: String) { self.stringValue = stringValue }
+        init?(intValue: Int) { nil }
+    }
+}
+
+private struct StoredShape: ValueStorableRequest, HTTPServiceRequest, Hashable {
+    typealias Output = Shape
+    var storageIdentifier: String? { "shape" }
+    func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+}
+
+/// Decodes JSON by a decoder of its own.
+private final class CustomDecoder: JSONDecoder, @unchecked Sendable {}
+
+@Suite("Nesting of JSON", .timeLimit(.minutes(2)))
+struct JSONNestingTests {
+    /// Every public way to a JSON parser; each throws when the text is refused.
+    private static let ways: [String: @Sendable (Data) async throws -> Void] = [
+        "responseJSON": { data in
+            let results = Collected<Bool>()
+            service(data).GET("/x").responseJSON { _, _ in results.add(true) }.responseError { _ in results.add(false) }.resume()
+            guard await results.wait() == [true] else { throw TestError() }
+        },
+        "decode": { _ = try await service($0).GET("/x").decode(Shape.self).value },
+        "decode with a subclass": { _ = try await service($0).GET("/x").decode(Shape.self, decoder: CustomDecoder()).value },
+        "json": { _ = try await service($0).GET("/x").json().value },
+        "decodeBody": { _ = try WebServiceError(.decoding, "", body: $0).decodeBody(Shape.self) },
+        "an error mapper": { data in
+            let mapper: ClosureErrorMapper = .decoding(Shape.self)
+            guard mapper.error(for: Response(data: data, urlResponse: nil, source: .network, attempts: 1)) != nil else { throw TestError() }
+        },
+        "a stored value": { _ = try StoredShape().storedValue(from: $0) },
+        "a typed request": { data in
+            _ = try StoredShape().decode(Response(data: data, urlResponse: nil, source: .storage, attempts: 0))
+        },
+        "the entry": { _ = try JSON.object(from: $0) },
+    ]
+
+    private static func service(_ data: Data) -> WebService { .make(HandSession(data)) }
+
+    private static func text(_ kind: String, depth: Int, isClosed: Bool) -> String {
+        let isList: (Int) -> Bool = { kind == "arrays" || kind == "both" && $0 % 2 == depth % 2 }
+        let levels = (1...depth).map(isList)
+        let opened = levels.map { $0 ? "[" : #"{"\"[{\\":"# }.joined()
+        let closed = levels.reversed().map { $0 ? "]" : "}" }.joined()
+        return opened + (isClosed ? (levels.last == true ? "" : "0") + closed : "")
+    }
+
+    @Test(
+        "H-45, F24: 512 levels are parsed and more are an error, closed or cut off, by every public way to a parser",
+        arguments: Array(ways.keys))
+    func depths(way: String) async throws {
+        let parse = try #require(Self.ways[way])
+        for depth in 510...514 {
+            for kind in ["arrays", "objects", "both"] {
+                for isClosed in [true, false] {
+                    let data = Data(Self.text(kind, depth: depth, isClosed: isClosed).utf8)
+                    var isAccepted = true
+                    do { try await parse(data) } catch { isAccepted = false }
+                    #expect(isAccepted == (isClosed && depth <= 512), "\(depth) \(kind)")
+                }
+            }
+        }
+    }
+
+    @Test("H-45: a text that is nested too deep is a decoding error with the body")
+    func typedError() async throws {
+        let data = Data(repeating: UInt8(ascii: "["), count: 513)
+        let result = await Self.service(data).GET("/x").decode([String].self).result
+        let error = try #require(throws: WebServiceError.self) { try result.get() }
+        #expect(error.code == .decoding && error.body == data && error.underlying is DecodingError)
+        let other = await Self.service(data).GET("/x").json().result
+        #expect(try #require(throws: WebServiceError.self) { try other.get() }.underlying is DecodingError)
+    }
+
+    @Test("H-45: problem documents and redacted bodies are guarded as well")
+    func problems() throws {
+        let url = try #require(URL(string: "https://h/"))
+        let headers = ["Content-Type": "application/problem+json"]
+        for depth in 510...514 {
+            for isClosed in [true, false] {
+                let data = Data(Self.text("objects", depth: depth, isClosed: isClosed).utf8)
+                let response = HTTPURLResponse(url: url, statusCode: 400, httpVersion: nil, headerFields: headers)
+                let error = WebServiceError(.unacceptableStatus, "", response: response, body: data)
+                #expect((error.problem != nil) == (isClosed && depth <= 512), "\(depth)")
+                #expect(error.bodySnippet != nil)
+            }
+        }
+    }
+
+    @Test(
+        "F24: UTF-16 and UTF-32 are guarded in every byte order, with and without a byte order mark",
+        arguments: [
+            String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf32,
+        ])
+    func encodings(encoding: String.Encoding) async throws {
+        // In other byte orders U+225B is a quotation mark or a bracket.
+        for prefix in [#"["\u225B","#, #"["≛","#] {
+            for depth in 509...514 {
+                let nested = Self.text("arrays", depth: depth - 1, isClosed: true)
+                let closed = try #require("\(prefix)\(nested)]".data(using: encoding))
+                #expect((try? JSON.object(from: closed)) != nil || depth > 512, "\(depth)")  // only the depth decides
+                let opened = try #require((prefix + Self.text("arrays", depth: depth - 1, isClosed: false)).data(using: encoding))
+                #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: opened) }
+                #expect(throws: (any Error).self) { try JSON.object(from: opened) }
+            }
+        }
+    }
+
+    @Test("brackets in strings, and those that are closed, do not count")
+    func flat() throws {
+        let brackets = String(repeating: #"[{\"\\"#, count: 2_000)
+        let texts = [
+            "[\"\(brackets)\"]", "{\"\(brackets)\":1}", "[" + String(repeating: "[],{},", count: 2_000) + "1]", "\"\(brackets)\"",
+        ]
+        for text in texts {
+            let json = try JSON.object(from: Data(text.utf8))
+            #expect(json is [Any] || json is [String: Any] || json is String)
+            _ = try JSON.decode(JSONValue.self, from: Data(text.utf8))
+        }
+        #expect(throws: (any Error).self) { try JSON.object(from: Data(String(repeating: "]", count: 2_000).utf8)) }
+    }
+
+    @Test("a decoder for JSON5 reads JSON5, and one without braces at the top is guarded one level earlier")
+    func otherDecoders() throws {
+        let decoder = JSONDecoder()
+        decoder.allowsJSON5 = true
+        let comment = "/* \(String(repeating: "[\"", count: 1_000)) */ {a: ['\"', +1,]} //" + String(repeating: "[", count: 600)
+        #expect(try JSON.decode([String: [JSONValue]].self, from: Data(comment.utf8), using: decoder)["a"] == [.string("\""), .number(1)])
+        for depth in 510...514 {
+            let text = Data(Self.text("arrays", depth: depth, isClosed: false).utf8)
+            #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: text, using: decoder) }
+            let inner = Data((#""a":"# + Self.text("arrays", depth: depth, isClosed: false)).utf8)
+            let bare = JSONDecoder()
+            bare.assumesTopLevelDictionary = true
+            #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: inner, using: bare) }
+        }
+        let list = try PropertyListEncoder().encode([String(repeating: "[", count: 600)])
+        #expect(try JSON.decode([String].self, from: list, using: PropertyListDecoder()).first?.count == 600)
+    }
+
+    @Test("C-38: an object of 500 levels is serialized, and one of more than 512 is an encoding error", arguments: [500, 513, 5_000])
+    func serializing(depth: Int) throws {
+        var list: Any = 1
+        var object: Any = "x"
+        for _ in 0..<depth {
+            list = [list]
+            object = ["a": object]
+        }
+        for json in [list, object] {
+            var request = Request(.POST, url: "https://h/")
+            if depth <= 512 {
+                try request.serialize(json: json)
+                #expect(request.body?.first == UInt8(ascii: json is [Any] ? "[" : "{"))
+            } else {
+                expectFailure(.encoding, naming: ["512"]) { try request.serialize(json: json) }
+                #expect(request.body == nil)
+            }
+        }
+    }
+
+    @Test("the check of the nesting costs little beside parsing")
+    func cost() throws {
+        let text = "[" + (0..<20_000).map { #"{"id":\#($0),"name":"Brewery \#($0)","tags":["a","b"]}"# }.joined(separator: ",") + "]"
+        let data = Data(text.utf8)
+        let clock = ContinuousClock()
+        let guarded = try (0..<3).map { _ in try clock.measure { _ = try JSON.object(from: data) } }.min()
+        let bare = try (0..<3).map { _ in try clock.measure { _ = try JSONSerialization.jsonObject(with: data) } }.min()
+        // In a debug build the check is slow; this bound notices only what is quadratic. The release figure is in the change log.
+        #expect(try #require(guarded) < #require(bare) * 4 + .seconds(1))
+    }
+
+    @Test("H-45: JSONTestSuite never ends the process, whatever way it is parsed", .enabled(if: Corpora.areThere, Corpora.comment))
+    func testSuite() throws {
+        let folder = try #require(Corpora.folder).appendingPathComponent("JSONTestSuite")
+        var count = 0
+        for part in ["test_parsing", "test_transform"] {
+            let files = try FileManager.default.contentsOfDirectory(at: folder.appendingPathComponent(part), includingPropertiesForKeys: nil)
+            for file in files where file.pathExtension == "json" {
+                let data = try Data(contentsOf: file)
+                let name = file.lastPathComponent
+                let object = Result { try JSON.object(from: data) }
+                let value = Result { try JSON.decode(JSONValue.self, from: data) }
+                if name.hasPrefix("y_") {
+                    #expect(throws: Never.self) { try object.get() }
+                    // JSONDecoder decodes no Double from 0e1.
+                    #expect(throws: Never.self, "\(name)") { try name == "y_number_0e1.json" ? .null : value.get() }
+                }
+                // Foundation accepts a comma before a closing bracket; everything else that is no JSON is an error.
+                if name.hasPrefix("n_") && !Self.isAccepted.contains(name) {
+                    #expect(throws: (any Error).self, "\(name)") { try object.get() }
+                    #expect(throws: (any Error).self, "\(name)") { try value.get() }
+                }
+                _ = Redaction.standard.body(data, contentType: "application/json")
+                count += 1
+            }
+        }
+        #expect(count == 318 + 22)
+    }
+
+    private static let isAccepted: Set<String> = ["n_array_extra_comma.json", "n_array_number_and_comma.json", "n_object_trailing_comma.json"]
+
+    @Test(
+        "H-45: numbers, surrogates, byte order marks, names of numbers and repeated keys are values or errors",
+        arguments: [
+            ("1e400", nil), ("-1e400", nil), ("NaN", nil), ("Infinity", nil), ("-Infinity", nil),
+            ("nan", nil), (#""\ud800""#, nil), (#""\udc00\ud800""#, nil), (#""\ud83c\udf7a""#, .string("🍺")),
+            ("\u{FEFF}[1]", .array([.number(1)])), ("[1]\u{FEFF}", nil), ("null", .null), ("", nil), (" ", nil), ("\u{FEFF}", nil),
+            ("[1] 2", nil), ("[1,]", .array([.number(1)])), ("'a'", nil), ("\"a\u{0}\"", nil), ("\0[\0]", .array([])), ("[", nil), ("{\"a\"", nil),
+            ("12345678901234567890123456789", .number(1.2345678901234568e28)),
+        ] as [(String, JSONValue?)])
+    func values(text: String, expected: JSONValue?) throws {
+        let data = Data(text.utf8)
+        let object = Result { try JSON.decode(JSONValue.self, from: data, using: JSONValue.Parser()) }
+        let value = Result { try JSON.decode(JSONValue.self, from: data) }
+        #expect((try? object.get()) == expected)  // an error counts as no value
+        #expect((try? value.get()) == expected)  // as above
+        let repeated = Data(#"{"a":1,"a":2}"#.utf8)
+        #expect([1, 2].contains(try JSON.decode([String: Int].self, from: repeated)["a"]))
+    }
+}
