@@ -47,6 +47,19 @@ let sqliteDependency: [Target.Dependency] = withoutSQLite ? [] : ["WebServiceSQL
 let optionalSettings: [SwiftSetting] =
     settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")]) + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
 
+/// `fuzz` sees what is internal, so a release build of it needs `-Xswiftc -enable-testing`; the scripts that run it set this.
+let fuzzTargets: [Target] =
+    Context.environment["WEBSERVICE_FUZZ"] != "1"
+    ? []
+    : [
+        .executableTarget(
+            name: "fuzz",
+            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency,
+            path: "Tests/Fuzz",
+            swiftSettings: optionalSettings
+        )
+    ]
+
 let package = Package(
     name: "WebService",
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
@@ -86,5 +99,5 @@ let package = Package(
             name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
-    ] + curlTargets + sqliteTargets
+    ] + curlTargets + sqliteTargets + fuzzTargets
 )

@@ -1,0 +1,50 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A file in shared memory that holds the input in use, so that it outlives a process that ends by a trap.
+struct InputFile {
+    private static let headerLength = 16
+    private static let length = headerLength + 2 * Mutator.maximumLength
+
+    private let memory: UnsafeMutableRawPointer
+
+    /// Maps the file at a path, which is created if it does not exist.
+    init(path: String) throws {
+        let descriptor = open(path, O_RDWR | O_CREAT, 0o600)
+        guard descriptor >= 0, ftruncate(descriptor, off_t(Self.length)) == 0,
+            let memory = mmap(nil, Self.length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0), memory != MAP_FAILED
+        else { throw Finding(text: "\(path) cannot be mapped: \(String(cString: strerror(errno)))") }
+        close(descriptor)
+        self.memory = memory
+    }
+
+    /// The number of inputs so far.
+    var count: UInt64 { memory.load(as: UInt64.self) }
+
+    /// The input in use.
+    var input: [UInt8] {
+        let length = min(Int(memory.load(fromByteOffset: 8, as: UInt64.self)), Self.length - Self.headerLength)
+        return Array(UnsafeRawBufferPointer(start: memory + Self.headerLength, count: length))
+    }
+
+    func begin(_ input: [UInt8]) {
+        let input = input.prefix(Self.length - Self.headerLength)
+        memory.storeBytes(of: UInt64(input.count), toByteOffset: 8, as: UInt64.self)
+        input.withUnsafeBytes { (memory + Self.headerLength).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count) }
+        memory.storeBytes(of: count + 1, as: UInt64.self)
+    }
+}
+
+/// The processor time of the calling thread, in seconds, which an overloaded machine does not lengthen.
+func processorTime() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

@@ -1,0 +1,84 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The child process: runs the inputs of one target until the first finding.
+struct Runner {
+    /// The exit status that stands for a finding.
+    static let findingStatus: Int32 = 3
+
+    #if DEBUG
+    private static let slowness = 10.0
+    #else
+    private static let slowness = 1.0
+    #endif
+
+    let target: FuzzTarget
+    let file: InputFile
+    private var slowest = (seconds: 0.0, length: 0)
+
+    init(target: FuzzTarget, file: InputFile) {
+        self.target = target
+        self.file = file
+    }
+
+    mutating func run(inputs: Int, seed: UInt64) -> Int32 {
+        var mutator = Mutator(target, seed: seed)
+        let start = processorTime()
+        for number in 0..<inputs {
+            let input = number < target.seeds.count ? target.seeds[number] : mutator.next()
+            if let finding = run(input) {
+                tell("\(target.name): \(finding), input \(number)")
+                return Self.findingStatus
+            }
+        }
+        let seconds = processorTime() - start
+        let name = target.name.padding(toLength: 18, withPad: " ", startingAt: 0)
+        let numbers = String(
+            format: "%9d inputs %7.1f s %9.0f/s  slowest %6.2f ms of %d bytes", inputs, seconds, Double(inputs) / max(seconds, 1e-9),
+            slowest.seconds * 1_000, slowest.length)
+        tell(name + numbers)
+        return 0
+    }
+
+    /// Checks one input and the time that it takes: at most 10 ms for each KB, and 20 ms where that is more.
+    mutating func run(_ input: [UInt8]) -> String? {
+        file.begin(input)
+        let bound = max(0.020, Double(input.count) / 1_024 * 0.010) * Self.slowness
+        do {
+            let start = ContinuousClock.now
+            try target.check(input)
+            var seconds = ContinuousClock.now.inSeconds(since: start)
+            if seconds > bound {
+                // Again, by the time of the processor: the thread may have been suspended.
+                let start = processorTime()
+                try target.check(input)
+                seconds = min(seconds, processorTime() - start)
+            }
+            if seconds > slowest.seconds { slowest = (seconds, input.count) }
+            return seconds > bound ? "\(Int(seconds * 1_000)) ms for \(input.count) bytes" : nil
+        } catch let finding as Finding {
+            return finding.text
+        } catch {
+            return "an error that no property names: \(error)"
+        }
+    }
+}
+
+extension ContinuousClock.Instant {
+    fileprivate func inSeconds(since start: Self) -> Double {
+        let (seconds, attoseconds) = start.duration(to: self).components
+        return Double(seconds) + Double(attoseconds) / 1e18
+    }
+}
+
+/// Prints a line at once.
+func tell(_ line: String) {
+    FileHandle.standardOutput.write(Data((line + "\n").utf8))
+}

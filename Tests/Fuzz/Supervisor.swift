@@ -1,0 +1,115 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The parent process: runs each target in a process of its own and reports the input that ended it.
+struct Supervisor: Sendable {
+    let folder: URL
+    let seed: UInt64
+
+    /// Runs the targets, as many at a time as there are processors.
+    ///
+    /// - Returns: Whether there was no finding.
+    func run(_ runs: [(name: String, inputs: Int)]) -> Bool {
+        let width = max(1, min(ProcessInfo.processInfo.activeProcessorCount, runs.count))
+        let queue = WorkQueue(runs)
+        DispatchQueue.concurrentPerform(iterations: width) { _ in
+            while let run = queue.next() { queue.add(isClean: self.run(run.name, inputs: run.inputs)) }
+        }
+        return queue.isClean
+    }
+
+    private func run(_ name: String, inputs: Int) -> Bool {
+        let path = folder.appendingPathComponent(name).path
+        guard let ending = start(["--child", name, "--inputs", "\(inputs)", "--seed", "\(seed)", "--file", path], path) else { return true }
+        guard let input = try? InputFile(path: path).input else {  // the message below is the report
+            tell("\(name): \(ending), and its input cannot be read")
+            return false
+        }
+        let reduced = ending == Self.hang ? input : reduce(input, of: name)
+        tell(
+            """
+            \(name): \(ending), seed \(seed)
+              input    \(text(reduced.prefix(400)).debugDescription)
+              again    fuzz --only \(name) --input \(Data(reduced).base64EncodedString())
+            """)
+        return false
+    }
+
+    private static let hang = "no result within 10 seconds"
+
+    /// Runs a child process.
+    ///
+    /// - Returns: How it ended; `nil` for an exit with 0.
+    private func start(_ arguments: [String], _ path: String, isSilent: Bool = false) -> String? {
+        guard let file = try? InputFile(path: path) else { return "\(path) cannot be mapped" }  // the message says it
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+        process.arguments = arguments
+        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
+        if isSilent {
+            process.standardOutput = FileHandle.nullDevice
+            process.standardError = FileHandle.nullDevice
+        }
+        let end = DispatchSemaphore(value: 0)
+        process.terminationHandler = { _ in end.signal() }
+        do { try process.run() } catch { return "\(error)" }
+        var count = file.count
+        while end.wait(timeout: .now() + 10) == .timedOut {
+            if file.count == count {
+                kill(process.processIdentifier, SIGKILL)
+                end.wait()
+                return Self.hang
+            }
+            count = file.count
+        }
+        switch (process.terminationReason, process.terminationStatus) {
+        case (.exit, 0): return nil
+        case (.exit, Runner.findingStatus): return "finding"
+        case (.exit, let status): return "exit \(status)"
+        case (_, let signal): return "signal \(signal)"
+        }
+    }
+
+    /// Removes parts of an input as long as it still fails, for at most 200 attempts.
+    private func reduce(_ input: [UInt8], of name: String) -> [UInt8] {
+        let path = folder.appendingPathComponent("\(name).reduced").path
+        var (smallest, attempts) = (input, 0)
+        var length = max(1, input.count / 2)
+        while attempts < 200, !smallest.isEmpty {
+            var place = 0
+            while place < smallest.count, attempts < 200 {
+                var candidate = smallest
+                candidate.removeSubrange(place..<min(place + length, candidate.count))
+                attempts += 1
+                let arguments = ["--child", name, "--file", path, "--input", Data(candidate).base64EncodedString()]
+                if start(arguments, path, isSilent: true) != nil { smallest = candidate } else { place += length }
+            }
+            if length == 1 { break }
+            length /= 2
+        }
+        return smallest
+    }
+}
+
+/// The runs that are left, and what the finished ones found.
+private final class WorkQueue: @unchecked Sendable {
+    // The lock guards both.
+    private let lock = NSLock()
+    private var runs: [(name: String, inputs: Int)]
+    private var hasFinding = false
+
+    init(_ runs: [(name: String, inputs: Int)]) {
+        self.runs = runs.reversed()
+    }
+
+    func next() -> (name: String, inputs: Int)? { lock.withLock { runs.popLast() } }
+    func add(isClean: Bool) { lock.withLock { hasFinding = hasFinding || !isClean } }
+    var isClean: Bool { lock.withLock { !hasFinding } }
+}

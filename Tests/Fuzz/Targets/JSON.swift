@@ -1,0 +1,51 @@
+import Foundation
+
+@testable import WebServiceCore
+
+extension FuzzTarget {
+    static let json: [FuzzTarget] = [
+        FuzzTarget(
+            "json", share: 8, seeds: jsonSeeds(),
+            tokens: ["[", "]", "{\"a\":", "}", "[[[[[[[[", "{\"a\":[", "null", "true", "1e400", "-0", "\"\\ud800\"", "\"\\\"", "\u{FEFF}", ",", ":"],
+            check: checkJSON)
+    ]
+
+    private static func jsonSeeds() -> [[UInt8]] {
+        let own = [
+            "{\"a\":[1,2.5e-3,-0,true,false,null,\"\\u00e9\\n\"],\"b\":{\"c\":{}}}", "[]", "\"text\"", "12345678901234567890", "[[[[[[[[[[]]]]]]]]]]",
+            String(repeating: "[", count: 513), String(repeating: "{\"a\":", count: 513), String(repeating: "[", count: 512) + "{",
+            String(repeating: "[", count: 512) + String(repeating: "]", count: 512),
+        ].map { Array($0.utf8) }
+        guard let corpora = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"] else { return own }
+        let folder = URL(fileURLWithPath: corpora).appendingPathComponent("JSONTestSuite/test_parsing")
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []  // the corpora are optional
+        let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }  // as above
+        return own + texts.filter { $0.count <= Mutator.maximumLength }.map { [UInt8]($0) }
+    }
+
+    @Sendable private static func checkJSON(_ bytes: [UInt8]) throws {
+        let data = Data(bytes)
+        guard isShallow(bytes) else { return }
+        guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { return }  // an error is a result
+        try require(depth(of: value) <= 512, "the value is \(depth(of: value)) deep")
+    }
+
+    /// Whether brackets open fewer than 512 levels, strings not regarded.
+    private static func isShallow(_ bytes: [UInt8]) -> Bool {
+        var (depth, deepest) = (0, 0)
+        for byte in bytes {
+            if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { depth += 1 }
+            if byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}") { depth = max(0, depth - 1) }
+            deepest = max(deepest, depth)
+        }
+        return deepest < 512
+    }
+
+    private static func depth(of value: JSONValue) -> Int {
+        switch value {
+        case .array(let values): 1 + (values.map { depth(of: $0) }.max() ?? 0)
+        case .object(let values): 1 + (values.values.map { depth(of: $0) }.max() ?? 0)
+        case .null, .bool, .number, .string: 0
+        }
+    }
+}

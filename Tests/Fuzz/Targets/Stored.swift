@@ -1,0 +1,50 @@
+import Foundation
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension FuzzTarget {
+    private static let key = StorageKey(identifier: "GET https://h/", account: "a")
+
+    static let stored: [FuzzTarget] = [
+        FuzzTarget("variants", share: 20, seeds: variantSeeds(), tokens: ["WSC1", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"], check: checkVariants)
+    ]
+
+    /// Entries without their checksum, which is added to every input.
+    private static func variantSeeds() -> [[UInt8]] {
+        let request = Request(url: "https://h/")
+        var variants = CachedVariants()
+        var seeds = [[UInt8](variants.data(for: key).dropLast(8))]
+        for vary in ["Accept-Language", "X-One, X-Two"] {
+            let headers: Headers = ["Vary": vary, "ETag": "\"1\"", "X-Empty": "", "Cache-Control": "max-age=60"]
+            guard let selection = CacheSelection(of: headers, to: request, account: "a") else { continue }
+            let date = Date(timeIntervalSince1970: 1_700_000_000)
+            variants.insert(
+                CachedResponse(
+                    status: 200, headers: headers, body: Data("body".utf8), requestTime: date, responseTime: date, selection: selection), for: request)
+            seeds.append([UInt8](variants.data(for: key).dropLast(8)))
+        }
+        return seeds
+    }
+
+    @Sendable private static func checkVariants(_ bytes: [UInt8]) throws {
+        var data = Data(bytes)
+        _ = CachedVariants(data, for: key)
+        withUnsafeBytes(of: bytes.withUnsafeBytes { XXHash64.hash($0) }.littleEndian) { data.append(contentsOf: $0) }
+        guard let variants = CachedVariants(data, for: key) else { return }
+        try require(variants.responses.count <= CachedVariants.maximumCount, "there are \(variants.responses.count) responses")
+        let date = Date(timeIntervalSince1970: 1_700_000_000)
+        for response in variants.responses {
+            try require((200...999).contains(response.status), "the status is \(response.status)")
+            try require(response.lifetime(usesHeuristics: true) >= 0, "the lifetime is negative")
+            try require(response.age(at: date) ?? 0 >= 0, "the age is negative")
+            _ = (response.eTag, response.lastModified)
+        }
+        _ = variants.match(Request(url: "https://h/"))
+        let again = CachedVariants(variants.data(for: key), for: key)
+        try require(again?.responses.count == variants.responses.count, "what is read cannot be stored again")
+    }
+}
