@@ -1,4 +1,5 @@
-/// Code that parses bytes from a peer, with the inputs that mutation begins with and the properties that hold for every input.
+/// Code that parses bytes from a peer, with the inputs that mutation begins with and the properties
+/// that hold for every input.
 struct FuzzTarget: Sendable {
     let name: String
     /// The relative number of inputs.
@@ -10,13 +11,15 @@ struct FuzzTarget: Sendable {
     let check: @Sendable ([UInt8]) throws -> Void
 
     init(
-        _ name: String, share: Int = 10, seeds: [String], tokens: [String] = [], check: @escaping @Sendable ([UInt8]) throws -> Void
+        _ name: String, share: Int = 10, seeds: [String], tokens: [String] = [],
+        check: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
         self.init(name, share: share, seeds: seeds.map { Array($0.utf8) }, tokens: tokens, check: check)
     }
 
     init(
-        _ name: String, share: Int = 10, seeds: [[UInt8]], tokens: [String] = [], check: @escaping @Sendable ([UInt8]) throws -> Void
+        _ name: String, share: Int = 10, seeds: [[UInt8]], tokens: [String] = [],
+        check: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
         self.name = name
         self.share = share

@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// A file in shared memory that holds the input in use, so that it outlives a process that ends by a trap.
+/// A file in shared memory that holds the input in use, also after the process ended by a trap.
 struct InputFile {
     private static let headerLength = 16
     private static let length = headerLength + 2 * Mutator.maximumLength
@@ -37,12 +37,15 @@ struct InputFile {
     func begin(_ input: [UInt8]) {
         let input = input.prefix(Self.length - Self.headerLength)
         memory.storeBytes(of: UInt64(input.count), toByteOffset: 8, as: UInt64.self)
-        input.withUnsafeBytes { (memory + Self.headerLength).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count) }
+        input.withUnsafeBytes {
+            (memory + Self.headerLength).copyMemory(
+                from: $0.baseAddress ?? UnsafeRawPointer(memory), byteCount: $0.count)
+        }
         memory.storeBytes(of: count + 1, as: UInt64.self)
     }
 }
 
-/// The processor time of the calling thread, in seconds, which an overloaded machine does not lengthen.
+/// The processor time of the calling thread, in seconds; an overloaded machine does not lengthen it.
 func processorTime() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

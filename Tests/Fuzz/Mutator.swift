@@ -16,14 +16,16 @@ struct Random: RandomNumberGenerator {
     }
 }
 
-/// Creates inputs from seeds. Short results replace each other in a pool, so that changes accumulate.
+/// Creates inputs from seeds. Short results replace each other in a pool: changes accumulate.
 struct Mutator {
     /// The length of the few longest inputs, in bytes.
     static let maximumLength = 64 << 10
     private static let interesting: [UInt8] = [0, 9, 10, 13, 32, 34, 37, 44, 47, 58, 59, 61, 92, 127, 128, 255]
     private static let common = [
-        "\r\n", "\r\n ", "\n", "\0", "\u{FEFF}", "é", "\u{1F600}", "%00", "%2F", "%", "//", "..", "@", "\\", "\"", "'", "\\u0000", "-1", "0x10",
-        "2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e400", "[", "]", "{", "}", "<", ">", ";", ",", "=",
+        "\r\n", "\r\n ", "\n", "\0", "\u{FEFF}", "é", "\u{1F600}", "%00", "%2F", "%", "//", "..", "@", "\\", "\"", "'",
+        "\\u0000", "-1", "0x10",
+        "2147483648", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1e400", "[", "]", "{", "}",
+        "<", ">", ";", ",", "=",
     ].map { Array($0.utf8) }
 
     private var random: Random
@@ -56,7 +58,8 @@ struct Mutator {
     private mutating func mutate(_ input: inout [UInt8]) {
         switch random.below(11) {
         case 0 where !input.isEmpty: input[random.below(input.count)] ^= 1 << UInt8(random.below(8))
-        case 1 where !input.isEmpty: input[random.below(input.count)] = Self.interesting[random.below(Self.interesting.count)]
+        case 1 where !input.isEmpty:
+            input[random.below(input.count)] = Self.interesting[random.below(Self.interesting.count)]
         case 2: input.removeSubrange(range(in: input))
         case 3: insert(Array(input[range(in: input)]), into: &input)
         case 4: input.removeLast(random.below(input.count + 1))
@@ -84,7 +87,7 @@ struct Mutator {
         input.insert(contentsOf: bytes, at: random.below(input.count + 1))
     }
 
-    /// Repeats a short part of the input until it has that length: deep nesting, many fields, one long value.
+    /// Repeats a short part of the input up to that length: deep nesting, many fields, long values.
     private mutating func swell(_ input: inout [UInt8], to length: Int) {
         var piece = random.below(2) == 0 ? tokens[random.below(tokens.count)] : Array(input[range(in: input)])
         if piece.isEmpty { piece = [UInt8(truncatingIfNeeded: random.next())] }

@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// The parent process: runs each target in a process of its own and reports the input that ended it.
+/// The parent process: runs each target in a child process and reports the input that ended it.
 struct Supervisor: Sendable {
     let folder: URL
     let seed: UInt64
@@ -27,7 +27,8 @@ struct Supervisor: Sendable {
 
     private func run(_ name: String, inputs: Int) -> Bool {
         let path = folder.appendingPathComponent(name).path
-        guard let ending = start(["--child", name, "--inputs", "\(inputs)", "--seed", "\(seed)", "--file", path], path) else { return true }
+        guard let ending = start(["--child", name, "--inputs", "\(inputs)", "--seed", "\(seed)", "--file", path], path)
+        else { return true }
         guard let input = try? InputFile(path: path).input else {  // the message below is the report
             tell("\(name): \(ending), and its input cannot be read")
             return false
@@ -77,14 +78,15 @@ struct Supervisor: Sendable {
         }
     }
 
-    /// Removes parts of an input as long as it still fails, for at most 200 attempts.
+    /// Removes parts of an input that still fails without them: at most 200 attempts and 30 seconds.
     private func reduce(_ input: [UInt8], of name: String) -> [UInt8] {
         let path = folder.appendingPathComponent("\(name).reduced").path
+        let end = ContinuousClock.now + .seconds(30)
         var (smallest, attempts) = (input, 0)
         var length = max(1, input.count / 2)
-        while attempts < 200, !smallest.isEmpty {
+        while attempts < 200, ContinuousClock.now < end, !smallest.isEmpty {
             var place = 0
-            while place < smallest.count, attempts < 200 {
+            while place < smallest.count, attempts < 200, ContinuousClock.now < end {
                 var candidate = smallest
                 candidate.removeSubrange(place..<min(place + length, candidate.count))
                 attempts += 1

@@ -4,8 +4,9 @@ import Foundation
 //
 //     fuzz [INPUTS] [--seed SEED] [--only NAME] [--input BASE64]
 //
-// INPUTS is the total over all targets and defaults to 100,000. The same seed gives the same inputs. `--input` runs one input of one target. The exit
-// status is 1 when an input traps, takes more than 10 ms for each KB, or breaks a property; the report has the input. 2 stands for wrong arguments.
+// INPUTS is the total over all targets and defaults to 100,000. The same seed gives the same inputs.
+// `--input` runs one input of one target. The exit status is 1 when an input traps, takes more than
+// 10 ms for each KB, or breaks a property, and the report has the input; 2 for wrong arguments.
 
 var options: [String: String] = [:]
 var words = Array(CommandLine.arguments.dropFirst().reversed())
@@ -16,13 +17,15 @@ let known: Set = ["--inputs", "--seed", "--only", "--input", "--child", "--file"
 let name = options["--child"] ?? options["--only"]
 let targets = FuzzTarget.all.filter { name == nil || $0.name == name }
 let bytes = options["--input"].map { Data(base64Encoded: $0) }
-guard known.isSuperset(of: options.keys), let inputs = Int(options["--inputs"] ?? "100000"), let seed = UInt64(options["--seed"] ?? "20011"),
+guard known.isSuperset(of: options.keys), let inputs = Int(options["--inputs"] ?? "100000"),
+    let seed = UInt64(options["--seed"] ?? "20011"),
     let target = targets.first, bytes == nil || (bytes != .some(nil) && targets.count == 1)
 else {
     print("fuzz [INPUTS] [--seed SEED] [--only \(FuzzTarget.all.map(\.name).joined(separator: "|"))] [--input BASE64]")
     exit(2)
 }
-let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fuzz-\(ProcessInfo.processInfo.processIdentifier)")
+let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+    "fuzz-\(ProcessInfo.processInfo.processIdentifier)")
 
 if options["--child"] != nil || bytes != nil {
     let path = options["--file"] ?? folder.path

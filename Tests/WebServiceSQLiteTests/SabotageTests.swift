@@ -7,7 +7,8 @@ import WebServiceCore
 
 /// What happens to the files of a database while it is open.
 enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase, replacedByNewerVersion
+    case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase, replacedByForeignTable
+    case replacedByNewerVersion
     case emptied, cutInHalf, logDeleted, indexDeleted, logAndIndexDeleted, logEmptied, indexEmptied, folderDeleted, folderMoved
     case becomesFolder, becomesLink, becomesPipe
 
@@ -17,7 +18,9 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     var isInTheWay: Bool { [.becomesFolder, .becomesLink, .becomesPipe].contains(self) }
 
     /// Whether what was there is to be found under its other name.
-    var leavesDamaged: Bool { [.replacedByGarbage, .replacedByForeignDatabase, .replacedByNewerVersion].contains(self) }
+    var leavesDamaged: Bool {
+        [.replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion].contains(self)
+    }
 
     func apply(to file: URL, keeping spare: URL) async throws {
         let (path, log, index) = (file.path, file.path + "-wal", file.path + "-shm")
@@ -32,6 +35,10 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .replacedByGarbage: try replace(path, spare, with: Data((0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }))
         case .replacedByNothing: try replace(path, spare, with: Data())
         case .replacedByForeignDatabase: try replace(path, spare, by: "CREATE TABLE entries (key, data); INSERT INTO entries VALUES ('a', 'wrong')")
+        case .replacedByForeignTable:
+            // The number of the layout and the names of the columns are right, the keys are not unique.
+            let columns = "number INTEGER PRIMARY KEY, key, form, date, checksum, data"
+            try replace(path, spare, by: "PRAGMA user_version = 1; CREATE TABLE entries (\(columns))")
         case .replacedByNewerVersion: try replace(path, spare, by: "PRAGMA user_version = 2; CREATE TABLE later (key)")
         case .emptied: truncate(path, 0)
         case .cutInHalf: truncate(path, 30_000)

@@ -6,19 +6,25 @@ extension FuzzTarget {
     static let json: [FuzzTarget] = [
         FuzzTarget(
             "json", share: 8, seeds: jsonSeeds(),
-            tokens: ["[", "]", "{\"a\":", "}", "[[[[[[[[", "{\"a\":[", "null", "true", "1e400", "-0", "\"\\ud800\"", "\"\\\"", "\u{FEFF}", ",", ":"],
+            tokens: [
+                "[", "]", "{\"a\":", "}", "[[[[[[[[", "{\"a\":[", "null", "true", "1e400", "-0", "\"\\ud800\"",
+                "\"\\\"", "\u{FEFF}", ",", ":",
+            ],
             check: checkJSON)
     ]
 
     private static func jsonSeeds() -> [[UInt8]] {
         let own = [
-            "{\"a\":[1,2.5e-3,-0,true,false,null,\"\\u00e9\\n\"],\"b\":{\"c\":{}}}", "[]", "\"text\"", "12345678901234567890", "[[[[[[[[[[]]]]]]]]]]",
-            String(repeating: "[", count: 513), String(repeating: "{\"a\":", count: 513), String(repeating: "[", count: 512) + "{",
+            "{\"a\":[1,2.5e-3,-0,true,false,null,\"\\u00e9\\n\"],\"b\":{\"c\":{}}}", "[]", "\"text\"",
+            "12345678901234567890", "[[[[[[[[[[]]]]]]]]]]",
+            String(repeating: "[", count: 513), String(repeating: "{\"a\":", count: 513),
+            String(repeating: "[", count: 512) + "{",
             String(repeating: "[", count: 512) + String(repeating: "]", count: 512),
         ].map { Array($0.utf8) }
         guard let corpora = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"] else { return own }
         let folder = URL(fileURLWithPath: corpora).appendingPathComponent("JSONTestSuite/test_parsing")
-        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []  // the corpora are optional
+        // The corpora are optional.
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
         let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }  // as above
         return own + texts.filter { $0.count <= Mutator.maximumLength }.map { [UInt8]($0) }
     }
@@ -26,7 +32,8 @@ extension FuzzTarget {
     @Sendable private static func checkJSON(_ bytes: [UInt8]) throws {
         let data = Data(bytes)
         guard isShallow(bytes) else { return }
-        guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { return }  // an error is a result
+        // An error is a result.
+        guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { return }
         try require(depth(of: value) <= 512, "the value is \(depth(of: value)) deep")
     }
 

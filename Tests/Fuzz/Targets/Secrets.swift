@@ -9,24 +9,35 @@ import FoundationNetworking
 extension FuzzTarget {
     private static let canary = "cAnArY7"
     private static let pieces = [
-        "//", "://", "@", "?", "&", "=", "#", ";", "access_token=", "password=", "code=", "\"", "<", ">", "https://u:p@h/", "[redacted]", "%5F", "\u{1E}",
+        "//", "://", "@", "?", "&", "=", "#", ";", "access_token=", "password=", "code=", "\"", "<", ">",
+        "https://u:p@h/", "[redacted]", "%5F", "\u{1E}",
         "{\"token\":", "\":", "\\\"", "[", "{",
     ]
 
     static let secrets: [FuzzTarget] = [
         FuzzTarget(
             "redacted-header", share: 6,
-            seeds: ["https://u:p@h/a?token=x&b=c", "a=b; c=d", "<https://h/?code=1>; rel=next", "no secret", "====", "a@b, c@d //"], tokens: pieces,
+            seeds: [
+                "https://u:p@h/a?token=x&b=c", "a=b; c=d", "<https://h/?code=1>; rel=next", "no secret", "====",
+                "a@b, c@d //",
+            ], tokens: pieces,
             check: checkRedactedHeader),
-        FuzzTarget("redacted-url", share: 8, seeds: ["https://h/a?b=c&d#e", "//h?x", "a:b@c", "/path?a=b;c=d", "u:p@ss"], tokens: pieces, check: checkRedactedURL),
+        FuzzTarget(
+            "redacted-url", share: 8, seeds: ["https://h/a?b=c&d#e", "//h?x", "a:b@c", "/path?a=b;c=d", "u:p@ss"],
+            tokens: pieces, check: checkRedactedURL),
         FuzzTarget(
             "redacted-text", share: 8,
             seeds: [
-                "{\"a\":{\"token\":\"x\",\"b\":[1,{\"password\":[\"y\"]}]}}", "a=b&password=c&d", "{\"to\\u006ben\": \"x\"", "[{\"key\":1},\"\\", "text: token=x",
+                "{\"a\":{\"token\":\"x\",\"b\":[1,{\"password\":[\"y\"]}]}}", "a=b&password=c&d",
+                "{\"to\\u006ben\": \"x\"", "[{\"key\":1},\"\\", "text: token=x",
             ],
             tokens: pieces, check: checkRedactedText),
-        FuzzTarget("redacted-json", share: 8, seeds: ["", "0123456789", "\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}"], check: checkRedactedJSON),
-        FuzzTarget("curl", share: 6, seeds: ["'; rm -rf /; '", "$(id)`id`", "@file", "\n\t\u{1B}[0m", "a b?c=d&e"], tokens: ["'", "\\", "!", "%"] + pieces, check: checkCurl),
+        FuzzTarget(
+            "redacted-json", share: 8, seeds: ["", "0123456789", "\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}"],
+            check: checkRedactedJSON),
+        FuzzTarget(
+            "curl", share: 3, seeds: ["'; rm -rf /; '", "$(id)`id`", "@file", "\n\t\u{1B}[0m", "a b?c=d&e"],
+            tokens: ["'", "\\", "!", "%"] + pieces, check: checkCurl),
     ]
 
     @Sendable private static func checkRedactedHeader(_ bytes: [UInt8]) throws {
@@ -35,16 +46,21 @@ extension FuzzTarget {
         for name in ["Authorization", "X-Key", "Set-Cookie", "x-amz-security-token"] {
             try require(redaction.value(ofHeader: name, value) == redaction.placeholder, "\(name) is shown")
         }
-        try require(!redaction.value(ofHeader: "Link", "\(value)&access_token=\(canary)&\(value)").contains(canary), "a parameter is shown")
+        try require(
+            !redaction.value(ofHeader: "Link", "\(value)&access_token=\(canary)&\(value)").contains(canary),
+            "a parameter is shown")
         let user = value.filter { !"/?#<>\"\\".contains($0) && !$0.isWhitespace }
-        try require(!redaction.value(ofHeader: "Location", "https://\(user)\(canary)@h/\(value)").contains(canary), "user information is shown")
+        try require(
+            !redaction.value(ofHeader: "Location", "https://\(user)\(canary)@h/\(value)").contains(canary),
+            "user information is shown")
     }
 
     @Sendable private static func checkRedactedURL(_ bytes: [UInt8]) throws {
         let redaction = Redaction.standard
         let value = text(bytes)
         _ = redaction.url(value)
-        try require(!redaction.url("\(value)?a&access_token=\(canary)&\(value)").contains(canary), "a parameter is shown")
+        try require(
+            !redaction.url("\(value)?a&access_token=\(canary)&\(value)").contains(canary), "a parameter is shown")
         try require(!redaction.url("https://h/#\(value)\(canary)").contains(canary), "a fragment is shown")
         let user = value.filter { !"/?#".contains($0) }
         try require(!redaction.url("https://\(user)\(canary)@h/\(value)").contains(canary), "user information is shown")
@@ -52,7 +68,9 @@ extension FuzzTarget {
 
     @Sendable private static func checkRedactedText(_ bytes: [UInt8]) throws {
         let data = Data(bytes)
-        for type in ["application/json", "application/x-www-form-urlencoded", "text/plain", "application/octet-stream", nil] {
+        for type in [
+            "application/json", "application/x-www-form-urlencoded", "text/plain", "application/octet-stream", nil,
+        ] {
             _ = Redaction.standard.body(data, contentType: type)
         }
         let form = Data("\(text(bytes))&password=\(canary)&\(text(bytes))".utf8)
@@ -61,23 +79,31 @@ extension FuzzTarget {
             let shown = Redaction.standard.body(form, contentType: "application/x-www-form-urlencoded")
             try require(shown.map { !$0.contains(canary) } ?? true, "a parameter of a form is shown")
         }
-        try require(text(bytes).escapingControls.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }, "a control character is left")
+        try require(
+            text(bytes).escapingControls.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F },
+            "a control character is left")
     }
 
-    /// The input decides over the shape of a JSON text, every secret in it is the canary, and over where the text is cut.
+    /// The input determines the shape of a JSON text, whose secrets are the canary, and where it is cut.
     @Sendable private static func checkRedactedJSON(_ bytes: [UInt8]) throws {
         var choices = bytes[...]
         var json = ""
         appendJSON(&json, &choices, depth: 0, isSecret: false)
         let cut = json.utf8.count - (Int(choices.popFirst() ?? 0) & 15) * json.utf8.count / 64
         let body = Data(Array(json.utf8).prefix(cut))
-        guard let shown = Redaction.standard.body(body, contentType: "application/json") else { throw Finding(text: "nothing is shown of \(json)") }
+        guard let shown = Redaction.standard.body(body, contentType: "application/json") else {
+            throw Finding(text: "nothing is shown of \(json)")
+        }
         try require(!shown.contains(canary), "a secret is shown: \(shown)")
         guard cut == json.utf8.count else { return }
-        try require((try? JSONSerialization.jsonObject(with: Data(shown.utf8), options: .fragmentsAllowed)) != nil, "no JSON any more: \(shown)")
+        try require(
+            (try? JSONSerialization.jsonObject(with: Data(shown.utf8), options: .fragmentsAllowed)) != nil,
+            "no JSON any more: \(shown)")
     }
 
-    private static func appendJSON(_ json: inout String, _ choices: inout ArraySlice<UInt8>, depth: Int, isSecret: Bool) {
+    private static func appendJSON(
+        _ json: inout String, _ choices: inout ArraySlice<UInt8>, depth: Int, isSecret: Bool
+    ) {
         let choice = choices.popFirst() ?? 0
         let blank = ["", " ", "\n\t", ""][Int(choice >> 6)]
         json += blank
@@ -109,7 +135,7 @@ extension FuzzTarget {
 
     @Sendable private static func checkCurl(_ bytes: [UInt8]) throws {
         let value = text(bytes)
-        var request = Request(.POST, url: "https://h/\(value)?access_token=\(canary)")
+        var request = Request(.POST, url: "https://h/\(value)?a&access_token=\(canary)")
         request.headers["Authorization"] = canary
         request.headers["X-Text"] = value
         request.queryParameters = ["a": value, "password": canary]
@@ -121,7 +147,7 @@ extension FuzzTarget {
         _ = request.curlDescription(redaction: nil)
     }
 
-    /// Whether nothing outside of single quotes has a meaning for a shell but the pipe and the substitution of `printf`.
+    /// Whether nothing outside single quotes has a meaning for a shell but the pipe and `$(printf …)`.
     private static func isInert(_ command: String) -> Bool {
         var isQuoted = false
         var bare: [UInt8] = []

@@ -10,7 +10,9 @@ extension FuzzTarget {
     private static let key = StorageKey(identifier: "GET https://h/", account: "a")
 
     static let stored: [FuzzTarget] = [
-        FuzzTarget("variants", share: 20, seeds: variantSeeds(), tokens: ["WSC1", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"], check: checkVariants)
+        FuzzTarget(
+            "variants", share: 20, seeds: variantSeeds(), tokens: ["WSC1", "\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{0}\u{1}"],
+            check: checkVariants)
     ]
 
     /// Entries without their checksum, which is added to every input.
@@ -24,7 +26,8 @@ extension FuzzTarget {
             let date = Date(timeIntervalSince1970: 1_700_000_000)
             variants.insert(
                 CachedResponse(
-                    status: 200, headers: headers, body: Data("body".utf8), requestTime: date, responseTime: date, selection: selection), for: request)
+                    status: 200, headers: headers, body: Data("body".utf8), requestTime: date, responseTime: date,
+                    selection: selection), for: request)
             seeds.append([UInt8](variants.data(for: key).dropLast(8)))
         }
         return seeds
@@ -35,7 +38,8 @@ extension FuzzTarget {
         _ = CachedVariants(data, for: key)
         withUnsafeBytes(of: bytes.withUnsafeBytes { XXHash64.hash($0) }.littleEndian) { data.append(contentsOf: $0) }
         guard let variants = CachedVariants(data, for: key) else { return }
-        try require(variants.responses.count <= CachedVariants.maximumCount, "there are \(variants.responses.count) responses")
+        try require(
+            variants.responses.count <= CachedVariants.maximumCount, "there are \(variants.responses.count) responses")
         let date = Date(timeIntervalSince1970: 1_700_000_000)
         for response in variants.responses {
             try require((200...999).contains(response.status), "the status is \(response.status)")

@@ -50,6 +50,23 @@ struct FileStorageLimitTests {
         }
     }
 
+    @Test("an old entry that another storage has written again since the count stays")
+    func rewrittenByAnother() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let keys = (0..<18).map { StorageKey(identifier: "\($0)") }
+            let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
+            let other = try FileStorage(folder: folder, now: clock.tick)
+            for key in keys[..<16] { try await other.store(entry, for: key) }
+            // It counts, removes the oldest entry, and remembers the next two.
+            let storage = try FileStorage(folder: folder, maximumCount: 16, now: clock.tick)
+            try await storage.store(entry, for: keys[16])
+            try await other.store(entry, for: keys[1])
+            try await storage.store(entry, for: keys[17])
+            #expect(try names(in: folder) == ([1] + Array(3..<18)).map { keys[$0].fileName + ".entry" }.sorted())
+        }
+    }
+
     @Test("what was there before counts, what was removed does not, and what others removed is noticed")
     func counting() async throws {
         try await withScratchFolder { folder in

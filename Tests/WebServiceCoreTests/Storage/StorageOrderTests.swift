@@ -1,0 +1,65 @@
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("The order of changes to a storage", .timeLimit(.minutes(2)))
+struct StorageOrderTests {
+    private let order = StorageOrder()
+    private let log = Collected<String>()
+
+    /// Begins a change that waits for a decision.
+    private func begin(_ name: String, _ key: StorageKey?, until gate: Decision) -> Task<Void, Never> {
+        order.change(key) { [log] in
+            _ = await gate.value
+            log.add(name)
+        }
+    }
+
+    @Test("a change waits for the one before it, also where an earlier one has ended meanwhile", arguments: [true, false])
+    func threeChanges(areOfOneKey: Bool) async {
+        let key: StorageKey? = areOfOneKey ? StorageKey(identifier: "a") : nil
+        let gates = (0..<3).map { _ in Decision() }
+        let first = begin("first", key, until: gates[0])
+        let second = begin("second", key, until: gates[1])
+        gates[0].make(true)
+        await first.value
+        gates[2].make(true)
+        let third = begin("third", key, until: gates[2])
+        // Time for the third to begin too early.
+        for _ in 0..<2_000 { await Task.yield() }
+        #expect(log.values == ["first"])
+        gates[1].make(true)
+        await second.value
+        await third.value
+        #expect(log.values == ["first", "second", "third"])
+    }
+
+    @Test("a change of one key waits for a change of all, and a change of all for those of every key")
+    func all() async {
+        let gates = (0..<3).map { _ in Decision() }
+        let tasks = [
+            begin("a", StorageKey(identifier: "a"), until: gates[0]), begin("all", nil, until: gates[1]),
+            begin("b", StorageKey(identifier: "b"), until: gates[2]),
+        ]
+        gates[2].make(true)
+        gates[1].make(true)
+        for _ in 0..<2_000 { await Task.yield() }
+        #expect(log.values == [])
+        gates[0].make(true)
+        for task in tasks { await task.value }
+        #expect(log.values == ["a", "all", "b"])
+    }
+
+    @Test("what is settled is what was begun before")
+    func settled() async {
+        let gate = Decision()
+        let change = begin("change", StorageKey(identifier: "a"), until: gate)
+        await order.settled(StorageKey(identifier: "b"))
+        #expect(log.values == [])
+        gate.make(true)
+        await order.settled(StorageKey(identifier: "a"))
+        #expect(log.values == ["change"])
+        await order.settled(nil)
+        await change.value
+    }
+}
