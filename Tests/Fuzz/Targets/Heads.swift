@@ -13,7 +13,7 @@ import FoundationNetworking
 extension FuzzTarget {
     static let heads: [FuzzTarget] = {
         let seeds = [
-            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=b\r\nSet-Cookie: c=d\r\nContent-Length: 5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nSet-Cookie: a=b\r\nset-cookie: c=d\r\nAge: 5\r\n\r\n",
             "HTTP/2 204 \r\nx-folded: one\r\n two\r\n\tthree\r\nX-Empty:\r\n\r\nbehind",
             "HTTP/1.0 301\nLocation: /x\nlocation: /y\n\n",
             "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",

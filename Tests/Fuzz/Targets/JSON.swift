@@ -30,22 +30,19 @@ extension FuzzTarget {
     }
 
     @Sendable private static func checkJSON(_ bytes: [UInt8]) throws {
-        let data = Data(bytes)
-        guard isShallow(bytes) else { return }
-        // An error is a result.
-        guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { return }
-        try require(depth(of: value) <= 512, "the value is \(depth(of: value)) deep")
-    }
-
-    /// Whether brackets open fewer than 512 levels, strings not regarded.
-    private static func isShallow(_ bytes: [UInt8]) -> Bool {
-        var (depth, deepest) = (0, 0)
-        for byte in bytes {
-            if byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{") { depth += 1 }
-            if byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}") { depth = max(0, depth - 1) }
-            deepest = max(deepest, depth)
+        var wide: [UInt8] = [0xFF, 0xFE]
+        if bytes.count <= 4 << 10 { for byte in bytes { wide += [byte, 0] } }
+        for data in [Data(bytes), Data(wide), Data(wide.dropFirst(2))] {
+            // An error is a result.
+            _ = try? JSON.decode(Int.self, from: data)
+            _ = try? JSON.decode([String: JSONValue].self, from: data)
+            if let object = try? JSON.object(from: data) {
+                var request = Request(.POST, url: "https://h/")
+                try request.serialize(json: object)
+            }
+            guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { continue }
+            try require(depth(of: value) <= 512, "the value is \(depth(of: value)) deep")
         }
-        return deepest < 512
     }
 
     private static func depth(of value: JSONValue) -> Int {

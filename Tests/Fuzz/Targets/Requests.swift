@@ -35,7 +35,10 @@ extension FuzzTarget {
         try require(whole.count <= bytes.count / 10 + 2, "\(whole.count) events")
         let pieceLength = bytes.count <= 4 << 10 ? 1 + bytes.count % 7 : 1 + bytes.count / 64
         try require(events(bytes, pieceLength: pieceLength) == whole, "pieces of \(pieceLength) give something else")
-        for case .request(let request) in whole { _ = (request.queryItems, request.formItems, request.path) }
+        for case .request(let request) in whole {
+            _ = (request.queryItems, request.formItems)
+            _ = try? request.json  // an error is a result
+        }
     }
 
     private static func events(_ bytes: [UInt8], pieceLength: Int) -> [RequestParser.Event] {
