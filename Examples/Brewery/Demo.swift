@@ -57,41 +57,40 @@ struct Demo {
 
     /// The same with types and `await`: a list, then the specials, for which a stale token is refreshed and a 503 is waited out.
     private func typed(_ failures: Box<Int>) async throws {
-        print("\nTyped: list all brewers and count them")
+        output("\nTyped: list all brewers and count them")
         do {
-            let count = try await client.brewers().decode([Brewer].self).map(\.count).value
-            say("\(count) brewers")
+            say(count(try await client.brewers().decode([Brewer].self).map(\.count).value, "brewer"))
 
-            print("\nTyped request: the list, asked for twice at once and sent once\(client.webService.storages.isEmpty ? "" : ", and kept")")
+            output("\nTyped request: the list, asked for twice at once and sent once\(client.webService.storages.isEmpty ? "" : ", and kept")")
             let brewers = client.webService.createProvider(RequestProvider<BrewersRequest>.self)
             let (first, second) = (brewers.perform(duplicates: .join).resume(), brewers.perform(duplicates: .join).resume())
             let list = try await first.value
             _ = try await second.value
             say(list)
 
-            print("\nCached, then fresh: what is kept is shown while the server is asked")
+            output("\nCached, then fresh: what is kept is shown while the server is asked")
             await client.webService.finishStoring()
             for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
-                say("\(brewers.value.count) brewers, \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")")
+                say("\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")")
             }
 
-            print("\nPages: the archive, 20 at a time")
+            output("\nPages: the archive, 20 at a time")
             var seen = 0
             for try await page in client.archive().pages(prefetch: true) {
                 seen += page.items.count
-                say("\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(seen) brewers")
+                say("\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(count(seen, "brewer"))")
             }
 
-            print("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
+            output("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in
-                    print("    refreshing the token")
+                    output("    refreshing the token")
                     return .bearer("fresh")
                 })
             client.webService.interceptors = [.retry(), authentication]
             let specials = client.specials()
             say(try await specials.value)
-            print(specials.task.timeline.description.split(separator: "\n").map { "  | \($0)" }.joined(separator: "\n"))
+            showTimeline(specials.task.timeline)
         } catch let error as URLError {
             throw Unreachable(reason: "\(error.localizedDescription) (\(error.code.rawValue))")
         } catch {
@@ -108,13 +107,13 @@ struct Demo {
         _ title: String, _ task: ServiceTask, fails: Bool = false, _ failures: Box<Int>, handlers: (ServiceTask) -> ServiceTask
     ) async throws {
         let request = task.request
-        let query = request.queryParameters.map { "?" + $0.map { "\($0.key)=\($0.value)" }.joined(separator: "&") } ?? ""
-        print("\n\(title)\n  > \(request)\(query)")
+        let url = try request.encodeURL(adding: [:])
+        output("\n\(title)\n  > \(request.method) \(url)")
         let unreachable = Box<String?>(nil)
         await withCheckedContinuation { continuation in
             let task = task.response { data, response in
                 let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-                print("  < \(status), \(data?.count ?? 0) bytes")
+                output("  < \(status), \(data?.count ?? 0) bytes")
             }
             handlers(task)
                 .updateErrorUI { error in
@@ -126,7 +125,7 @@ struct Demo {
                     }
                 }
                 .metricsCollected { metrics in
-                    if let time = metrics.responseTime { print("  = \(String(format: "%.1f", time * 1000)) ms") }
+                    if let time = metrics.responseTime { output("  = \(String(format: "%.1f", time * 1000)) ms") }
                     continuation.resume()
                 }
                 .resume()
@@ -143,9 +142,16 @@ private final class Box<Value> {
 }
 
 private func say(_ text: String) {
-    print("    \(text)")
+    output("    \(text)")
+}
+
+/// Prints the table without the columns of spaces at its left.
+private func showTimeline(_ timeline: Timeline) {
+    let lines = timeline.description.split(separator: "\n")
+    let margin = lines.map { $0.prefix { $0 == " " }.count }.min() ?? 0
+    for line in lines { output("  " + line.dropFirst(margin)) }
 }
 
 private func say(_ brewers: [Brewer]) {
-    say("\(brewers.count) brewers: \(brewers.map(\.description).joined(separator: ", "))")
+    say("\(count(brewers.count, "brewer")): \(brewers.map(\.description).joined(separator: ",\n      "))")
 }

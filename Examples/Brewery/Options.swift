@@ -15,43 +15,71 @@ struct Options {
     var servesOnly = false
     var wantsHelp = false
 
-    static let usage = "usage: brewery [--server URL | --serve] [--transport foundation|curl] [--store FOLDER] [--verbose] [--help]"
+    static let usage = "usage: brewery [OPTION]...; 'brewery --help' lists the options"
 
+    /// `scripts/demo --help` prints this from the source, without a build.
     static let help = """
-        \(usage)
+        usage: brewery [--server URL | --serve] [--transport foundation|curl]
+                       [--store FOLDER] [--verbose] [--help]
 
-        Talks to a small brewery API, one request after another, and says what happened.
+        Sends requests to a small brewery API, one at a time, and prints the results.
 
-          --server URL     use a server that is running already; without it one is started on this machine
-          --serve          only start the server, print its URL and serve until standard input ends
-          --transport NAME what moves the bytes: foundation (FoundationSession, the default) or curl (CurlSession)
-          --store FOLDER   keep the list of brewers there, and show it with its age when the server cannot be reached
-          --verbose        log every message on the wire, secrets redacted
-          --help           print this
+          --server URL      use a server that is running; defaults to a server started
+                            for this run on this machine
+          --serve           only start the server, print its URL and serve until
+                            standard input ends
+          --transport NAME  foundation (FoundationSession, the default) or curl
+                            (CurlSession)
+          --store FOLDER    store the list of brewers there, and show it with its age
+                            when the server cannot be reached
+          --verbose         log every request and response, secrets redacted
+          --help            print this
+
+        The exit status is 0 if every step had the expected result, 1 if one had not,
+        64 for wrong arguments, 69 if the server cannot be reached, and 74 if standard
+        output cannot be written.
         """
 
-    /// Reads the arguments; `nil` when they make no sense.
-    init?(_ arguments: [String]) {
+    /// An argument that is not accepted.
+    struct Problem: Error {
+        let message: String
+    }
+
+    /// Reads the arguments.
+    init(_ arguments: [String]) throws(Problem) {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             switch argument {
             case "--server":
-                guard let value = rest.popFirst(), let url = URL(string: value), let scheme = url.scheme?.lowercased(),
-                    ["http", "https"].contains(scheme), url.host?.isEmpty == false
-                else { return nil }
+                let value = try Self.value(of: argument, from: &rest)
+                guard let url = URL(string: value), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+                    url.host?.isEmpty == false
+                else { throw Problem(message: "--server needs an http or https URL, not \(Self.quoted(value))") }
                 server = value
             case "--transport":
-                guard let transport = rest.popFirst().flatMap(Transport.init) else { return nil }
+                let value = try Self.value(of: argument, from: &rest)
+                guard let transport = Transport(rawValue: value) else {
+                    throw Problem(message: "--transport needs 'foundation' or 'curl', not \(Self.quoted(value))")
+                }
                 self.transport = transport
             case "--store":
-                guard let value = rest.popFirst(), !value.isEmpty else { return nil }
-                store = value
+                store = try Self.value(of: argument, from: &rest)
             case "--verbose": isVerbose = true
             case "--serve": servesOnly = true
             case "--help": wantsHelp = true
-            default: return nil
+            default: throw Problem(message: "unknown argument \(Self.quoted(argument))")
             }
         }
-        if servesOnly, server != nil { return nil }
+        if servesOnly, server != nil { throw Problem(message: "--serve and --server exclude each other") }
+    }
+
+    private static func value(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {
+        guard let value = rest.popFirst(), !value.isEmpty else { throw Problem(message: "\(option) needs a value") }
+        return value
+    }
+
+    /// The text in quotes, its control characters escaped, so that it stays on one line.
+    private static func quoted(_ text: String) -> String {
+        "'" + text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? $0.escaped(asASCII: true) : String($0) }.joined() + "'"
     }
 }

@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
-/// `EX_USAGE` and `EX_UNAVAILABLE` of sysexits.h.
-let wrongUsage: Int32 = 64
-let unavailable: Int32 = 69
-
 func session(_ transport: Options.Transport) throws -> any Session {
     switch transport {
     case .foundation: return FoundationSession.shared
@@ -25,58 +21,65 @@ func session(_ transport: Options.Transport) throws -> any Session {
     }
 }
 
-func complain(_ text: String) {
-    try? FileHandle.standardError.write(contentsOf: Data("\(text)\n".utf8))  // there is nobody else to tell
+/// Ends the program where a part of the demo cannot be set up.
+func setUp<Value>(_ part: String, _ step: () throws -> Value) -> Value {
+    do { return try step() } catch {
+        complain("brewery: \(part) cannot be used: \(error)")
+        exit(unavailable)
+    }
 }
 
-guard let options = Options(Array(CommandLine.arguments.dropFirst())) else {
-    complain(Options.usage)
+let options: Options
+do { options = try Options(Array(CommandLine.arguments.dropFirst())) } catch {
+    complain("brewery: \(error.message)\n\(Options.usage)")
     exit(wrongUsage)
 }
 
 if options.wantsHelp {
-    print(Options.help)
+    output(Options.help)
     exit(0)
 }
 
 do {
-    let server = options.server == nil ? try BreweryServer.start() : nil
+    let server = options.server == nil ? setUp("a server on this machine", BreweryServer.start) : nil
     let address = options.server ?? server?.baseURLString ?? ""
 
     if options.servesOnly {
-        try FileHandle.standardOutput.write(contentsOf: Data("\(address)\n".utf8))
+        output(address)
         while readLine() != nil {}
         exit(0)
     }
 
-    let logger = RequestLogger()
+    let logger = RequestLogger { output($0) }
     let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
-    service.session = try session(options.transport)
-    service.storages = [try options.store.map { try FileStorage(folder: URL(fileURLWithPath: $0)) } ?? MemoryStorage()]
-    service.storageErrorObserver = { complain("brewery: the store failed: \($0.error)") }
-    print("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
+    service.session = setUp("the transport \(options.transport)") { try session(options.transport) }
+    service.storages = [
+        options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } } ?? MemoryStorage()
+    ]
+    service.storageErrorObserver = { complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)") }
+    output("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
         await service.finishStoring()
         guard failures == 0 else {
-            complain("brewery: \(failures) exchanges failed; is that a brewery at \(address)?")
+            complain("brewery: \(count(failures, "exchange")) failed; is that a brewery at \(address)?")
             exit(1)
         }
-        print("\nDone.")
+        output("\nDone.")
     } catch let error as Demo.Unreachable {
         complain("brewery: the server at \(address) cannot be reached: \(error.reason)")
-        guard options.store != nil else { exit(unavailable) }
+        guard let store = options.store else { exit(unavailable) }
         do {
             let stored = try await service.stored(BrewersRequest()).value
-            print("\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
-            for brewer in stored.value { print("    \(brewer)") }
+            output("\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
+            for brewer in stored.value { output("    \(brewer)") }
         } catch {
-            complain("brewery: and nothing is stored: \(error)")
+            complain("brewery: and nothing is stored in \(store): \(error)")
             exit(unavailable)
         }
     }
     withExtendedLifetime(logger) { server?.stop() }
 } catch {
-    complain("brewery: the server could not be started: \(error)")
+    complain("brewery: the demo failed: \(error)")
     exit(unavailable)
 }

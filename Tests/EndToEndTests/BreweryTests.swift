@@ -16,19 +16,24 @@ struct BreweryTests {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("brewery")
     }
 
-    private func brewery(_ arguments: String...) async throws -> Run {
+    private func brewery(_ arguments: String..., writingTo file: FileHandle? = nil) async throws -> Run {
+        try await run(Self.program, arguments, writingTo: file)
+    }
+
+    private func run(_ program: URL, _ arguments: [String], writingTo file: FileHandle? = nil) async throws -> Run {
         let process = Process()
         let output = Pipe()
         let errors = Pipe()
-        process.executableURL = Self.program
+        process.executableURL = program
         process.arguments = arguments
         process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
+        process.standardOutput = file ?? output
         process.standardError = errors
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 do {
                     try process.run()
+                    if file != nil { try output.fileHandleForWriting.close() }  // else `run` has closed it
                     let text = try output.fileHandleForReading.readToEnd() ?? Data()
                     let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
                     process.waitUntilExit()
@@ -54,10 +59,54 @@ struct BreweryTests {
             "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "now there is #4 Trashboat & Söhne (new york)",
             "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
-            "1 brewers: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
+            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
+            "/brewers?state=new%20york\n",
         ] {
             #expect(run.output.contains(line), "\(line)")
         }
+        #expect(!run.output.contains("1 brewers"))
+    }
+
+    @Test("no line of standard output is longer than 80 columns", arguments: [[], ["--help"], ["--verbose"]])
+    func columns(arguments: [String]) async throws {
+        let run = try await run(Self.program, arguments)
+        #expect(run.status == 0)
+        let lines = run.output.split(separator: "\n")
+        #expect(lines.count > 15)
+        #expect(lines.filter { $0.count > 80 } == [])
+    }
+
+    @Test("standard output that cannot be written is an error with the status 74", arguments: [[], ["--help"], ["--verbose"], ["--serve"]])
+    func fullOutput(arguments: [String]) async throws {
+        guard let full = FileHandle(forWritingAtPath: "/dev/full") else { return }  // only Linux has it
+        let run = try await run(Self.program, arguments, writingTo: full)
+        #expect(run.status == 74)
+        #expect(run.errors.hasPrefix("brewery: standard output cannot be written: "))
+        #expect(run.errors.split(separator: "\n").count == 1)
+    }
+
+    @Test("a store that cannot be written is named by its path, and the demo goes on")
+    func unusableStore() async throws {
+        let run = try await brewery("--store", "/dev/null/nope")
+        #expect(run.status == 0)
+        #expect(run.output.contains("Done."))
+        let lines = run.errors.split(separator: "\n")
+        #expect(!lines.isEmpty && lines.allSatisfy { $0.hasPrefix("brewery: the store /dev/null/nope failed: ") })
+    }
+
+    @Test("scripts/demo --help prints what the program prints, and builds nothing")
+    func helpOfTheScript() async throws {
+        let script = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../scripts/demo").standardized
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let swift = folder.appendingPathComponent("swift")
+        try Data("#!/bin/sh\necho built >&2\nexit 9\n".utf8).write(to: swift)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: swift.path)
+        let env = URL(fileURLWithPath: "/usr/bin/env")
+        let run = try await run(env, ["PATH=\(folder.path):/usr/bin:/bin", script.path, "--help"])
+        #expect(run.status == 0 && run.errors.isEmpty)
+        #expect(try await run.output == brewery("--help").output)
     }
 
     #if WEBSERVICE_CURL
@@ -79,18 +128,20 @@ struct BreweryTests {
     }
 
     @Test(
-        "wrong arguments give a usage line and the status 64",
-        arguments: [["--nonsense"], ["--server"], ["--store"], ["--server", "ftp://h"], ["--transport", "pigeon"], ["x"]])
-    func usage(arguments: [String]) async throws {
-        let run: Run
-        switch arguments.count {
-        case 1: run = try await brewery(arguments[0])
-        default: run = try await brewery(arguments[0], arguments[1])
-        }
+        "wrong arguments are named, with a usage line and the status 64",
+        arguments: [
+            (["--nonsense"], "unknown argument '--nonsense'"), (["x"], "unknown argument 'x'"), (["--verbose", "-h"], "unknown argument '-h'"),
+            ([""], "unknown argument ''"), (["a\nb"], #"unknown argument 'a\nb'"#), (["--server"], "--server needs a value"),
+            (["--store"], "--store needs a value"), (["--store", ""], "--store needs a value"), (["--transport"], "--transport needs a value"),
+            (["--server", "ftp://h"], "--server needs an http or https URL, not 'ftp://h'"),
+            (["--transport", "pigeon"], "--transport needs 'foundation' or 'curl', not 'pigeon'"),
+            (["--serve", "--server", "http://h"], "--serve and --server exclude each other"),
+        ])
+    func usage(arguments: [String], message: String) async throws {
+        let run = try await run(Self.program, arguments)
         #expect(run.status == 64)
         #expect(run.output.isEmpty)
-        #expect(run.errors.hasPrefix("usage: brewery"))
-        #expect(run.errors.split(separator: "\n").count == 1)
+        #expect(run.errors == "brewery: \(message)\nusage: brewery [OPTION]...; 'brewery --help' lists the options\n")
     }
 
     @Test("--help explains the options")
@@ -110,7 +161,7 @@ struct BreweryTests {
 
         let empty = try await brewery("--server", address, "--store", folder.path)
         #expect(empty.status == 69)
-        #expect(empty.errors.contains("and nothing is stored: noStoredData"))
+        #expect(empty.errors.contains("and nothing is stored in \(folder.path): noStoredData"))
 
         #expect(try await brewery("--store", folder.path).status == 0)
         let run = try await brewery("--server", address, "--store", folder.path)

@@ -177,10 +177,9 @@ extension Cookie {
             self.domains = domains
         }
 
-        /// An IPv6 address, or a name whose last label is a number, which resolvers take for an IPv4 address (WHATWG URL, section 3.5).
+        /// An IPv6 or IPv4 address.
         private static func isAddress(_ host: String) -> Bool {
-            let last = host.split(separator: ".").last ?? ""
-            return host.hasPrefix("[") || last.hasPrefix("0x") || !last.isEmpty && last.utf8.allSatisfy(ASCII.isDigit)
+            host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
         /// RFC 6265, section 5.1.4: the path up to its last slash.

@@ -1,5 +1,13 @@
 import Foundation
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// An http or https URL, checked and normalised, in the pieces that joining needs. Text goes in, text comes out: nothing
 /// here is ever glued to a host that was not written as one.
 final class BaseURL: Sendable {
@@ -61,39 +69,43 @@ final class BaseURL: Sendable {
         if authority.contains(UInt8(ascii: "@")) {
             throw WebServiceError(.invalidURL, "a URL must not hold user information; send an Authorization header instead")
         }
-        var host = authority
-        var port: ArraySlice<UInt8>?
-        if authority.first == UInt8(ascii: "[") {
-            guard let close = authority.firstIndex(of: UInt8(ascii: "]")) else {
-                throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket")
-            }
-            host = authority[...close]
-            let behind = authority[(close + 1)...]
-            guard behind.isEmpty || behind.first == UInt8(ascii: ":") else {
-                throw WebServiceError(.invalidURL, "behind the IPv6 host only a port can stand")
-            }
-            port = behind.isEmpty ? nil : behind.dropFirst()
-        } else if let colon = authority.firstIndex(of: UInt8(ascii: ":")) {
-            host = authority[..<colon]
-            port = authority[(colon + 1)...]
-        }
-        let checked = try checkedHost(host)
-        guard let port, !port.isEmpty else { return checked }
+        let (text, port) = try splitPort(of: authority)
+        let host = try asciiHost(text)
+        if isAmbiguousNumber(host) { throw WebServiceError(.invalidURL, "the host \(ambiguousNumber)") }
+        guard let port, !port.isEmpty else { return host }
         guard port.count <= 5, port.allSatisfy(ASCII.isDigit), let number = Int(String(decoding: port, as: UTF8.self)),
             (1...65535).contains(number)
         else {
             throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535")
         }
-        return "\(checked):\(number)"
+        return "\(host):\(number)"
     }
 
-    private static func checkedHost(_ host: ArraySlice<UInt8>) throws(WebServiceError) -> String {
+    private static func splitPort(
+        of authority: ArraySlice<UInt8>
+    ) throws(WebServiceError) -> (host: ArraySlice<UInt8>, port: ArraySlice<UInt8>?) {
+        guard authority.first == UInt8(ascii: "[") else {
+            guard let colon = authority.firstIndex(of: UInt8(ascii: ":")) else { return (authority, nil) }
+            return (authority[..<colon], authority[(colon + 1)...])
+        }
+        guard let close = authority.firstIndex(of: UInt8(ascii: "]")) else {
+            throw WebServiceError(.invalidURL, "the IPv6 host has no closing bracket")
+        }
+        let behind = authority[(close + 1)...]
+        guard behind.isEmpty || behind.first == UInt8(ascii: ":") else {
+            throw WebServiceError(.invalidURL, "behind the IPv6 host only a port can stand")
+        }
+        return (authority[...close], behind.isEmpty ? nil : behind.dropFirst())
+    }
+
+    /// The host as it is compared and sent: in lower case, an international name in its ASCII form, an IPv6 address in its canonical form.
+    private static func asciiHost(_ host: ArraySlice<UInt8>) throws(WebServiceError) -> String {
         guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host") }
         if host.first == UInt8(ascii: "[") {
-            let inside = host.dropFirst().dropLast()
-            guard inside.count >= 2, inside.allSatisfy({ ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
-            else { throw WebServiceError(.invalidURL, "the IPv6 host is malformed") }
-            return String(decoding: host.map(ASCII.lowercased), as: UTF8.self)
+            guard let address = canonicalIPv6(host.dropFirst().dropLast()) else {
+                throw WebServiceError(.invalidURL, "the host in brackets is not an IPv6 address")
+            }
+            return "[\(address)]"
         }
         if host.contains(where: { $0 >= 128 }) { return try internationalHost(String(decoding: host, as: UTF8.self)) }
         return try plainHost(host)
@@ -107,12 +119,59 @@ final class BaseURL: Sendable {
         return String(decoding: host.map(ASCII.lowercased), as: UTF8.self)
     }
 
-    /// Foundation turns an international name into its ASCII form (UTS 46); what does not become ASCII is refused.
+    /// Foundation turns an international name into its ASCII form (UTS 46, nontransitional); what does not become ASCII is refused.
     private static func internationalHost(_ host: String) throws(WebServiceError) -> String {
         guard let ascii = URLComponents(string: "http://\(host)/")?.encodedHost else {
             throw WebServiceError(.invalidURL, "the international host name is malformed")
         }
         return try plainHost(Array(ascii.utf8))
+    }
+}
+
+// MARK: Addresses
+
+extension BaseURL {
+    /// What is wrong with the host of ``hasAmbiguousHost(_:)``.
+    static let ambiguousNumber = "ends in a number but is not an IPv4 address in canonical form"
+
+    /// A Boolean value that indicates whether parsers read different hosts in the authority of a URL: `127.1` and `0x7f000001` are addresses for some
+    /// (WHATWG URL, section 3.5), names for others. `false` also for an authority that is malformed in another way.
+    static func hasAmbiguousHost(_ authority: ArraySlice<UInt8>) -> Bool {
+        guard let host = try? asciiHost(splitPort(of: authority).host) else { return false }  // refused with its own error elsewhere
+        return isAmbiguousNumber(host)
+    }
+
+    /// - Parameter host: In lower case.
+    private static func isAmbiguousNumber(_ host: String) -> Bool {
+        endsInNumber(host) && !isCanonicalIPv4(host)
+    }
+
+    /// A Boolean value that indicates whether the last label of a host in lower case is a number (WHATWG URL, section 3.5).
+    static func endsInNumber(_ host: String) -> Bool {
+        let dot = UInt8(ascii: ".")
+        let label = Array(host.utf8.reversed().drop { $0 == dot }.prefix { $0 != dot }.reversed())
+        if label.starts(with: "0x".utf8) { return label.dropFirst(2).allSatisfy { ASCII.hexValue($0) != nil } }
+        return !label.isEmpty && label.allSatisfy(ASCII.isDigit)
+    }
+
+    /// Four decimal numbers up to 255 without leading zeros (RFC 3986, section 3.2.2).
+    private static func isCanonicalIPv4(_ host: String) -> Bool {
+        guard host.utf8.count <= 15 else { return false }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts.allSatisfy { part in UInt8(part).map(String.init) == String(part) }
+    }
+
+    /// The canonical form of an IPv6 address (RFC 5952). `nil` for what is no IPv6 address; a zone is not part of one.
+    private static func canonicalIPv6(_ text: ArraySlice<UInt8>) -> String? {
+        guard text.count < Int(INET6_ADDRSTRLEN),
+            text.allSatisfy({ ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })
+        else { return nil }
+        var address = in6_addr()
+        var canonical = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+        guard inet_pton(AF_INET6, String(decoding: text, as: UTF8.self), &address) == 1,
+            inet_ntop(AF_INET6, &address, &canonical, socklen_t(canonical.count)) != nil
+        else { return nil }
+        return String(decoding: canonical.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }
 

@@ -14,7 +14,9 @@ extension RedirectPolicyTests {
             (" \t/y\t ", "https://a/y"), ("/../../y/.", "https://a/y/"), ("/%7euser/%zz", "https://a/%7euser/%25zz"),
             ("/é ü", "https://a/%C3%A9%20%C3%BC"),
             ("/{id}/{\u{301}", "https://a/%7Bid%7D/%7B%CC%81"), ("?{x}={", "https://a/dir/x?%7Bx%7D=%7B"), ("/a//b//", "https://a/a//b//"),
-            ("/\\evil", "https://a/%5Cevil"), ("\\\\evil\\x", "https://a/dir/%5C%5Cevil%5Cx"), ("@evil", "https://a/dir/@evil"),
+            ("/\\evil", "https://a/%5Cevil"), ("\\\\evil\\x", "https://a/dir/%5C%5Cevil%5Cx"), ("\\/evil", "https://a/dir/%5C/evil"),
+            ("/\\/evil", "https://a/%5C/evil"), ("/\\\\evil", "https://a/%5C%5Cevil"), ("./\\\\evil", "https://a/dir/%5C%5Cevil"),
+            ("?\\\\evil", "https://a/dir/x?%5C%5Cevil"), ("@evil", "https://a/dir/@evil"),
             (".evil", "https://a/dir/.evil"),
             ("%2f%2fevil", "https://a/dir/%2f%2fevil"), ("/.//evil", "https://a//evil"), ("/x,y", "https://a/x,y"),
             ("x\u{AD}", "https://a/dir/x%C2%AD"),
@@ -28,12 +30,43 @@ extension RedirectPolicyTests {
         arguments: [
             "http:evil", "https:evil", "https:/evil", "https:///evil", "https://", "//", "///evil", "https://:8443/", "https://a:0/",
             "https://a:99999/", "https://a:x/",
+            "https:\\\\evil\\", "https:/\\evil/", "https://\\evil/",
             "https://[::1", "https://[::1]evil", "https://a\\evil/", "https://a%2Eevil/", "https://a evil/", "https://{a}/", "https:/..//evil",
             "/a\r\nSet-Cookie: x", "/\u{0}", "/\u{7F}", "\n/x", "/x\t/y", "/\u{1B}[0m", "/\u{FFFD}", "\u{FFFD}", "/a, /b", "https://a/x, https://b/x",
             "/a%2F..%2Fb", "/..%5c", "/%2e%2e/x",
         ])
     func unusable(location: String) throws {
         for followed in [0, 20] { #expect(try RedirectPolicy.follow.outcome(location, followed: followed) == .deliver) }
+    }
+
+    @Test(
+        "M-02: a target whose host ends in a number and is no canonical IPv4 address is refused, and the error names the reason",
+        arguments: [
+            "https://127.1/", "//127.1", "https://2130706433/", "https://0x7f000001:8443/", "https://0177.0.0.1/", "https://192.168.257/",
+            "https://1.2.3.4./", "//1.2.3.08/x", "https://a.1/", "https://１２７.1/", "https://127。1/",
+        ])
+    func numericHosts(location: String) throws {
+        for followed in [0, 19] {
+            let decision = try RedirectPolicy.follow.decide(Self.planted(.GET, "https://a"), 302, location, followed: followed)
+            let error = try #require(decision.error)
+            #expect(error.code == .redirectRefused)
+            #expect(error.message == "the redirect leads to a host that ends in a number but is not an IPv4 address in canonical form")
+            #expect(!printed(error).contains(Self.secret))
+        }
+        #expect(try RedirectPolicy.manual.outcome(location) == .deliver)
+    }
+
+    @Test("M-01, M-02: a target that writes the host in another way has the same origin, and its canonical form is sent to")
+    func sameHost() throws {
+        for (base, location, url) in [
+            ("https://[::1]:1/x", "//[0:0:0:0:0:0:0:1]:1/y", "https://[::1]:1/y"), ("https://[0::1]/x", "https://[::1]:443/y", "https://[::1]:443/y"),
+            ("https://127.0.0.1/x", "https://127。0。0。1/y", "https://127.0.0.1/y"), ("https://localhost/x", "//ⓛocalhost/y", "https://localhost/y"),
+            ("https://faß.de/x", "//xn--fa-hia.de/y", "https://xn--fa-hia.de/y"),
+        ] {
+            #expect(try RedirectPolicy.follow.outcome(location, from: base) == .follow(url, droppedCredentials: false), "\(location)")
+        }
+        let mapped = try RedirectPolicy.follow.outcome("//[::ffff:127.0.0.1]/y", from: "https://127.0.0.1/x")
+        #expect(mapped == .follow("https://[::ffff:127.0.0.1]/y", droppedCredentials: true))
     }
 
     @Test("H-09: without Location, with two of them, and with a megabyte of it, the answer is delivered", .timeLimit(.minutes(1)))

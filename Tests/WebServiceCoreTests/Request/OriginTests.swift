@@ -37,8 +37,8 @@ import Testing
             ("https://example.com", "https://evilexample.com"), ("https://good.com", "https://good.com.evil"),
             ("https://good.com", "https://good.co"),
             ("https://127.0.0.1", "https://localhost"), ("https://127.0.0.1", "https://127.0.0.2"), ("https://127.0.0.1", "https://[::1]"),
-            ("https://127.0.0.1", "https://127.1"), ("https://[::1]", "https://[0:0:0:0:0:0:0:1]"), ("http://h:443", "https://h"),
-            ("http://h:8", "http://h:80"),
+            ("https://[::1]", "https://[::2]"), ("https://127.0.0.1", "https://[::ffff:127.0.0.1]"), ("https://127.0.0.1", "https://[::127.0.0.1]"),
+            ("http://h:443", "https://h"), ("http://h:8", "http://h:80"),
         ])
     func different(one: String, other: String) throws {
         let origins = [try #require(Origin(one)), try #require(Origin(other))]
@@ -56,6 +56,18 @@ import Testing
     }
 
     @Test(
+        "M-02: the ways to write one IPv6 address are one origin",
+        arguments: [
+            ["[::1]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[0::1]", "[::0.0.0.1]"], ["[2001:DB8::1]", "[2001:db8:0:0::1]", "[2001:0db8::0:1]"],
+            ["[::ffff:127.0.0.1]", "[::FFFF:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]"],
+        ])
+    func sameAddress(hosts: [String]) throws {
+        let origins = Set(try hosts.map { try #require(Origin("https://\($0):8443/x")) })
+        #expect(origins.count == 1)
+        #expect(origins.first?.host == hosts[0].lowercased())
+    }
+
+    @Test(
         "C-06, C-08: what is no http or https URL with a plain host has no origin",
         arguments: [
             "", "h", "/x", "//h", "https:", "https:/h", "https:h", "https://", "https:///x", "https://:443", "ftp://h", "file:///etc/passwd",
@@ -65,6 +77,7 @@ import Testing
             "https://h:80:80", "https://[::1", "https://[::1]x", "https://[]", "https://h%2Eevil", "https://h h", "https://h\r\n", "https://h\u{0}",
             " https://h",
             "https://h:８０", "https://h\u{202E}", "https://\u{FFFD}", "https\u{301}://h", "https://h:443\u{301}", "nope://h:443",
+            "https://127.1", "https://0x7f.1", "https://2130706433", "https://127.0.0.1.", "https://[::1%25lo]", "https://[0::0::0]",
         ])
     func none(text: String) {
         #expect(Origin(text) == nil)
