@@ -79,9 +79,9 @@ let package = Package(
         ),
         .executableTarget(
             name: "session-probe",
-            dependencies: ["WebServiceCore", "WebServiceMocking"],
+            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency,
             path: "Tests/SessionProbe",
-            swiftSettings: settings
+            swiftSettings: optionalSettings
         ),
         .executableTarget(
             name: "storage-probe",

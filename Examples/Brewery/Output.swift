@@ -5,12 +5,12 @@ let wrongUsage: Int32 = 64
 let unavailable: Int32 = 69
 let unwritable: Int32 = 74
 
-/// Writes text to standard output in lines of at most 80 columns. Ends the program where standard output cannot be written.
+/// Writes text to standard output in lines of at most 80 columns. Ends the program where standard
+/// output cannot be written.
 func output(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { wrapped(String($0)) }
     do { try FileHandle.standardOutput.write(contentsOf: Data("\(lines.joined(separator: "\n"))\n".utf8)) } catch {
-        let reason = (error as NSError).underlyingErrors.first ?? error
-        complain("brewery: standard output cannot be written: \(reason.localizedDescription)")
+        complain("brewery: standard output cannot be written: \(error.localizedDescription)")
         exit(unwritable)
     }
 }
@@ -24,7 +24,8 @@ func count(_ number: Int, _ noun: String) -> String {
     "\(number) \(noun)\(number == 1 ? "" : "s")"
 }
 
-/// The line broken at spaces, or within a word that is longer than a line; what follows a break is indented by two columns more.
+/// The line broken at spaces, or within a word that is longer than a line; what follows a break is
+/// indented by two columns more.
 private func wrapped(_ line: String) -> String {
     let columns = 80
     let indent = String(repeating: " ", count: min(columns / 2, line.prefix { $0 == " " }.count + 2))

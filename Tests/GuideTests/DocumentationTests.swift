@@ -30,7 +30,7 @@ struct DocumentationTests {
         }
     }
 
-    @Test("every relative link and every anchor of a page leads somewhere", arguments: ["Guide.md", "README.md", "CONTRIBUTING.md"])
+    @Test("every relative link and every anchor of a page leads somewhere", arguments: ["Guide.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {
         let text = try text(page)
         let anchors = Set(
@@ -46,5 +46,20 @@ struct DocumentationTests {
                 #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(target).path), "\(target)")
             }
         }
+    }
+
+    @Test("SECURITY.md names suites and sections of the Guide that exist")
+    func security() throws {
+        let files = FileManager.default.enumerator(at: Self.root.appendingPathComponent("Tests"), includingPropertiesForKeys: nil)
+        let suites = Set((files?.allObjects ?? []).compactMap { ($0 as? URL)?.deletingPathExtension().lastPathComponent })
+        let sections = Set(try text("Guide.md").split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) })
+        let page = try text("SECURITY.md")
+        let named = page.matches(of: /`([A-Za-z0-9]+Tests)`/).map { String($0.1) }
+        #expect(named.count > 20)
+        #expect(named.filter { !suites.contains($0) } == [])
+        let rows = page.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.contains("Tests`") }.map { $0.split(separator: "|") }
+        #expect(rows.count > 10)
+        #expect(rows.map { $0[2].trimmingCharacters(in: .whitespaces) }.filter { !sections.contains($0) } == [])
+        #expect(page.split(separator: "\n", omittingEmptySubsequences: false).count <= 150)
     }
 }

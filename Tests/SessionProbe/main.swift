@@ -13,7 +13,16 @@ import FoundationNetworking
 // The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments. Without a name it runs all, one after another, with
 // the time that each has taken.
 
+// or forks while a session is in use: see probeFork(_:_:).
+
 let arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.count == 3, arguments[0] == "fork" {
+    do { try await probeFork(arguments[1], arguments[2]) } catch {
+        tell("failed: \(error)")
+        exit(1)
+    }
+    exit(0)
+}
 let sessions: [String: @Sendable () -> any Session] = [
     "foundationSession": { FoundationSession.shared },
     "urlSession": { URLSession(configuration: FoundationSession.defaultConfiguration) },

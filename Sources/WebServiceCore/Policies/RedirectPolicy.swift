@@ -12,14 +12,16 @@ import FoundationNetworking
 /// | 303 | everything but HEAD becomes GET |
 /// | 307, 308 | stay |
 ///
-/// Where a method becomes GET, the body goes, and the header fields that describe it with it. All other statuses, an answer without a `Location` and
-/// one whose `Location` is no usable URL are delivered as they are. A redirect fails with ``WebServiceError/Code/redirectRefused`` when it leads
-/// to anything but http and https, to a URL with user information, to a host that ends in a number and is not an IPv4 address in canonical form
-/// (`127.1`, `0x7f000001`: parsers do not agree on the host), from https to http, or to another ``Origin`` with a body, and when it needs
-/// a body stream a second time; with ``WebServiceError/Code/tooManyRedirects`` when it is one too many.
+/// Where a method becomes GET, the body goes, and the header fields that describe it with it. All
+/// other statuses, an answer without a `Location` and one whose `Location` is no usable URL are
+/// delivered as they are. A redirect fails with ``WebServiceError/Code/redirectRefused`` when it
+/// leads to anything but http and https, to a URL with user information, to a host that ends in a
+/// number and is not an IPv4 address in canonical form (`127.1`, `0x7f000001`: parsers do not agree
+/// on the host), from https to http, or to another ``Origin`` with a body, and when it needs a body
+/// stream a second time; with ``WebServiceError/Code/tooManyRedirects`` when it is one too many.
 ///
-/// A backslash is a character of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x` stay on the origin, while browsers (WHATWG URL)
-/// take both for another host.
+/// A backslash is a character of the path and is percent-encoded (RFC 3986): `/\host/x` and
+/// `\\host/x` stay on the origin, while browsers (WHATWG URL) take both for another host.
 ///
 /// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent` go along, and with a body its `Content-Type` and
 /// `Content-Encoding`. Everything else may be a credential and is dropped for the rest of the chain, also where that leads back. Neither

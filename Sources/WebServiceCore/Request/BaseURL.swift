@@ -98,7 +98,8 @@ final class BaseURL: Sendable {
         return (authority[...close], behind.isEmpty ? nil : behind.dropFirst())
     }
 
-    /// The host as it is compared and sent: in lower case, an international name in its ASCII form, an IPv6 address in its canonical form.
+    /// The host as it is compared and sent: in lower case, an international name in its ASCII form,
+    /// an IPv6 address in its canonical form.
     private static func asciiHost(_ host: ArraySlice<UInt8>) throws(WebServiceError) -> String {
         guard !host.isEmpty else { throw WebServiceError(.invalidURL, "the URL has no host") }
         if host.first == UInt8(ascii: "[") {
@@ -119,7 +120,8 @@ final class BaseURL: Sendable {
         return String(decoding: host.map(ASCII.lowercased), as: UTF8.self)
     }
 
-    /// Foundation turns an international name into its ASCII form (UTS 46, nontransitional); what does not become ASCII is refused.
+    /// Foundation turns an international name into its ASCII form (UTS 46, nontransitional); what
+    /// does not become ASCII is refused.
     private static func internationalHost(_ host: String) throws(WebServiceError) -> String {
         guard let ascii = URLComponents(string: "http://\(host)/")?.encodedHost else {
             throw WebServiceError(.invalidURL, "the international host name is malformed")
@@ -134,11 +136,12 @@ extension BaseURL {
     /// What is wrong with the host of ``hasAmbiguousHost(_:)``.
     static let ambiguousNumber = "ends in a number but is not an IPv4 address in canonical form"
 
-    /// A Boolean value that indicates whether parsers read different hosts in the authority of a URL: `127.1` and `0x7f000001` are addresses for some
-    /// (WHATWG URL, section 3.5), names for others. `false` also for an authority that is malformed in another way.
+    /// A Boolean value that indicates whether parsers read different hosts in the authority of a
+    /// URL: `127.1` and `0x7f000001` are addresses for some (WHATWG URL, section 3.5), names for
+    /// others. `false` also for an authority that is malformed in another way.
     static func hasAmbiguousHost(_ authority: ArraySlice<UInt8>) -> Bool {
-        guard let host = try? asciiHost(splitPort(of: authority).host) else { return false }  // refused with its own error elsewhere
-        return isAmbiguousNumber(host)
+        let host = try? asciiHost(splitPort(of: authority).host)  // what is malformed has its own error elsewhere
+        return host.map(isAmbiguousNumber) ?? false
     }
 
     /// - Parameter host: In lower case.
@@ -146,7 +149,8 @@ extension BaseURL {
         endsInNumber(host) && !isCanonicalIPv4(host)
     }
 
-    /// A Boolean value that indicates whether the last label of a host in lower case is a number (WHATWG URL, section 3.5).
+    /// A Boolean value that indicates whether the last label of a host in lower case is a number
+    /// (WHATWG URL, section 3.5).
     static func endsInNumber(_ host: String) -> Bool {
         let dot = UInt8(ascii: ".")
         let label = Array(host.utf8.reversed().drop { $0 == dot }.prefix { $0 != dot }.reversed())
@@ -161,7 +165,8 @@ extension BaseURL {
         return parts.count == 4 && parts.allSatisfy { part in UInt8(part).map(String.init) == String(part) }
     }
 
-    /// The canonical form of an IPv6 address (RFC 5952). `nil` for what is no IPv6 address; a zone is not part of one.
+    /// The canonical form of an IPv6 address (RFC 5952). `nil` for what is no IPv6 address; a zone
+    /// is not part of one.
     private static func canonicalIPv6(_ text: ArraySlice<UInt8>) -> String? {
         guard text.count < Int(INET6_ADDRSTRLEN),
             text.allSatisfy({ ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })

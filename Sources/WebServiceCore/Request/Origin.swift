@@ -7,10 +7,12 @@ public import Foundation
 /// Origin("https://API.example.com:443/v1") == Origin("https://api.example.com")  // true
 /// Origin("https://api.example.com") == Origin("https://example.com")             // false: a host stands for itself, not for what ends in it
 /// ```
-/// Two origins are equal when all three parts are. A missing port is the scheme's own, 80 or 443; names are in lower case, international ones in
-/// their ASCII form (UTS 46), IPv6 addresses in their canonical form (RFC 5952). Nothing else is made equal: `example.com.` with a dot at the end is a
-/// host of its own, and so is the IPv6 address `[::ffff:127.0.0.1]` beside `127.0.0.1`. A host that ends in a number is an IPv4 address of four decimal
-/// numbers; `127.1` and `0x7f000001` have no origin, because parsers do not agree on the host.
+/// Two origins are equal when all three parts are. A missing port is the scheme's own, 80 or 443;
+/// names are in lower case, international ones in their ASCII form (UTS 46), IPv6 addresses in
+/// their canonical form (RFC 5952). Nothing else is made equal: `example.com.` with a dot at the
+/// end is a host of its own, and so is the IPv6 address `[::ffff:127.0.0.1]` beside `127.0.0.1`. A
+/// host that ends in a number is an IPv4 address of four decimal numbers; `127.1` and `0x7f000001`
+/// have no origin, because parsers do not agree on the host.
 public struct Origin: Sendable, Hashable {
     /// `http` or `https`.
     public let scheme: String

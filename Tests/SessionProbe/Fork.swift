@@ -1,0 +1,79 @@
+import Foundation
+import WebServiceCore
+import WebServiceMocking
+
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// Forks while a server, a session and a storage are in use:
+///
+///     session-probe fork foundationSession|curlSession exec|exit|release
+///
+/// The child runs another program that lists its descriptors (`exec`), ends by `exit` (`exit`), or releases the session and the storage first
+/// (`release`). The parent then completes the request in flight and a new one, and stores an entry. Prints what both did.
+func probeFork(_ kind: String, _ ending: String) async throws {
+    let gate = DispatchSemaphore(value: 0)
+    let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
+    let server = try MockServer { request in
+        if request.path == "/slow" {
+            arrival.yield()
+            _ = gate.wait(timeout: .now() + 20)
+        }
+        return MockResponse(statusCode: 200, data: Data(request.path.utf8))
+    }
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fork-\(UUID())")
+    defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+    let key = StorageKey(identifier: "key")
+    var storage: FileStorage? = try FileStorage(folder: folder)
+    try await storage?.store(StorageEntry(.raw(Data("value".utf8)), date: Date()), for: key)
+    let service = WebService(baseURLString: server.baseURLString)
+    switch kind {
+    case "foundationSession": service.session = FoundationSession()
+    #if WEBSERVICE_CURL
+    case "curlSession": service.session = try CurlSession()
+    #endif
+    default: return tell("unknown session")
+    }
+    tell("before: \(try await service.GET("/fast").string().value)")
+    let slow = service.GET("/slow").string().resume()
+    for await _ in arrivals { break }
+
+    // Swift does not offer `fork`, because a child of several threads may do so little.
+    guard let symbol = dlsym(nil, "fork") else { return tell("no fork") }
+    let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
+    let child = fork()
+    if child == 0 {
+        alarm(10)  // ends a child that hangs
+        if ending == "exec" {
+            let arguments = ["/bin/sh", "-c", "for f in /proc/self/fd/*; do readlink $f; done"].map { strdup($0) } + [nil]
+            execv("/bin/sh", arguments)
+            _exit(127)
+        }
+        if ending == "release" {
+            service.session = nil
+            storage = nil
+        }
+        exit(0)
+    }
+    let status = await withCheckedContinuation { continuation in
+        Thread.detachNewThread {
+            var status: Int32 = 0
+            while waitpid(child, &status, 0) < 0, errno == EINTR {}
+            continuation.resume(returning: status)
+        }
+    }
+    tell("child: status \(status)")
+    gate.signal()
+    tell("parent: \(try await slow.value) \(try await service.GET("/fast").string().value)")
+    try await storage?.store(StorageEntry(.raw(Data("newer".utf8)), date: Date()), for: key)
+    let stored = try await storage?.entry(for: key)?.content
+    if case .raw(let data)? = stored { tell("stored: \(String(decoding: data, as: UTF8.self))") }
+    server.stop()
+}
