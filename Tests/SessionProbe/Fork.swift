@@ -14,10 +14,10 @@ import Darwin
 
 /// Forks while a server, a session and a storage are in use:
 ///
-///     session-probe fork foundationSession|curlSession exec|exit|release
+///     session-probe fork foundationSession|curlSession exec|exit
 ///
-/// The child runs another program that lists its descriptors (`exec`), ends by `exit` (`exit`), or releases the session and the storage first
-/// (`release`). The parent then completes the request in flight and a new one, and stores an entry. Prints what both did.
+/// The child runs another program that lists its descriptors and the TCP sockets of the machine
+/// (`exec`), or ends (`exit`). The parent then completes the request in flight and a new one, and stores an entry. Prints what both did.
 func probeFork(_ kind: String, _ ending: String) async throws {
     let gate = DispatchSemaphore(value: 0)
     let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
@@ -31,8 +31,8 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fork-\(UUID())")
     defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
     let key = StorageKey(identifier: "key")
-    var storage: FileStorage? = try FileStorage(folder: folder)
-    try await storage?.store(StorageEntry(.raw(Data("value".utf8)), date: Date()), for: key)
+    let storage = try FileStorage(folder: folder)
+    try await storage.store(StorageEntry(.raw(Data("value".utf8)), date: Date()), for: key)
     let service = WebService(baseURLString: server.baseURLString)
     switch kind {
     case "foundationSession": service.session = FoundationSession()
@@ -52,13 +52,10 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     if child == 0 {
         alarm(10)  // ends a child that hangs
         if ending == "exec" {
-            let arguments = ["/bin/sh", "-c", "for f in /proc/self/fd/*; do readlink $f; done"].map { strdup($0) } + [nil]
+            let script = "for f in /proc/self/fd/*; do readlink $f; done; awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"
+            let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(script), nil]
             execv("/bin/sh", arguments)
             _exit(127)
-        }
-        if ending == "release" {
-            service.session = nil
-            storage = nil
         }
         exit(0)
     }
@@ -72,8 +69,7 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     tell("child: status \(status)")
     gate.signal()
     tell("parent: \(try await slow.value) \(try await service.GET("/fast").string().value)")
-    try await storage?.store(StorageEntry(.raw(Data("newer".utf8)), date: Date()), for: key)
-    let stored = try await storage?.entry(for: key)?.content
-    if case .raw(let data)? = stored { tell("stored: \(String(decoding: data, as: UTF8.self))") }
+    try await storage.store(StorageEntry(.raw(Data("newer".utf8)), date: Date()), for: key)
+    if let data = try await storage.entry(for: key)?.data { tell("stored: \(String(decoding: data, as: UTF8.self))") }
     server.stop()
 }
