@@ -178,7 +178,8 @@ import FoundationNetworking
             #expect(url.host == origin.host.trimmingCharacters(in: CharacterSet(charactersIn: "[]")), "\(host.debugDescription)")
             let labels = origin.host.split(separator: ".")
             let last = labels.last ?? ""
-            guard last.hasPrefix("0x") && last.dropFirst(2).allSatisfy(\.isHexDigit) || Int(last) != nil else { continue }
+            let isHex = last.hasPrefix("0x") && last.dropFirst(2).allSatisfy(\.isHexDigit)
+            guard isHex || !last.isEmpty && last.allSatisfy(\.isNumber) else { continue }
             #expect(labels.count == 4 && labels.allSatisfy { UInt8($0).map(String.init) == String($0) }, "\(host.debugDescription)")
         }
         #expect((200...4_000).contains(accepted), "both outcomes are met often: \(accepted)")
