@@ -57,7 +57,7 @@ do {
         options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } } ?? MemoryStorage()
     ]
     service.storageErrorObserver = { complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)") }
-    output("The brewery is at \(address)\(server == nil ? "" : ", started for this run"). Transport: \(type(of: service.session)).")
+    output("The brewery is at \(address)\(server == nil ? "" : ", started for this run").\nTransport: \(type(of: service.session)).")
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
         await service.finishStoring()
