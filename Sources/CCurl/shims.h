@@ -68,6 +68,13 @@ static inline CURLMcode ccurl_multi_set_callbacks(CURLM *multi, ccurl_socket_cal
     return code;
 }
 
+// How long parsed certificates are used before their file is read again, where libcurl keeps them.
+static inline void ccurl_set_certificate_lifetime(CURL *easy, long seconds) {
+#if LIBCURL_VERSION_NUM >= 0x075700
+    curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, seconds);
+#endif
+}
+
 // What the handles of one loop share, all on one thread: so no locks.
 static inline CURLSHcode ccurl_share_tls_sessions(CURLSH *share) { return curl_share_setopt(share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION); }
 
@@ -115,6 +122,35 @@ static inline int ccurl_load_zlib(ccurl_zlib *_Nonnull zlib) {
     zlib->inflateReset = (int (*)(ccurl_z_stream *))reset;
     zlib->inflateEnd = (int (*)(ccurl_z_stream *))end;
     return 1;
+}
+
+// OpenSSL, where libcurl uses it: what tells of the end of a connection, found when the program runs, so that no headers of it are needed.
+
+typedef void (*ccurl_ssl_message_callback)(int is_sent, int version, int type, const void *bytes, size_t count, void *ssl, void *context);
+
+typedef struct {
+    int (*_Nonnull SSL_get_shutdown)(const void *_Nonnull);
+    void (*_Nonnull SSL_set_msg_callback)(void *_Nonnull, ccurl_ssl_message_callback _Nullable);
+    long (*_Nonnull SSL_ctrl)(void *_Nonnull, int command, long number, void *_Nullable);
+} ccurl_openssl;
+
+// Whether libcurl uses OpenSSL and its functions can be called.
+static inline int ccurl_load_openssl(ccurl_openssl *_Nonnull openssl) {
+    void *program = dlopen(NULL, RTLD_NOW);
+    if (!program) return 0;
+    void *shutdown = dlsym(program, "SSL_get_shutdown"), *callback = dlsym(program, "SSL_set_msg_callback"), *ctrl = dlsym(program, "SSL_ctrl");
+    if (!shutdown || !callback || !ctrl) return 0;
+    openssl->SSL_get_shutdown = (int (*)(const void *))shutdown;
+    openssl->SSL_set_msg_callback = (void (*)(void *, ccurl_ssl_message_callback))callback;
+    openssl->SSL_ctrl = (long (*)(void *, int, long, void *))ctrl;
+    return 1;
+}
+
+// The connection of a transfer that is in flight; NULL without TLS and for other libraries than OpenSSL.
+static inline void *_Nullable ccurl_openssl_connection(CURL *_Nonnull easy) {
+    struct curl_tlssessioninfo *information = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &information) != CURLE_OK || !information) return NULL;
+    return information->backend == CURLSSLBACKEND_OPENSSL ? information->internals : NULL;
 }
 
 static inline curl_socket_t ccurl_socket_timeout(void) { return CURL_SOCKET_TIMEOUT; }

@@ -42,7 +42,8 @@ extension CurlSession {
 
     /// What secure connections ask for. A server that cannot prove who it is is never talked to.
     public struct TLS: Sendable {
-        /// The path of a file with the certificates (PEM) that are trusted; `nil` for those of the system.
+        /// The path of a file with the certificates (PEM) that are trusted; `nil` for those of the system. A file that changes is read again after at most
+        /// five minutes, also the one of the system.
         public var trustedCertificatesFile: String?
 
         /// The certificate that is shown to servers that ask for one.
@@ -92,5 +93,64 @@ extension CurlSession {
         case none
         /// By way of a proxy: `http://host:port`, also with `https`, `socks5` or `socks5h`, and with a user and a password.
         case url(String)
+    }
+}
+
+// MARK: - Checks
+
+extension CurlSession.Configuration {
+    /// libcurl ends strings at NUL and copies a user agent and the host of a proxy into requests as they are.
+    ///
+    /// - Throws: `WebServiceError.Code.curl`.
+    func check() throws(WebServiceError) {
+        func check(_ text: String?, _ what: StaticString, allowed: (UInt8) -> Bool = { $0 != 0 }) throws(WebServiceError) {
+            guard let text, !text.utf8.allSatisfy(allowed) else { return }
+            throw WebServiceError(.curl, "\(what) has a control character")
+        }
+        try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
+        try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
+        try check(tls.clientCertificate?.keyFile, "the path of the client's key")
+        try check(tls.clientCertificate?.keyPassword, "the password of the client's key")
+        for key in tls.pinnedPublicKeys { try check(key, "a pinned key") }
+        guard case .url(let url) = proxy else { return }
+        try check(url, "the URL of the proxy") { $0 >= 0x20 && $0 != 0x7F }
+        guard !url.isEmpty else { throw WebServiceError(.curl, "the URL of the proxy is empty; use 'none' to connect directly") }
+    }
+}
+
+// MARK: - Descriptions without secrets
+
+extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The kind, or scheme, host and port without user and password: safe to log.
+    public var description: String {
+        switch self {
+        case .environment: return "environment"
+        case .none: return "none"
+        case .url(let url):
+            let scheme = url.firstRange(of: "://").map { String(url[..<$0.upperBound]) } ?? ""
+            let authority = url.lastIndex(of: "@").map { url[url.index(after: $0)...] } ?? url.dropFirst(scheme.count)
+            return scheme.contains("@") ? "url" : scheme + authority.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        }
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the same as ``description``, because the URL may hold a password.
+    public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
+}
+
+extension CurlSession.TLS.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The paths, without the password: safe to log.
+    public var description: String { "certificate \(certificateFile), key \(keyFile)" }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// What `dump` shows: the paths, and whether there is a password.
+    public var customMirror: Mirror {
+        let children: [(String?, Any)] = [("certificateFile", certificateFile), ("keyFile", keyFile), ("hasKeyPassword", keyPassword != nil)]
+        return Mirror(self, children: children, displayStyle: .struct)
     }
 }

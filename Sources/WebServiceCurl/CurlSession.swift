@@ -19,7 +19,8 @@ public import FoundationNetworking
 /// - Bodies in gzip are asked for, decoded and checked to their end; a broken one is `URLError.cannotDecodeContentData`. Any other coding, which only comes when
 ///   the request asks for it, is handed over as it came. The header fields are those of the answer.
 /// - Transport errors are `URLError`s, by the table in the Guide; a body or a header that is too long is `WebServiceError.Code.responseTooLarge`. An answer
-///   whose framing contradicts itself (RFC 9112, section 6.3) is `URLError.badServerResponse`, one that ends too soon `URLError.networkConnectionLost`.
+///   whose framing contradicts itself (RFC 9112, section 6.3) is `URLError.badServerResponse`, one that ends too soon `URLError.networkConnectionLost`. Over
+///   TLS a body without a length ends too soon where the server's `close_notify` is missing (RFC 8446, section 6.1), as far as libcurl uses OpenSSL.
 /// - One thread for each loop (``Configuration/loops``), whatever the number of requests; libcurl looks names up in threads that end with the look-up. No
 ///   handler or completion of yours runs on a loop's thread.
 /// - Each task that was resumed holds the session until it is complete. A session that nobody holds any more ends its threads and connections.
@@ -34,8 +35,10 @@ public final class CurlSession: ResponseSession {
 
     /// Makes a session and starts its threads.
     ///
-    /// - Throws: `WebServiceError` with the code `WebServiceError.Code.curl` when the system gives no thread or no descriptor.
+    /// - Throws: `WebServiceError` with the code `WebServiceError.Code.curl` when the system gives no thread or no descriptor, and when a string of the
+    ///   configuration cannot be passed to libcurl: a user agent with control characters, an empty proxy, a path with NUL.
     public init(configuration: Configuration = Configuration()) throws {
+        try configuration.check()
         self.configuration = configuration
         var loops: [CurlLoop] = []
         do {

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("Curl session: gzip", .timeLimit(.minutes(5)))
 struct InflaterTests {
-    private static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
-    private static let gzip =
+    static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
+    static let gzip =
         Data(base64Encoded: "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=") ?? Data()
 
     /// The text of some bytes, `nil` where they are broken or cut short.
@@ -54,6 +54,22 @@ struct InflaterTests {
     func garbage() throws {
         #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
         #expect(try text(Data("no gzip at all".utf8)) == nil)
+    }
+
+    @Test("C-44: zeros after the end are padding, in one piece and byte by byte, and what follows them is refused", arguments: [1, 3, 17, 40_000])
+    func padding(count: Int) throws {
+        for pieces in [Int.max, 1, 7] where pieces > 1 || count < 100 {
+            #expect(try text(Self.gzip + Data(count: count), pieces: pieces) == Self.plain)
+            #expect(try text(Self.gzip + Self.gzip + Data(count: count), pieces: pieces) == Self.plain + Self.plain)
+            #expect(try text(Self.gzip + Data(count: count) + Data([1]), pieces: pieces) == nil)
+            #expect(try text(Self.gzip + Data(count: count) + Self.gzip, pieces: pieces) == nil)
+        }
+        #expect(try text(Data(count: count)) == nil)
+    }
+
+    @Test("C-44: of two members the second has to be whole")
+    func cutMember() throws {
+        for count in 1..<Self.gzip.count { #expect(try text(Self.gzip + Self.gzip.prefix(count)) == nil, "\(count)") }
     }
 }
 

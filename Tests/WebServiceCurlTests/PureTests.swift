@@ -40,6 +40,29 @@ struct FramingTests {
         #expect(framing("Transfer-Encoding: Chunked").violation == nil)
         #expect(framing("X-Content-Length: abc", "Content-Lengths: abc", "Content-Type: text/plain").violation == nil)
     }
+
+    @Test("gzip is decoded only where it is the only coding")
+    func codings() {
+        #expect(framing("Content-Encoding: gzip").isGzip && framing("Content-Encoding: gzip").isEncoded)
+        #expect(framing("Content-Encoding: identity", "Content-Encoding: X-GZIP").isGzip)
+        for lines in [["deflate", "gzip"], ["gzip", "deflate"], ["gzip", "gzip"], ["gzip, deflate"], ["deflate, gzip"]] {
+            var framing = Framing()
+            for coding in lines {
+                "Content-Encoding: \(coding)\r\n".utf8.withContiguousStorageIfAvailable { framing.observe(UnsafeRawBufferPointer($0)) }
+            }
+            framing.finish()
+            #expect(!framing.isGzip && framing.isEncoded, "\(lines)")
+        }
+    }
+
+    @Test("C-46: a line that continues the field before it is refused where that frames the body")
+    func continuations() {
+        #expect(framing("Content-Length: 2", " 00").violation != nil)
+        #expect(framing("Transfer-Encoding:", "\tchunked").violation != nil)
+        #expect(framing("Content-Encoding:", " gzip").violation != nil)
+        #expect(framing("X-Brew: pale", " ale", "Content-Length: 2").violation == nil)
+        #expect(framing("Content-Length: 2", "X-Brew: pale", " 00").violation == nil)
+    }
 }
 
 @Suite("Curl session: admission", .timeLimit(.minutes(5)))

@@ -29,7 +29,7 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-long curl_floor(const char *url, int in_flight, double seconds, long length) {
+long curl_floor(const char *url, int in_flight, double seconds, long length, const char *trusted, int http2) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     CURLM *multi = curl_multi_init();
     struct body *bodies = calloc((size_t)in_flight, sizeof(struct body));
@@ -40,6 +40,12 @@ long curl_floor(const char *url, int in_flight, double seconds, long length) {
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, receive);
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, &bodies[index]);
         curl_easy_setopt(easy, CURLOPT_PRIVATE, &bodies[index]);
+        curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+        if (http2) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+        if (trusted) {
+            curl_easy_setopt(easy, CURLOPT_CAINFO, trusted);
+            curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);  // with it libcurl parses the file again for each connection
+        }
         curl_multi_add_handle(multi, easy);
     }
     double end = now() + seconds;

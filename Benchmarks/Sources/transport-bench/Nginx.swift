@@ -9,7 +9,28 @@ struct Nginx {
     /// The path of an answer and its length in bytes.
     static let answers = [(name: "empty", length: 2), (name: "1 KB", length: 1035), (name: "100 KB", length: 101_717)]
 
-    let port: Int
+    /// A port with its protocol, and whether its connections are kept.
+    struct Endpoint: Sendable {
+        let name: String
+        let isSecure: Bool
+        var isHTTP2 = false
+        /// Whether the server closes every connection after one response.
+        var closes = false
+        /// Whether a new TLS connection can resume the session of an earlier one (RFC 8446, section 2.2).
+        var resumes = true
+    }
+
+    static let endpoints = [
+        Endpoint(name: "HTTP", isSecure: false),
+        Endpoint(name: "HTTPS, HTTP/1.1", isSecure: true),
+        Endpoint(name: "HTTPS, HTTP/2", isSecure: true, isHTTP2: true),
+        Endpoint(name: "HTTPS, HTTP/1.1, new connections", isSecure: true, closes: true, resumes: false),
+        Endpoint(name: "HTTPS, HTTP/1.1, new connections with resumption", isSecure: true, closes: true),
+        Endpoint(name: "HTTPS, HTTP/2, new connections", isSecure: true, isHTTP2: true, closes: true, resumes: false),
+        Endpoint(name: "HTTPS, HTTP/2, new connections with resumption", isSecure: true, isHTTP2: true, closes: true),
+    ]
+
+    private let ports: [Int]
     private let folder: URL
     private let process = Process()
 
@@ -26,22 +47,23 @@ struct Nginx {
         }
         // The folder of a temporary user folder may be closed to nginx's own user.
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
-        port = try Self.freePort()
-        try Self.configuration(port: port, folder: folder.path).write(
+        try Self.makeCertificates(in: folder)
+        ports = try Self.freePorts(Self.endpoints.count)
+        try Self.configuration(ports: ports, folder: folder.path).write(
             to: folder.appendingPathComponent("nginx.conf"), atomically: true, encoding: .utf8)
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = ["-p", folder.path, "-c", "nginx.conf", "-e", "error.log"]
         process.standardError = FileHandle.nullDevice
         try process.run()
         let isListening = (0..<500).contains { _ in
-            if Self.connects(to: port) { return true }
+            if ports.allSatisfy(Self.connects) { return true }
             poll(nil, 0, 10)
             return false
         }
         guard isListening else {
             // Where there is no log the port says enough.
             let log = try? String(contentsOf: folder.appendingPathComponent("error.log"), encoding: .utf8)
-            throw Failure(description: "nginx does not listen on port \(port): \(log ?? "")")
+            throw Failure(description: "nginx does not listen on the ports \(ports): \(log ?? "")")
         }
     }
 
@@ -51,10 +73,44 @@ struct Nginx {
         try? FileManager.default.removeItem(at: folder)  // what stays is in the folder for temporary files
     }
 
-    var base: String { "http://127.0.0.1:\(port)" }
+    func base(_ endpoint: Int) -> String {
+        Self.endpoints[endpoint].isSecure ? "https://localhost:\(ports[endpoint])" : "http://127.0.0.1:\(ports[endpoint])"
+    }
 
-    private static func configuration(port: Int, folder: String) -> String {
-        """
+    /// The certificates of the system with the server's authority among them, so that parsing costs what it costs with the system's own.
+    var trusted: String { folder.appendingPathComponent("trusted.pem").path }
+
+    private static func makeCertificates(in folder: URL) throws {
+        for command in [
+            "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=benchmark -keyout ca.key -out ca.pem",
+            "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr",
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.txt -out server.pem",
+        ] {
+            try Data("subjectAltName=DNS:localhost\n".utf8).write(to: folder.appendingPathComponent("names.txt"))
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            process.arguments = ["openssl"] + command.split(separator: " ").map(String.init)
+            process.currentDirectoryURL = folder
+            process.standardError = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            try process.run()
+            process.waitUntilExit()
+            guard process.terminationStatus == 0 else { throw Failure(description: "openssl \(command) failed") }
+        }
+        let bundles = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"]
+        let system = bundles.lazy.compactMap { FileManager.default.contents(atPath: $0) }.first ?? Data()
+        let own = try Data(contentsOf: folder.appendingPathComponent("ca.pem"))
+        try (system + own).write(to: folder.appendingPathComponent("trusted.pem"))
+    }
+
+    private static func configuration(ports: [Int], folder: String) -> String {
+        let servers = zip(endpoints, ports).map { endpoint, port in
+            var lines = "listen 127.0.0.1:\(port)\(endpoint.isSecure ? " ssl" : "")\(endpoint.isHTTP2 ? " http2" : "") backlog=4096; root \(folder);"
+            if endpoint.isSecure { lines += " ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.3;" }
+            if endpoint.isSecure, !endpoint.resumes { lines += " ssl_session_cache off; ssl_session_tickets off;" }
+            return "server { \(lines) keepalive_requests \(endpoint.closes ? 1 : 100_000_000); }"
+        }
+        return """
         \(getuid() == 0 ? "user root;" : "")
         daemon off;
         worker_processes 1;
@@ -64,13 +120,21 @@ struct Nginx {
             access_log off;
             sendfile on;
             tcp_nopush off;
-            keepalive_requests 100000000;
             open_file_cache max=16;
             default_type application/json;
             client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-            server { listen 127.0.0.1:\(port) backlog=4096; root \(folder); }
+            \(servers.joined(separator: "\n            "))
         }
         """
+    }
+
+    private static func freePorts(_ count: Int) throws -> [Int] {
+        var ports: [Int] = []
+        while ports.count < count {
+            let port = try freePort()
+            if !ports.contains(port) { ports.append(port) }
+        }
+        return ports
     }
 
     private static func freePort() throws -> Int {

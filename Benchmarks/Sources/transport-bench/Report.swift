@@ -2,11 +2,9 @@ import Foundation
 
 /// The tables, as Markdown.
 struct Report {
-    private let variants: [String]
     private(set) var text: String
 
-    init(variants: [String], repetitions: Int, seconds: Double) {
-        self.variants = variants
+    init(repetitions: Int, seconds: Double) {
         text = """
             # Transports over loopback
 
@@ -23,7 +21,10 @@ struct Report {
     /// Adds a table: one line for each variant.
     ///
     /// - Returns: The table.
-    mutating func add(_ title: String, _ samples: [[Sample]]) -> String {
+    ///
+    /// - Parameter variants: The clients; those over TLS are compared with libcurl, because the others cannot be told which certificates to trust.
+    mutating func add(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
+        guard variants.contains(Variant.urlSession) else { return addSecure(title, variants, samples) }
         var table = "## \(title)\n\n"
         table +=
             "| client | requests/s | × URLSession | × AsyncHTTPClient | CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
@@ -39,6 +40,20 @@ struct Report {
             table += "| \(ratio(first, \.requestsPerSecond)) | \(ratio(second, \.requestsPerSecond)) "
             table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest)))
             table += "| \(ratio(first, \.cpuPerRequest)) | \(ratio(second, \.cpuPerRequest)) "
+            table += String(format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
+        }
+        text += table + "\n"
+        return table
+    }
+
+    private mutating func addSecure(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
+        var table = "## \(title)\n\n| client | requests/s | × libcurl | CPU µs/request | × libcurl | peak MiB | threads |\n"
+        table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        let floor = variants.firstIndex(of: Variant.libcurl).map { samples[$0] } ?? []
+        for (name, own) in zip(variants, samples) {
+            func ratio(_ value: (Sample) -> Double) -> String { String(format: "%.2f", median(zip(own, floor).map { value($0) / value($1) })) }
+            table += "| \(name) | \(Int(median(own.map(\.requestsPerSecond)))) | \(ratio(\.requestsPerSecond)) "
+            table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest))) + "| \(ratio(\.cpuPerRequest)) "
             table += String(format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
         }
         text += table + "\n"

@@ -13,6 +13,8 @@ import FoundationNetworking
 /// A client to measure: sends GET requests with so many under way for so many seconds.
 struct Variant: Sendable {
     let name: String
+    /// Whether it can be told which certificates to trust.
+    var isSecure = false
     /// - Returns: How many right answers came.
     let run: @Sendable (Load) async throws -> Int
 }
@@ -26,6 +28,9 @@ struct Load: Sendable {
     var seconds: Double
     /// The body's length; any other is an error, as is any status but 200.
     var length: Int
+    /// The file with the certificates to trust; `nil` without TLS.
+    var trusted: String?
+    var isHTTP2 = false
 
     var url: String { base + path }
 }
@@ -36,6 +41,7 @@ struct WrongAnswer: Error, CustomStringConvertible {
 
 extension Variant {
     static let urlSession = "URLSession, completion handler"
+    static let libcurl = "libcurl alone, in C"
     static let asyncHTTPClient = "AsyncHTTPClient 1.37.0"
 
     /// All of them; the first is what the ratios are to.
@@ -64,18 +70,18 @@ extension Variant {
                 return check(load, Int(response.status.code), body.readableBytes, nil)
             }
         },
-        Variant(name: "libcurl alone, in C") { load in
-            let answers = curl_floor(load.url, Int32(load.inFlight), load.seconds, load.length)
+        Variant(name: libcurl, isSecure: true) { load in
+            let answers = curl_floor(load.url, Int32(load.inFlight), load.seconds, load.length, load.trusted, load.isHTTP2 ? 1 : 0)
             guard answers >= 0 else { throw WrongAnswer(description: "an answer was wrong") }
             return answers
         },
         Variant(name: "WebService over FoundationSession: data, one handler") { load in
             try await dataAndHandler(load, WebService(baseURLString: load.base))
         },
-        Variant(name: "WebService over CurlSession: data, one handler") { load in
+        Variant(name: "WebService over CurlSession: data, one handler", isSecure: true) { load in
             try await dataAndHandler(load, try curlService(load))
         },
-        Variant(name: "WebService over CurlSession: response handler") { load in
+        Variant(name: "WebService over CurlSession: response handler", isSecure: true) { load in
             let service = try curlService(load)
             return try await lanes(load) { done in
                 service.GET(load.path)
@@ -84,12 +90,12 @@ extension Variant {
                     .resume()
             }
         },
-        Variant(name: "WebService over CurlSession: await data") { load in
+        Variant(name: "WebService over CurlSession: await data", isSecure: true) { load in
             let service = try curlService(load)
             return try await awaiting(load) { check(load, 200, try await service.GET(load.path).data().value.count, nil) }
         },
-        Variant(name: "CurlSession alone: data task") { load in
-            let session = try CurlSession()
+        Variant(name: "CurlSession alone: data task", isSecure: true) { load in
+            let session = try curlSession(load)
             return try await lanes(load) { done in
                 session.responseTask(request: Request(.GET, url: load.url), progress: nil) { result, _ in
                     DispatchQueue.global().async {
@@ -105,8 +111,15 @@ extension Variant {
 
     private static func curlService(_ load: Load) throws -> WebService {
         let service = WebService(baseURLString: load.base)
-        service.session = try CurlSession()
+        service.session = try curlSession(load)
         return service
+    }
+
+    private static func curlSession(_ load: Load) throws -> CurlSession {
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = load.trusted
+        configuration.allowsHTTP2 = load.isHTTP2
+        return try CurlSession(configuration: configuration)
     }
 
     private static func dataAndHandler(_ load: Load, _ service: WebService) async throws -> Int {

@@ -1,7 +1,8 @@
 // Measures transports over loopback against nginx: requests in a second, processor time, memory, threads. Every client runs in a process of its own, in
 // turn, again and again, so that a change of the machine's speed hits all alike; the ratios are within one repetition.
 //
-//   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME] [--quick] [--write FILE]
+//   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME] [--endpoint PREFIX]
+//                   [--quick] [--write FILE]
 
 import Foundation
 
@@ -17,7 +18,7 @@ if let name = option("--sample"), let variant = Variant.all.first(where: { $0.na
 {
     let load = Load(
         base: base, path: path, inFlight: Int(option("--in-flight") ?? "") ?? 1, seconds: Double(option("--seconds") ?? "") ?? 1,
-        length: Int(option("--length") ?? "") ?? 0)
+        length: Int(option("--length") ?? "") ?? 0, trusted: option("--trusted"), isHTTP2: arguments.contains("--http2"))
     do {
         let sample = try await Sample.measure(variant, load)
         FileHandle.standardOutput.write(try JSONEncoder().encode(sample))
@@ -37,15 +38,17 @@ let variants = Variant.all.filter { variant in
 let answers = Nginx.answers.filter { answer in option("--answer").map { $0 == answer.name } ?? true }
 let loads = [1, 16, 64].filter { load in option("--in-flight").map { $0 == "\(load)" } ?? true }
 
-func sample(_ variant: Variant, _ nginx: Nginx, _ inFlight: Int, _ length: Int) throws -> Sample {
+func sample(_ variant: Variant, _ nginx: Nginx, _ endpoint: Int, _ inFlight: Int, _ length: Int) throws -> Sample {
     let process = Process()
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") { process.executableURL = Bundle.main.executableURL }
     process.arguments = [
-        "--sample", variant.name, "--base", nginx.base, "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length",
+        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length",
         "\(length)",
     ]
+    if Nginx.endpoints[endpoint].isSecure { process.arguments? += ["--trusted", nginx.trusted] }
+    if Nginx.endpoints[endpoint].isHTTP2 { process.arguments? += ["--http2"] }
     process.standardOutput = output
     try process.run()
     let data = try output.fileHandleForReading.readToEnd() ?? Data()
@@ -64,14 +67,21 @@ do {
         exit(130)
     }
     interrupt.resume()
-    var report = Report(variants: variants.map(\.name), repetitions: repetitions, seconds: seconds)
-    for answer in answers {
-        for inFlight in loads {
-            var samples = variants.map { _ in [Sample]() }
-            for _ in 0..<repetitions {
-                for (index, variant) in variants.enumerated() { samples[index].append(try sample(variant, nginx, inFlight, answer.length)) }
+    var report = Report(repetitions: repetitions, seconds: seconds)
+    for (index, endpoint) in Nginx.endpoints.enumerated() where endpoint.name.hasPrefix(option("--endpoint") ?? "") {
+        let variants = variants.filter { !endpoint.isSecure || $0.isSecure }
+        // What TLS costs does not depend on the body; streams of a connection that closes after one response get in each other's way.
+        for answer in answers where !endpoint.isSecure || answer.name == "1 KB" {
+            for inFlight in loads where !endpoint.isSecure || inFlight == 1 || inFlight == 16 && !(endpoint.isHTTP2 && endpoint.closes) {
+                var samples = variants.map { _ in [Sample]() }
+                for _ in 0..<repetitions {
+                    for (number, variant) in variants.enumerated() {
+                        samples[number].append(try sample(variant, nginx, index, inFlight, answer.length))
+                    }
+                }
+                let start = endpoint.isSecure ? endpoint.name + ", " : ""
+                print(report.add("\(start)\(answer.name), \(inFlight) in flight", variants.map(\.name), samples))
             }
-            print(report.add("\(answer.name), \(inFlight) in flight", samples))
         }
     }
     if let file = option("--write") { try report.text.write(toFile: file, atomically: true, encoding: .utf8) }

@@ -18,6 +18,9 @@ final class CurlEngine {
     /// What decodes gzip; `nil` where there is no zlib, and libcurl does it.
     let zlib: ccurl_zlib?
 
+    /// The TLS connections whose end is the end of a body.
+    let closing = TLSClosing()
+
     private let configuration: CurlSession.Configuration
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer

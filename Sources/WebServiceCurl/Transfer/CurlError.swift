@@ -41,7 +41,30 @@ enum CurlError {
 
     /// The error with what libcurl says about it; no URL is in it.
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
-        error(code(result), detail.isEmpty ? String(cString: curl_easy_strerror(result)) : detail)
+        // libcurl repeats the URL of a proxy that it cannot use, with the password in it.
+        let isSecret = detail.contains("@") || detail.hasPrefix("Unsupported proxy")
+        return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
+    }
+
+    /// The error of an exchange whose request was sent, so that what libcurl objects to is the response.
+    static func responseError(_ result: CURLcode, _ detail: String) -> any Error {
+        switch result {
+        // The limits of libcurl on a line, a head and a trailer. Which of these it reports depends on its version.
+        case CURLE_OUT_OF_MEMORY, tooLarge: headTooLarge
+        case CURLE_RECV_ERROR where detail.hasPrefix("Too large response headers") || detail.hasPrefix("Out of memory in chunked"): headTooLarge
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_FUNCTION_ARGUMENT: error(.badServerResponse, detail.isEmpty ? "the response is malformed" : detail)
+        case CURLE_RECV_ERROR where detail.contains("chunk"): error(.badServerResponse, detail)
+        default: error(result, detail)
+        }
+    }
+
+    private static var headTooLarge: WebServiceError {
+        WebServiceError(.responseTooLarge, "the header fields of the response are longer than libcurl accepts")
+    }
+
+    /// The error of a proxy that responded to CONNECT with this status.
+    static func tunnelError(_ status: Int) -> URLError {
+        error(status == 407 ? .userAuthenticationRequired : .cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
     }
 
     static func error(_ code: URLError.Code, _ text: String) -> URLError {

@@ -55,7 +55,11 @@ extension CurlHandle {
         if let file = tls.trustedCertificatesFile {
             try check(ccurl_set_string(easy, CURLOPT_CAINFO, file), "the file of trusted certificates")
             try check(ccurl_set_string(easy, CURLOPT_CAPATH, nil), "to trust nothing else")
+        } else if !TrustStore.system.needsDirectory {
+            ccurl_set_string(easy, CURLOPT_CAPATH, nil)
         }
+        if !TrustStore.system.needsDirectory { ccurl_set_string(easy, CURLOPT_PROXY_CAPATH, nil) }
+        ccurl_set_certificate_lifetime(easy, 300)
         if let certificate = tls.clientCertificate {
             try check(ccurl_set_string(easy, CURLOPT_SSLCERT, certificate.certificateFile), "the client certificate")
             try check(ccurl_set_string(easy, CURLOPT_SSLKEY, certificate.keyFile), "the client's key")

@@ -25,6 +25,9 @@ extension CurlHandle {
 
     var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
+    /// The status of a proxy's response to CONNECT; 0 without one.
+    var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
+
     private static func name(ofVersion version: Int) -> String? {
         switch version {
         case Int(CURL_HTTP_VERSION_1_0): "HTTP/1.0"

@@ -32,6 +32,8 @@ final class CurlHandle {
     /// How often a message went out.
     private(set) var sendings = 0
     private var mayBeSentTwice = true
+    /// The TLS connection whose end is the end of the body.
+    private var closing: TLSClosing.Connection?
     /// Why we ended the exchange ourselves.
     private var failure: (any Error)?
     /// The kind of message that the handle is set to.
@@ -81,7 +83,7 @@ final class CurlHandle {
         idleLimit = UInt64(min(max(request.timeout, 0.001), 1e9) * 1e9)
         answer.begin(for: request)
         mayBeSentTwice = request.method.isIdempotent
-        let limit = request.source.connectTimeout.map { Duration.milliseconds(Int64(min(max($0, 0.001), 1e6) * 1000)) } ?? connectTimeout
+        let limit = request.source.connectTimeout.flatMap(Duration.init(connectTimeout:)) ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         // A TLS handshake says whether requests can share the connection, which is worth waiting for; without TLS only the first answer would say it.
@@ -164,6 +166,8 @@ final class CurlHandle {
             exchange = nil
             failure = nil
             answer.clear()
+            if let closing { engine.closing.forget(closing) }
+            closing = nil
             upload = nil
             sendings = 0
             detail[0] = 0
@@ -182,12 +186,13 @@ final class CurlHandle {
     /// The answer or the error, once libcurl is done.
     func result(_ code: CURLcode) -> Result<Response, any Error> {
         if let failure { return .failure(failure) }
+        if let closing, !engine.closing.isClosed(closing), code == CURLE_OK { return .failure(TLSClosing.error) }
         if code == CURLE_OK { return Result { try answer.response() } }
         let detail = String(cString: detail)
         switch code {
         case CURLE_OPERATION_TIMEDOUT: return .failure(CurlError.error(.cannotConnectToHost, "there was no connection in time: \(detail)"))
-        // A connection was there, so it is not the request that libcurl does not support but the answer.
-        case CURLE_UNSUPPORTED_PROTOCOL where sendings > 0: return .failure(CurlError.error(.badServerResponse, detail))
+        case _ where sendings > 0: return .failure(CurlError.responseError(code, detail))
+        case _ where tunnelStatus >= 300: return .failure(CurlError.tunnelError(tunnelStatus))
         default: return .failure(CurlError.error(code, detail))
         }
     }
@@ -203,7 +208,10 @@ final class CurlHandle {
     }
 
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
-        succeeds { try answer.receive(line: line) }
+        succeeds {
+            try answer.receive(line: line)
+            if closing == nil, answer.endsWithConnection { closing = engine.closing.watch(easy) }
+        }
     }
 
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -256,6 +264,12 @@ final class CurlHandle {
 }
 
 extension Duration {
+    /// The nearest possible duration of connecting; `nil` for what is not a number.
+    init?(connectTimeout seconds: Double) {
+        guard !seconds.isNaN else { return nil }
+        self = .milliseconds(Int64(min(max(seconds, 0.001), 1e6) * 1000))
+    }
+
     /// Whole milliseconds, as libcurl counts; what does not fit is moved to what does.
     var milliseconds: Int {
         let (seconds, attoseconds) = components

@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// What the header fields of an answer say about where its body ends, and whether that can be believed (RFC 9112, section 6.3). libcurl takes the last of
 /// several lengths and the digits in front of garbage; an answer that can be read in two ways is refused instead.
 struct Framing {
@@ -10,10 +18,42 @@ struct Framing {
     /// Why the answer cannot be believed.
     private(set) var violation: String?
     private var isChunked = false
+    private var isHTTP10 = false
+    /// Whether the field of the last line frames the body; `nil` before the first field.
+    private var lastFramesBody: Bool?
+
+    /// Whether the length of the body is not specified, so that it ends with the connection or with the stream.
+    var isOpenEnded: Bool { contentLength == nil && !isChunked }
+
+    /// Looks at the status line.
+    ///
+    /// - Parameter isSecure: Whether it came over TLS, where libcurl writes the status line of an HTTP/2 response.
+    mutating func observe(statusLine line: UnsafeRawBufferPointer, isSecure: Bool) {
+        isHTTP10 = line.starts(with: "HTTP/1.0 ".utf8)
+        if !isSecure, !line.starts(with: "HTTP/1.".utf8) { violation = "its version is not the one that was asked for" }
+        observeLineBreaks(line)
+    }
 
     /// Looks at one line of the header section.
     mutating func observe(_ line: UnsafeRawBufferPointer) {
-        guard line.count > 15, let first = line.first else { return }
+        guard let first = line.first else { return }
+        observeLineBreaks(line)
+        if first == 0x20 || first == 0x09 {
+            // The line continues the value before it (RFC 9112, section 5.2), of which libcurl reads the first line alone.
+            if lastFramesBody != false { violation = "a line that begins with a space changes how it is framed, or follows no field" }
+            return
+        }
+        let length = line.prefix(while: Self.isTokenByte).count
+        var rest = line[length...]
+        while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
+        guard length > 0, rest.first == UInt8(ascii: ":") else {
+            violation = "the name of a field is not a token"
+            return
+        }
+        lastFramesBody = Self.framingFields.contains { Self.equals(line[..<length], $0) }
+        guard lastFramesBody == true else { return }
+        // libcurl does not recognize these fields with a space before the colon.
+        if line[length] != UInt8(ascii: ":") { violation = "a field that frames the body has a space before its colon" }
         switch first | 0x20 {
         case UInt8(ascii: "c"):
             if let value = Self.value(of: "content-length", in: line) { observeLength(value) }
@@ -29,6 +69,7 @@ struct Framing {
 
     /// All lines were seen.
     mutating func finish() {
+        if isChunked, isHTTP10 { violation = "it has a Transfer-Encoding, which HTTP/1.0 does not define" }
         if isChunked, contentLength != nil, violation == nil { violation = "it has both a Content-Length and a Transfer-Encoding" }
     }
 
@@ -47,6 +88,20 @@ struct Framing {
     private mutating func observeTransferEncoding(_ value: Slice<UnsafeRawBufferPointer>) {
         if isChunked || !Self.equals(value, "chunked") { violation = "its Transfer-Encoding is not 'chunked'" }
         isChunked = true
+    }
+
+    private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]
+
+    /// A CR that does not end the line is read as a line break by some and as a space by others.
+    private mutating func observeLineBreaks(_ line: UnsafeRawBufferPointer) {
+        guard let start = line.baseAddress, let found = memchr(start, 0x0D, line.count) else { return }
+        if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A { violation = "a line has a CR within it" }
+    }
+
+    /// RFC 9110, section 5.6.2, as one bit for each byte below 128.
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        let bits: UInt64 = byte < 64 ? 0x3FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
+        return byte < 128 && bits >> UInt64(byte & 63) & 1 == 1
     }
 
     private static func value(of name: StaticString, in line: UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer>? {

@@ -29,6 +29,12 @@ struct IncomingAnswer: ~Copyable {
     /// Bytes of the body that have arrived, after decompression.
     var bodyCount: Int { body.count }
 
+    /// Whether the body ends where the connection ends, so that nothing but TLS can tell a whole body from one that was cut.
+    var endsWithConnection: Bool {
+        guard let head, let request, request.method != .HEAD, head.status != 204, head.status != 304 else { return false }
+        return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && !lines.starts(with: "HTTP/2".utf8)
+    }
+
     /// How long the body will be; `nil` where it is not known.
     var bodyLength: Int64? { framing.isEncoded ? nil : framing.contentLength }
 
@@ -54,9 +60,14 @@ struct IncomingAnswer: ~Copyable {
             throw WebServiceError(.responseTooLarge, "the header fields of the response are longer than \(maximumHeaderBytes) bytes")
         }
         guard head == nil else { return }
+        let isFirst = lines.isEmpty
         lines.append(contentsOf: line)
         if line.first == 0x0D || line.first == 0x0A { return try finishHead() }
-        framing.observe(line)
+        if isFirst {
+            framing.observe(statusLine: line, isSecure: request?.url.utf8.starts(with: "https:".utf8) == true)
+        } else {
+            framing.observe(line)
+        }
     }
 
     private mutating func finishHead() throws {
@@ -78,7 +89,7 @@ struct IncomingAnswer: ~Copyable {
         }
     }
 
-    private var maximum: Int { request?.maximumResponseBytes ?? .max }
+    private var maximum: Int { max(0, request?.maximumResponseBytes ?? .max) }
 
     /// The next bytes of the body, as they are on the wire.
     mutating func receive(_ bytes: UnsafeRawBufferPointer) throws {

@@ -14,6 +14,8 @@ final class Inflater {
     /// Whether the bytes so far end with the end of a member, so that nothing is missing.
     private(set) var isComplete = false
     private(set) var hasBegun = false
+    /// Whether zeros follow the last member, as some programs write them; no member can follow those.
+    private var isPadded = false
 
     private let zlib: ccurl_zlib
     private let stream = UnsafeMutablePointer<ccurl_z_stream>.allocate(capacity: 1)
@@ -46,12 +48,15 @@ final class Inflater {
 
     /// Decodes the next bytes and hands over what they give, piece by piece, until `take` returns `false`.
     func inflate(_ input: UnsafeRawBufferPointer, take: (UnsafeRawBufferPointer) -> Bool) -> Outcome {
+        guard !input.isEmpty else { return .fine }
         hasBegun = true
         stream.pointee.next_in = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
         stream.pointee.avail_in = UInt32(clamping: input.count)
         defer { stream.pointee.next_in = nil }
         repeat {
-            if isComplete {  // another member follows
+            if isComplete {  // padding or another member follows
+                isPadded = isPadded || stream.pointee.next_in?.pointee == 0
+                if isPadded { return input.suffix(Int(stream.pointee.avail_in)).allSatisfy { $0 == 0 } ? .fine : .broken }
                 guard zlib.inflateReset(stream) == 0 else { return .broken }
                 isComplete = false
             }

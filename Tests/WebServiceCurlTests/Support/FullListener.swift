@@ -44,7 +44,7 @@ final class FullListener {
         for descriptor in descriptors { close(descriptor) }
     }
 
-    private static func newSocket() -> Int32 {
+    static func newSocket() -> Int32 {
         #if canImport(Glibc)
         // Not for children: one that is started just then would keep the port.
         socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

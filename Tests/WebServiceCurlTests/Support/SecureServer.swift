@@ -14,15 +14,27 @@ final class SecureServer: @unchecked Sendable {
     /// Asks for the certificate of a client.
     private(set) var askingPort = 0
     private let backend: String?
+    private let certificate: Certificate
+    private let address: String
     private var process = Process()
+
+    /// The certificate of the server.
+    enum Certificate: String, CaseIterable {
+        case valid, expired, notYetValid, signedWithSHA1
+    }
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first(where: FileManager.default.isExecutableFile)
     static let openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile)
     static var isAvailable: Bool { nginx != nil && openssl != nil }
 
-    /// - Parameter backend: The URL of the server that answers; `nil` for nginx itself, which says what is spoken.
-    init(backend: String? = nil) throws {
+    /// - Parameters:
+    ///   - backend: The URL of the server that answers; `nil` for nginx itself, which says what is spoken.
+    ///   - certificate: The certificate of the server.
+    ///   - address: The address to listen on.
+    init(backend: String? = nil, certificate: Certificate = .valid, address: String = "127.0.0.1") throws {
         self.backend = backend
+        self.certificate = certificate
+        self.address = address
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("secure-server-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Self.run(
@@ -30,12 +42,12 @@ final class SecureServer: @unchecked Sendable {
             """
             req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test-authority -keyout ca.key -out ca.pem
             req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr
-            x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.txt -out server.pem
+            \(signing)
             req -newkey rsa:2048 -nodes -subj /CN=client -keyout client.key -out client.csr
             x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out client.pem
             pkey -in server.key -pubout -outform DER -out server.der
             dgst -sha256 -binary -out server.sha server.der
-            """, in: folder, writing: ["names.txt": "subjectAltName=DNS:localhost\n"])
+            """, in: folder, writing: ["names.txt": "subjectAltName=DNS:localhost,IP:::1\n", "ca.cnf": Self.authority, "index.txt": "", "serial": "01\n"])
         for _ in 0..<5 where try start() { return }
         let log = (try? String(contentsOfFile: path("error.log"), encoding: .utf8)) ?? "nothing"
         throw Failure(description: "nginx does not start; it says: \(log)")
@@ -48,6 +60,32 @@ final class SecureServer: @unchecked Sendable {
         }
         try? FileManager.default.removeItem(at: folder)  // it lies in the folder for temporary files
     }
+
+    /// How the certificate of the server is signed. Only `openssl ca` sets the first day.
+    private var signing: String {
+        let sign = "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names.txt -out server.pem -days 2"
+        let dated = "ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca.key -in server.csr -extfile names.txt -out server.pem"
+        return switch certificate {
+        case .valid: sign
+        case .expired: dated + " -startdate 20200101000000Z -enddate 20210101000000Z"
+        case .notYetValid: dated + " -startdate 20900101000000Z -enddate 20910101000000Z"
+        case .signedWithSHA1: sign + " -sha1"
+        }
+    }
+
+    private static let authority = """
+        [ca]
+        default_ca = authority
+        [authority]
+        database = index.txt
+        serial = serial
+        new_certs_dir = .
+        default_md = sha256
+        policy = names
+        [names]
+        commonName = supplied
+
+        """
 
     /// - Returns: Whether the server listens. It does not when somebody took a port before nginx did.
     private func start() throws -> Bool {
@@ -72,9 +110,9 @@ final class SecureServer: @unchecked Sendable {
     }
 
     private var configuration: String {
-        let tls = "ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols"
+        let tls = "\(certificate == .signedWithSHA1 ? "ssl_ciphers ALL:@SECLEVEL=0; " : "")ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols"
         let answer =
-            backend.map { "location / { proxy_pass \($0); client_max_body_size 64m; }" }
+            backend.map { "location / { proxy_pass \($0); chunked_transfer_encoding off; client_max_body_size 64m; }" }
             ?? #"location / { return 200 "$server_protocol $ssl_protocol $ssl_client_s_dn"; }"#
         return """
             daemon off; worker_processes 1; pid nginx.pid;
@@ -82,10 +120,10 @@ final class SecureServer: @unchecked Sendable {
             http {
                 access_log off; ssl_session_cache shared:s:1m;
                 client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-                server { listen 127.0.0.1:\(port) ssl http2; \(tls) TLSv1.2 TLSv1.3; \(answer) }
-                server { listen 127.0.0.1:\(oldPort) ssl; \(tls) TLSv1.2; \(answer) }
+                server { listen \(address):\(port) ssl http2; \(tls) TLSv1.2 TLSv1.3; \(answer) }
+                server { listen \(address):\(oldPort) ssl; \(tls) TLSv1.2; \(answer) }
                 server {
-                    listen 127.0.0.1:\(askingPort) ssl; \(tls) TLSv1.2 TLSv1.3; ssl_client_certificate ca.pem; ssl_verify_client on; \(answer)
+                    listen \(address):\(askingPort) ssl; \(tls) TLSv1.2 TLSv1.3; ssl_client_certificate ca.pem; ssl_verify_client on; \(answer)
                 }
             }
             """

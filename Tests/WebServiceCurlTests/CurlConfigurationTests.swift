@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Curl session: configuration", .timeLimit(.minutes(5)))
+struct CurlConfigurationTests {
+    @Test("C-20, M-24: the user agent is sent as it stands, defaults to WebService, and is left out where it is nil")
+    func userAgent() async throws {
+        let server = try MockServer { MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|")) }
+        defer { server.stop() }
+        #expect(try await WebService(server, try CurlSession()).GET("/").string().value == "WebService")
+        #expect(try await WebService(server, try CurlSession { $0.userAgent = "Brewery/1.0 (pale; ale)" }).GET("/").string().value == "Brewery/1.0 (pale; ale)")
+        #expect(try await WebService(server, try CurlSession { $0.userAgent = nil }).GET("/").string().value == "")
+        let own = WebService(server, try CurlSession()).GET("/").setHeaderValue("Ale", forName: "User-Agent")
+        #expect(try await own.string().value == "Ale")
+    }
+
+    @Test("C-20: a user agent with a byte that no field value may have is an error before anything is sent", arguments: 0..<256)
+    func userAgentBytes(byte: Int) async throws {
+        let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
+        for text in ["\(Character(UnicodeScalar(UInt8(byte))))ale", "a\(Character(UnicodeScalar(UInt8(byte))))le", "ale\(Character(UnicodeScalar(UInt8(byte))))"] {
+            let result = Result { try CurlSession { $0.userAgent = text } }
+            #expect((result.error == nil) == isAllowed, "\(byte)")
+            if !isAllowed { #expect(result.code == .curl) }
+        }
+        for text in ["ale\r\nX-Evil: 1", "ale\nX-Evil: 1", "ale\r\n\r\nGET /evil HTTP/1.1", "ale\0"] {
+            #expect(Result { try CurlSession { $0.userAgent = text } }.code == .curl, "\(text.debugDescription)")
+        }
+    }
+
+    @Test("C-20: a path, key or proxy with a line break or NUL, which libcurl would cut off, is an error that does not repeat it")
+    func strings() {
+        for byte in ["\0", "\n", "\r\n"] {
+            let changes: [(inout CurlSession.Configuration) -> Void] = [
+                { $0.proxy = .url("http://u:secret@127.0.0.1:1\(byte)") }, { $0.proxy = .url("http://u:\(byte)secret@127.0.0.1:1") },
+                { $0.tls.trustedCertificatesFile = "/a\(byte)secret" }, { $0.tls.pinnedPublicKeys = ["sha256//AAA=\(byte)secret"] },
+                { $0.tls.clientCertificate = .init(certificateFile: "/a\(byte)secret", keyFile: "/b") },
+                { $0.tls.clientCertificate = .init(certificateFile: "/a", keyFile: "/b\(byte)secret") },
+                { $0.tls.clientCertificate = .init(certificateFile: "/a", keyFile: "/b", keyPassword: "a\(byte)secret") },
+            ]
+            // A path may hold a line break.
+            for change in byte == "\0" ? changes : Array(changes.prefix(2)) {
+                let result = Result { try CurlSession(change) }
+                #expect(result.code == .curl)
+                let text = "\(String(describing: result.error)) \(result.error?.localizedDescription ?? "")"
+                #expect(!text.contains("secret"))
+            }
+        }
+        #expect(Result { try CurlSession { $0.proxy = .url("") } }.code == .curl)
+    }
+
+    /// Durations that no clock and no integer of libcurl can represent.
+    private static let allDurations: [Duration] = [
+        .zero, .seconds(-1), .nanoseconds(-1), .nanoseconds(1), .seconds(Int64.max), .seconds(Int64.min), .seconds(Int64.max) + .milliseconds(999),
+    ]
+
+    @Test("M-27: durations out of range are moved to the nearest that is possible", arguments: allDurations)
+    func durations(duration: Duration) async throws {
+        let server = try MockServer { _ in MockResponse("ale") }
+        defer { server.stop() }
+        let session = try CurlSession { $0.idleConnectionLifetime = duration }
+        #expect(try await WebService(server, session).GET("/").string().value == "ale")
+        let connecting = try CurlSession { $0.connectTimeout = duration }
+        let result = await WebService(server, connecting).GET("/").string().result
+        // A millisecond may be too short even on loopback.
+        #expect((try? result.get()) == "ale" || duration <= .milliseconds(1) && result.urlErrorCode == .cannotConnectToHost, "\(result)")
+    }
+
+    @Test("M-27: counts out of range are moved to the nearest that is possible", arguments: [Int.min, -1, 0, 1, Int.max])
+    func counts(count: Int) async throws {
+        let server = try MockServer { _ in MockResponse("ale") }
+        defer { server.stop() }
+        let session = try CurlSession {
+            $0.maximumConnectionsPerHost = count
+            $0.maximumConnections = count
+            $0.maximumIdleConnections = count
+            $0.loops = min(count, 3)
+        }
+        let service = WebService(server, session)
+        for _ in 0..<3 { #expect(try await service.GET("/").string().value == "ale") }
+        let narrow = WebService(server, try CurlSession { $0.maximumHeaderBytes = count })
+        let result = await narrow.GET("/").string().result
+        if count > 1 { #expect(try result.get() == "ale") } else { #expect(result.code == .responseTooLarge) }
+    }
+
+    @Test(
+        "M-27: a connect timeout of a request that is no duration is an error or moved to the nearest, and never a trap",
+        arguments: [Double.nan, .signalingNaN, .infinity, -.infinity, -1, 0, 1e-300, 1e300, .greatestFiniteMagnitude])
+    func requestTimeouts(seconds: Double) async throws {
+        let server = try MockServer { _ in MockResponse("ale") }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let service = WebService(server, session)
+        var request = service.request(.GET, path: "/")
+        request.connectTimeout = seconds
+        let result = await service.sessionTask(request: request).string().result
+        #expect((try? result.get()) == "ale" || seconds < 0.001 && result.urlErrorCode == .cannotConnectToHost, "\(result)")
+        var silent = Request(.GET, url: server.baseURLString)
+        silent.timeout = seconds
+        let ended: Result<Response, any Error> = await withCheckedContinuation { continuation in
+            session.responseTask(request: silent, progress: nil) { result, _ in continuation.resume(returning: result) }.resume()
+        }
+        #expect(ended.error == nil || ended.code == .encoding || ended.urlErrorCode == .timedOut, "\(ended)")
+    }
+
+    @Test("M-27: a longest body out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
+    func longestBody(count: Int) async throws {
+        let server = try MockServer { $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale") }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for path in ["/", "/chunked"] {
+            var request = service.request(.GET, path: path)
+            request.maximumResponseBytes = count
+            let result = await service.sessionTask(request: request).string().result
+            if count >= 3 { #expect(try result.get() == "ale") } else { #expect(result.code == .responseTooLarge, "\(result)") }
+        }
+    }
+
+    @Test("C-66: neither dump nor a description nor an error shows the password of a proxy or of a key")
+    func passwords() async throws {
+        let secrets = ["proxy-secret", "key-secret", "proxy-user"]
+        for proxy in [
+            "http://proxy-user:proxy-secret@127.0.0.1:1", "proxy-user:proxy-secret@127.0.0.1:1", "http://proxy-user:proxy-secret@h/@proxy-secret",
+            "ftp://proxy-user:proxy-secret@127.0.0.1:1", "http://proxy-user:proxy-secret@127.0.0.1:99999", "http://proxy-user:proxy-secret@[::",
+        ] {
+            var configuration = CurlSession.Configuration()
+            configuration.proxy = .url(proxy)
+            configuration.tls.clientCertificate = .init(certificateFile: "/client.pem", keyFile: "/client.key", keyPassword: "key-secret")
+            var text = "\(configuration) \(String(reflecting: configuration)) \(configuration.proxy) \(String(reflecting: configuration.proxy))"
+            text += " \(configuration.tls) \(String(describing: configuration.tls.clientCertificate))"
+            dump(configuration, to: &text)
+            dump(configuration.proxy, to: &text)
+            dump(configuration.tls.clientCertificate, to: &text)
+            Self.walk(Mirror(reflecting: configuration), into: &text)
+            let session = try CurlSession(configuration: configuration)
+            dump(session, to: &text)
+            let service = WebService(baseURLString: "http://127.0.0.1:2")
+            service.session = session
+            let task = service.GET("/")
+            let error = await task.string().result.error
+            text += " \(String(describing: error)) \(error?.localizedDescription ?? "none") \(task.httpArchive().count)"
+            dump(error, to: &text)
+            for secret in secrets { #expect(!text.contains(secret), "\(secret) in \(text)") }
+            #expect(text.contains("/client.key") && (text.contains("127.0.0.1") || !proxy.contains("127.0.0.1")))
+        }
+        #expect("\(CurlSession.Proxy.environment) \(CurlSession.Proxy.none)" == "environment none")
+        #expect("\(CurlSession.Proxy.url("socks5h://u:p@h:1080"))" == "socks5h://h:1080")
+    }
+
+    private static func walk(_ mirror: Mirror, into text: inout String) {
+        for child in mirror.children {
+            text += " \(child.value)"
+            walk(Mirror(reflecting: child.value), into: &text)
+        }
+    }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+extension CurlLoadTests {
+    /// Receives one small body and then what `receive` does, and returns by how much the peak of the resident memory has grown.
+    private func growth(_ source: Source, _ receive: (WebService) async throws -> Void) async throws -> Int {
+        let service = WebService(baseURLString: "http://127.0.0.1:\(source.port)")
+        service.session = try CurlSession { $0.proxy = .none }
+        #expect(try await service.GET("/small").data().value.count == 1 << 10)  // what is created once exists from here on
+        Resources.forgetPeakMemory()
+        let before = Resources.residentMemory
+        try await receive(service)
+        return Resources.peakMemory - before
+    }
+
+    private static let canMeasure = isAlone && !isSanitized && Resources.peakMemory > 0
+
+    @Test(
+        "H-01, G16: a body of 64 MiB takes less than 16 MiB more memory than its size, with a length and in chunks", .enabled(if: canMeasure),
+        arguments: ["/length", "/chunks"])
+    func largeBodyMemory(path: String) async throws {
+        let grown = try await growth(Source()) { service in
+            let body = try await service.GET(path).data().value
+            #expect(body.count == 64 << 20)
+        }
+        #expect(grown >= 60 << 20 && grown < 80 << 20, "\(grown >> 20) MiB")
+    }
+
+    @Test(
+        "H-01, H-02, G16: a gzip body of 1 GiB and an endless body end at a limit of 10 MB and take at most three times as much memory",
+        .enabled(if: canMeasure), arguments: ["/bomb", "/endless", "/endless-length"])
+    func limitedBodyMemory(path: String) async throws {
+        let limit = 10_000_000
+        let grown = try await growth(Source()) { service in
+            for _ in 0..<3 {
+                var request = service.request(.GET, path: path)
+                request.maximumResponseBytes = limit
+                let result = await service.sessionTask(request: request).data().result
+                #expect(result.code == .responseTooLarge, "\(result)")
+            }
+        }
+        #expect(grown < 3 * limit, "\(grown >> 20) MiB")
+    }
+
+    @Test("H-03, G16: a head without an end takes hardly any memory", .enabled(if: canMeasure), arguments: ["/head", "/interim", "/line"])
+    func endlessHeadMemory(path: String) async throws {
+        let grown = try await growth(Source()) { service in
+            for _ in 0..<3 {
+                let result = await service.GET(path).data().result
+                #expect(result.code == .responseTooLarge, "\(result)")
+            }
+        }
+        #expect(grown < 8 << 20, "\(grown >> 20) MiB")
+    }
+}
+
+/// A server that generates what it sends piece by piece, so that its bodies take no memory.
+private final class Source: Sendable {
+    struct Failure: Error {}
+
+    let port: Int
+    private let listener: Int32
+
+    init() throws {
+        let listener = FullListener.newSocket()
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 5) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        self.listener = listener
+        guard isListening else { throw Failure() }
+        Thread.detachNewThread {
+            while case let connection = accept(listener, nil, nil), connection >= 0 {
+                Thread.detachNewThread {
+                    Self.serve(connection)
+                    close(connection)
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+
+    private static func serve(_ connection: Int32) {
+        var room = [UInt8](repeating: 0, count: 4 << 10)
+        while case let count = read(connection, &room, room.count), count > 0 {
+            let path = String(decoding: room.prefix(count), as: UTF8.self).split(separator: " ").dropFirst().first ?? ""
+            let response = response(String(path))
+            guard send(response.head, on: connection) else { return }
+            for _ in 0..<response.count {
+                guard send(response.piece, on: connection) else { return }
+            }
+            guard send(response.end, on: connection) else { return }
+        }
+    }
+
+    /// A response and how many times its piece is sent.
+    private static func response(_ path: String) -> (head: [UInt8], piece: [UInt8], count: Int, end: [UInt8]) {
+        let ok = "HTTP/1.1 200 OK\r\n"
+        let zeros = [UInt8](repeating: 0, count: 64 << 10)
+        let chunk = Array("10000\r\n".utf8) + zeros + Array("\r\n".utf8)
+        let chunked = Array("\(ok)Transfer-Encoding: chunked\r\n\r\n".utf8)
+        switch path {
+        case "/length": return (Array("\(ok)Content-Length: \(64 << 20)\r\n\r\n".utf8), zeros, 1_024, [])
+        case "/chunks": return (chunked, chunk, 1_024, Array("0\r\n\r\n".utf8))
+        case "/endless": return (chunked, chunk, .max, [])
+        case "/endless-length": return (Array("\(ok)\r\n".utf8), zeros, .max, [])
+        case "/head": return (Array(ok.utf8), Array("X-Brew: ale\r\n".utf8), .max, [])
+        case "/interim": return ([], Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), .max, [])
+        case "/line": return (Array("\(ok)X-Brew: ".utf8), zeros.map { _ in 0x61 }, .max, [])
+        case "/bomb":
+            // Zeros (RFC 1951, section 3.2.6): one, and then "the last byte 258 times" again and again, eight times in 13 bytes.
+            let block: [UInt8] = [0x05, 0xA3, 0x60, 0x14, 0x8C, 0x82, 0x51, 0x30, 0x0A, 0x46, 0xC1, 0x28, 0x18]
+            let head = Array("\(ok)Content-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0x18]
+            return (head, Array(repeatElement(block, count: 5_000).joined()), 104, [])
+        default: return (Array("\(ok)Content-Length: 1024\r\n\r\n".utf8), Array(zeros.prefix(1_024)), 1, [])
+        }
+    }
+
+    private static func send(_ bytes: [UInt8], on connection: Int32) -> Bool {
+        #if canImport(Glibc)
+        let flags = Int32(MSG_NOSIGNAL)
+        #else
+        let flags: Int32 = 0
+        #endif
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { platformSend(connection, $0, flags) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}
+
+private func platformSend(_ connection: Int32, _ bytes: UnsafeRawBufferPointer, _ flags: Int32) -> Int {
+    send(connection, bytes.baseAddress, bytes.count, flags)
+}

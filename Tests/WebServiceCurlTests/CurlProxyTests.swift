@@ -1,0 +1,142 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Curl session: proxies", .timeLimit(.minutes(5)))
+struct CurlProxyTests {
+    private static func refusing(_ status: Int) throws -> MockServer {
+        try MockServer { request in
+            var response = MockResponse(statusCode: status, data: Data("who are you?".utf8))
+            response.headers["Proxy-Authenticate"] = #"Basic realm="proxy""#
+            return response
+        }
+    }
+
+    @Test("C-36: a 407 to a request over HTTP is the response")
+    func plain() async throws {
+        let proxy = try Self.refusing(407)
+        defer { proxy.stop() }
+        for userinfo in ["", "proxy-user:proxy-secret@"] {
+            let service = WebService(baseURLString: "http://brewhapi.invalid")
+            service.session = try CurlSession { $0.proxy = .url("http://\(userinfo)127.0.0.1:\(proxy.port)") }
+            let response = try await service.GET("/").data().validateNothing().response
+            #expect(response.status == 407 && response.header("Proxy-Authenticate") == #"Basic realm="proxy""#)
+            #expect(response.data == Data("who are you?".utf8) && response.attempts == 1)
+        }
+        #expect(proxy.receivedRequests.map { $0.headers["Proxy-Authorization"] } == [nil, "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ="])
+    }
+
+    @Test(
+        "C-36: a proxy that refuses the tunnel ends a request over HTTPS with a typed error that names the status and no password",
+        arguments: [(407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost)])
+    func tunnel(status: Int, code: URLError.Code) async throws {
+        let proxy = try Self.refusing(status)
+        defer { proxy.stop() }
+        let service = WebService(baseURLString: "https://brewhapi.invalid")
+        service.session = try CurlSession { $0.proxy = .url("http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)") }
+        let result = await service.GET("/").string().result
+        #expect(result.urlErrorCode == code, "\(result)")
+        let text = "\(result) \(result.error?.localizedDescription ?? "")"
+        #expect(text.contains("\(status)") && !text.contains("proxy-secret"))
+        let received = proxy.receivedRequests
+        #expect(received.map(\.target) == ["brewhapi.invalid:443"] && received.first?.method == "CONNECT")
+    }
+
+    @Test("C-36: a proxy that closes the connection in place of a tunnel is an error")
+    func lostTunnel() async throws {
+        let proxy = try MockServer { _ in MockResponse("", wire: .disconnect) }
+        defer { proxy.stop() }
+        let service = WebService(baseURLString: "https://brewhapi.invalid")
+        service.session = try CurlSession { $0.proxy = .url(proxy.baseURLString) }
+        let result = await service.GET("/").string().result
+        #expect(result.urlErrorCode == .cannotConnectToHost || result.urlErrorCode == .networkConnectionLost, "\(result)")
+    }
+
+    // MARK: The environment
+
+    /// Runs this suite's test ``child()`` in a process with these variables.
+    private func run(_ environment: [String: String]) async throws -> (status: Int32, output: String) {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        process.arguments = ["--testing-library", "swift-testing", "--filter", "CurlProxyTests/child"]
+        process.environment = environment.merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        return try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                do {
+                    try process.run()
+                    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+                    process.waitUntilExit()
+                    continuation.resume(returning: (process.terminationStatus, text))
+                } catch {
+                    continuation.resume(throwing: error)
+                }
+            }
+        }
+    }
+
+    private static let variables = ProcessInfo.processInfo.environment
+
+    @Test("sends the requests of the test of the environment", .enabled(if: variables["WEBSERVICE_CHILD"] == "proxy", "run by another test"))
+    func child() async throws {
+        for url in (Self.variables["WEBSERVICE_URLS"] ?? "").split(separator: " ") {
+            let service = WebService(baseURLString: String(url))
+            service.session = try CurlSession { if Self.variables["WEBSERVICE_PROXY"] == "none" { $0.proxy = .none } }
+            let task = service.GET("/").setHeaderValue("pale", forName: "X-Brew")
+            let result = await task.string().result
+            print("result: \(url) \((try? result.get()) ?? "failed")")  // the caller compares what was received
+            print("log: \(result) \(result.error?.localizedDescription ?? "") \(String(decoding: task.httpArchive(), as: UTF8.self))")
+        }
+    }
+
+    @Test(
+        "M-25: proxies of the environment are used as libcurl documents them, and their password is sent to the proxy and printed nowhere",
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs itself"))
+    func environment() async throws {
+        let proxy = try MockServer { request in
+            request.method == "CONNECT" ? MockResponse(statusCode: 403) : MockResponse("by way of the proxy")
+        }
+        let origin = try MockServer { _ in MockResponse("directly") }
+        defer { proxy.stop(); origin.stop() }
+        let address = "http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)"
+        let base = origin.baseURLString
+        let urls = "\(base) https://brewhapi.invalid"
+        func lines(_ output: String) -> [String] {
+            output.split(separator: "\n").filter { $0.hasPrefix("result: ") }.map { String($0.dropFirst(8)) }
+        }
+        let expectations: [(environment: [String: String], lines: [String], targets: [String])] = [
+            (["http_proxy": address, "https_proxy": address], ["\(base) by way of the proxy"], ["\(base)/", "brewhapi.invalid:443"]),
+            (["all_proxy": address], ["\(base) by way of the proxy"], ["\(base)/", "brewhapi.invalid:443"]),
+            (["http_proxy": address, "NO_PROXY": "127.0.0.1"], ["\(base) directly"], []),
+            (["http_proxy": address, "no_proxy": "*"], ["\(base) directly"], []),
+            (["http_proxy": address, "no_proxy": "example.com"], ["\(base) by way of the proxy"], ["\(base)/"]),
+            // RFC 3875: a request's field 'Proxy' sets this variable in CGI programs, so libcurl does not read it.
+            (["HTTP_PROXY": address], ["\(base) directly"], []),
+            (["http_proxy": address, "WEBSERVICE_PROXY": "none"], ["\(base) directly"], []),
+        ]
+        var seen = 0
+        for (environment, expected, targets) in expectations {
+            let asked = targets.count == 2 ? urls : base
+            let (status, output) = try await run(environment.merging(["WEBSERVICE_URLS": asked]) { $1 })
+            #expect(status == 0, "\(output)")
+            #expect(Array(lines(output).prefix(1)) == expected, "\(environment.keys.sorted()): \(output)")
+            let received = proxy.receivedRequests.dropFirst(seen)
+            seen = proxy.receivedRequests.count
+            #expect(received.map(\.target) == targets)
+            #expect(received.allSatisfy { $0.headers["Proxy-Authorization"] == "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ=" })
+            // A proxy sees a request's fields only where it forwards them.
+            #expect(received.allSatisfy { ($0.headers["X-Brew"] == "pale") == ($0.method != "CONNECT") })
+            #expect(!output.contains("proxy-secret") && !output.contains("cHJveHkt"), "\(output)")
+        }
+        #expect(origin.receivedRequests.allSatisfy { $0.headers["Proxy-Authorization"] == nil })
+    }
+}

@@ -1,0 +1,185 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceCurl
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// What a certificate, the end of a connection and the store of trusted certificates have to be.
+@Suite(
+    "Curl session: rules of TLS", .serialized, .timeLimit(.minutes(10)), .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+struct CurlTLSRulesTests {
+    private func service(
+        _ server: SecureServer, port: Int? = nil, host: String = "localhost", _ change: (inout CurlSession.Configuration) -> Void = { _ in }
+    ) throws -> WebService {
+        let service = WebService(baseURLString: "https://\(host):\(port ?? server.port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            change(&$0)
+        }
+        return service
+    }
+
+    @Test(
+        "H-51: a certificate that has expired, is not valid yet or is signed with SHA-1 is untrusted, and the request is not sent again",
+        arguments: SecureServer.Certificate.allCases)
+    func certificates(certificate: SecureServer.Certificate) async throws {
+        let server = try SecureServer(certificate: certificate)
+        let service = try service(server)
+        service.interceptors = [RetryPolicy(maximumAttempts: 5, baseDelay: .zero)]
+        let task = service.GET("/")
+        let result = await task.string().result
+        switch certificate {
+        case .valid: #expect(try result.get().hasPrefix("HTTP/2.0"))
+        case .expired, .notYetValid, .signedWithSHA1: #expect(result.urlErrorCode == .serverCertificateUntrusted, "\(result)")
+        }
+        let text = result.error?.localizedDescription ?? ""
+        switch certificate {
+        case .valid: #expect(text.isEmpty)
+        case .expired: #expect(text.contains("expired"), "\(text)")
+        case .notYetValid: #expect(text.contains("not yet valid"), "\(text)")
+        case .signedWithSHA1: #expect(text.contains("weak"), "\(text)")
+        }
+        let events = task.timeline.events
+        #expect(events.count { $0.kind == .attempt } == 1 && !events.contains { $0.kind == .retry }, "\(events)")
+    }
+
+    @Test("an IPv6 literal is the host, also of the certificate", .enabled(if: hasIPv6, "the machine has no IPv6"))
+    func ipv6() async throws {
+        let server = try SecureServer(address: "[::1]")
+        #expect(try await service(server, host: "[::1]").GET("/").string().value.hasPrefix("HTTP/2.0"))
+        #expect(try await service(server, port: server.oldPort, host: "[0:0:0:0:0:0:0:1]").GET("/").string().value.hasPrefix("HTTP/1.1"))
+        let distrusting = WebService(baseURLString: "https://[::1]:\(server.port)")
+        distrusting.session = try CurlSession { $0.proxy = .none }
+        #expect(await distrusting.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
+    }
+
+    private static let hasIPv6 = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8))?.contains("\(String(repeating: "0", count: 31))1") == true
+
+    @Test(
+        "C-45: a body that ends with the connection is whole only after TLS's close_notify", arguments: [false, true], [false, true])
+    func truncation(isOld: Bool, dropsAlerts: Bool) async throws {
+        let body = Data((0..<40_000).map { UInt8($0 % 251) })
+        let backend = try MockServer { $0.path == "/length" ? MockResponse(body) : MockResponse(body, wire: .untilClose) }
+        defer { backend.stop() }
+        let server = try SecureServer(backend: backend.baseURLString)
+        let relay = try TLSRelay(to: isOld ? server.oldPort : server.port, dropsAlerts: dropsAlerts)
+        let service = try service(server, port: relay.port) { $0.allowsHTTP2 = false }
+        for _ in 0..<3 {
+            let result = await service.GET("/open").data().result
+            if dropsAlerts {
+                #expect(result.urlErrorCode == .networkConnectionLost, "\(result)")
+            } else {
+                #expect(try result.get() == body)
+            }
+            // A length says the same as the alert.
+            #expect(try await service.GET("/length").data().value == body)
+            let head = service.HEAD("/open").data().validateNothing()
+            #expect(try await head.value.isEmpty)
+        }
+    }
+
+    @Test("C-45: HTTP/2 ends a body by itself")
+    func http2End() async throws {
+        let body = Data((0..<40_000).map { UInt8($0 % 251) })
+        let backend = try MockServer { _ in MockResponse(body, wire: .untilClose) }
+        defer { backend.stop() }
+        let server = try SecureServer(backend: backend.baseURLString)
+        let relay = try TLSRelay(to: server.port, dropsAlerts: true)
+        let service = try service(server, port: relay.port)
+        for _ in 0..<3 {
+            let task = service.GET("/open").data()
+            #expect(try await task.value == body)
+            #expect(try await task.response.transport?.networkProtocol == "HTTP/2")
+        }
+    }
+
+    // MARK: The trust store
+
+    /// Processor time of the loop's thread for each of some connections after the first, in seconds. The loop's thread is the one that completes.
+    private func cost(_ session: CurlSession, _ url: String, count: Int) async -> Double {
+        func send() async -> Double {
+            await withCheckedContinuation { continuation in
+                session.responseTask(request: Request(.GET, url: url), progress: nil) { result, _ in
+                    var time = timespec()
+                    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+                    let isExpected = result.urlErrorCode == .serverCertificateUntrusted
+                    continuation.resume(returning: isExpected ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : .infinity)
+                }.resume()
+            }
+        }
+        let start = await send()
+        var end = start
+        for _ in 0..<count { end = await send() }
+        return (end - start) / Double(count)
+    }
+
+    @Test("the certificates of the system are parsed once, not for each connection", .enabled(if: TrustStore.system.file != nil, "there is no file of them"))
+    func cachedStore() async throws {
+        let server = try SecureServer()
+        let bundle = try #require(TrustStore.system.file)
+        let given = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = bundle
+        }
+        let standard = try CurlSession { $0.proxy = .none }
+        let url = "https://localhost:\(server.port)/"
+        let floor = await cost(given, url, count: 20)
+        let own = await cost(standard, url, count: 20)
+        #expect(floor.isFinite && own.isFinite)
+        #expect(own <= 1.5 * floor + 0.002, "\(own * 1000) ms for each connection, \(floor * 1000) ms with a file alone")
+    }
+
+    private func certificate(_ name: String, in folder: URL) throws -> String {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: SecureServer.openssl ?? "")
+        process.arguments = [
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=\(name)", "-keyout",
+            "\(name).key", "-out", "\(name).pem",
+        ]
+        process.currentDirectoryURL = folder
+        process.standardError = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        return try String(contentsOf: folder.appendingPathComponent("\(name).pem"), encoding: .utf8)
+    }
+
+    @Test("a folder of trusted certificates is left out only where the file has all that is in it")
+    func folders() throws {
+        let folder = try CurlMultipartTests.Folder()
+        let (one, two, three) = (
+            try certificate("one", in: folder.url), try certificate("two", in: folder.url), try certificate("three", in: folder.url)
+        )
+        let bundle = try folder.file("bundle.pem", Data("# trusted\n\(one)\n\(two.replacingOccurrences(of: "\n", with: "\r\n"))".utf8)).path
+        func store(_ files: [String: String], file: String? = bundle) throws -> TrustStore {
+            let directory = folder.url.appendingPathComponent(UUID().uuidString)
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            for (name, text) in files { try Data(text.utf8).write(to: directory.appendingPathComponent(name)) }
+            return TrustStore(file: file, directory: directory.path)
+        }
+        #expect(try !store([:]).needsDirectory)
+        #expect(try !store(["0123abcd.0": one, "0123abcd.1": two]).needsDirectory)
+        #expect(try store(["0123abcd.0": one, "abcdef01.0": three]).needsDirectory)
+        #expect(try store(["abcdef01.0": one + three]).needsDirectory)
+        #expect(try store(["abcdef01.0": one.replacingOccurrences(of: "CERTIFICATE", with: "TRUSTED CERTIFICATE")]).needsDirectory)
+        #expect(try store(["abcdef01.0": "no certificate"]).needsDirectory == false)
+        // OpenSSL looks names up by their hash alone.
+        #expect(try !store(["three.pem": three, "README": "text", "0123abcd": three, "0123abc.0": three]).needsDirectory)
+        #expect(try store(["0123abcd.0": one], file: nil).needsDirectory)
+        #expect(try store(["0123abcd.0": one], file: folder.url.appendingPathComponent("none.pem").path).needsDirectory)
+        #expect(!TrustStore(file: bundle, directory: nil).needsDirectory)
+        #expect(!TrustStore(file: bundle, directory: folder.url.appendingPathComponent("none").path).needsDirectory)
+    }
+}

@@ -1,0 +1,109 @@
+import Foundation
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and may leave out the server's alerts, as an attacker on the path can.
+final class TLSRelay: Sendable {
+    struct Failure: Error {}
+
+    let port: Int
+    private let listener: Int32
+
+    /// - Parameter dropsAlerts: Whether the server's alerts, `close_notify` among them, are left out before the connection ends.
+    init(to target: Int, dropsAlerts: Bool) throws {
+        let listener = FullListener.newSocket()
+        var address = Self.loopback(port: 0)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        self.listener = listener
+        guard isListening else {
+            close(listener)
+            throw Failure()
+        }
+        Thread.detachNewThread {
+            while case let client = accept(listener, nil, nil), client >= 0 {
+                Thread.detachNewThread { Self.serve(client, target, dropsAlerts) }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+
+    private static func serve(_ client: Int32, _ target: Int, _ dropsAlerts: Bool) {
+        let server = FullListener.newSocket()
+        var address = loopback(port: UInt16(target))
+        let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+        }
+        let upstream = DispatchGroup()
+        if isConnected {
+            upstream.enter()
+            Thread.detachNewThread {
+                var room = [UInt8](repeating: 0, count: 16 << 10)
+                while case let count = read(client, &room, room.count), count > 0, write(room[..<count], to: server) {}
+                shutdown(server, Int32(SHUT_WR))
+                upstream.leave()
+            }
+            while let record = record(from: server) {
+                // TLS 1.2 shows the type of an alert; that of TLS 1.3 is encrypted, with its two bytes, its type and a tag of 16 bytes.
+                let isAlert = record[0] == 21 || record[0] == 23 && record.count == 5 + 19
+                guard !(dropsAlerts && isAlert), write(record[...], to: client) else { break }
+            }
+        }
+        shutdown(server, Int32(SHUT_RDWR))
+        shutdown(client, Int32(SHUT_RDWR))
+        if isConnected { upstream.wait() }
+        close(server)
+        close(client)
+    }
+
+    private static func record(from socket: Int32) -> [UInt8]? {
+        guard let head = bytes(5, from: socket), let body = bytes(Int(head[3]) << 8 | Int(head[4]), from: socket) else { return nil }
+        return head + body
+    }
+
+    private static func bytes(_ count: Int, from socket: Int32) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var filled = 0
+        while filled < count {
+            let received = bytes.withUnsafeMutableBytes { read(socket, $0.baseAddress?.advanced(by: filled), count - filled) }
+            guard received > 0 else { return nil }
+            filled += received
+        }
+        return bytes
+    }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to socket: Int32) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            #if canImport(Glibc)
+            let sent = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            #else
+            let sent = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, 0) }
+            #endif
+            guard sent > 0 else { return false }
+            rest = rest.dropFirst(sent)
+        }
+        return true
+    }
+
+    private static func loopback(port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        return address
+    }
+}
