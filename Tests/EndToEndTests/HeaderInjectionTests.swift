@@ -19,7 +19,9 @@ struct HeaderInjectionTests {
         return [scalar + text, text + scalar + text, text + scalar]
     }
 
-    @Test("G2, C-20, C-22: each of 256 bytes in a name and in a value is sent as it stands or refused, and adds nothing", arguments: RealSession.allCases)
+    @Test(
+        "G2, C-20, C-22: each of 256 bytes in a name and in a value is sent as it stands or refused, and adds nothing",
+        arguments: RealSession.allCases)
     func bytes(_ kind: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 204) }
         defer { server.stop() }
@@ -53,7 +55,8 @@ struct HeaderInjectionTests {
                 }
                 sent += 1
                 #expect(result.error == nil && received.count == 1, "name, byte \(code)")
-                #expect(received.first?.headers.filter { $0.value == "pale" }.map { $0.name.lowercased() } == [name.lowercased()], "name, byte \(code)")
+                #expect(
+                    received.first?.headers.filter { $0.value == "pale" }.map { $0.name.lowercased() } == [name.lowercased()], "name, byte \(code)")
                 let others = Set(received.first?.headers.map { $0.name.lowercased() } ?? []).subtracting([name.lowercased()])
                 #expect(others == usual.subtracting(["x-probe"]), "name, byte \(code)")
             }

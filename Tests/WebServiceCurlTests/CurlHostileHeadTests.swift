@@ -61,11 +61,9 @@ struct CurlHostileHeadTests {
             "HTTP/1.1 -20 OK", "http/1.1 200 OK", "HTTP/1.1", "ale and porter", "<html>ale, porter and stout</html>", "ICY 200 OK",
         ])
     func statusLines(line: String) async throws {
-        for bytes in [line + "\r\nContent-Length: 3\r\n\r\nale", line] {
-            let result = try await result(of: bytes, try CurlSession())
-            #expect(result.urlErrorCode == .badServerResponse || bytes == "HTTP/1.1", "\(bytes.debugDescription): \(result)")
-            #expect(result.error != nil)
-        }
+        let result = try await result(of: line + "\r\nContent-Length: 3\r\n\r\nale", try CurlSession())
+        #expect(result.urlErrorCode == .badServerResponse, "\(result)")
+        #expect(try await self.result(of: line, try CurlSession()).error != nil)
     }
 
     @Test("H-34: a status without a meaning is delivered as it came", arguments: [299, 418, 599, 600, 999])

@@ -65,7 +65,8 @@ struct CurlTLSRulesTests {
         #expect(await distrusting.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
     }
 
-    private static let hasIPv6 = (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8))?.contains("\(String(repeating: "0", count: 31))1") == true
+    private static let hasIPv6 =
+        (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8))?.contains("\(String(repeating: "0", count: 31))1") == true
 
     @Test(
         "C-45: a body that ends with the connection is whole only after TLS's close_notify", arguments: [false, true], [false, true])
@@ -125,7 +126,9 @@ struct CurlTLSRulesTests {
         return (end - start) / Double(count)
     }
 
-    @Test("the certificates of the system are parsed once, not for each connection", .enabled(if: TrustStore.system.file != nil, "there is no file of them"))
+    @Test(
+        "the certificates of the system are parsed once, not for each connection",
+        .enabled(if: TrustStore.system.file != nil, "there is no file of them"))
     func cachedStore() async throws {
         let server = try SecureServer()
         let bundle = try #require(TrustStore.system.file)

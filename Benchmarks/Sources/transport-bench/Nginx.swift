@@ -111,21 +111,21 @@ struct Nginx {
             return "server { \(lines) keepalive_requests \(endpoint.closes ? 1 : 100_000_000); }"
         }
         return """
-        \(getuid() == 0 ? "user root;" : "")
-        daemon off;
-        worker_processes 1;
-        pid nginx.pid;
-        events { worker_connections 4096; }
-        http {
-            access_log off;
-            sendfile on;
-            tcp_nopush off;
-            open_file_cache max=16;
-            default_type application/json;
-            client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-            \(servers.joined(separator: "\n            "))
-        }
-        """
+            \(getuid() == 0 ? "user root;" : "")
+            daemon off;
+            worker_processes 1;
+            pid nginx.pid;
+            events { worker_connections 4096; }
+            http {
+                access_log off;
+                sendfile on;
+                tcp_nopush off;
+                open_file_cache max=16;
+                default_type application/json;
+                client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+                \(servers.joined(separator: "\n            "))
+            }
+            """
     }
 
     private static func freePorts(_ count: Int) throws -> [Int] {

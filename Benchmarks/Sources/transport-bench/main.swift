@@ -44,7 +44,8 @@ func sample(_ variant: Variant, _ nginx: Nginx, _ endpoint: Int, _ inFlight: Int
     process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
     if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") { process.executableURL = Bundle.main.executableURL }
     process.arguments = [
-        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)", "--length",
+        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)",
+        "--length",
         "\(length)",
     ]
     if Nginx.endpoints[endpoint].isSecure { process.arguments? += ["--trusted", nginx.trusted] }
