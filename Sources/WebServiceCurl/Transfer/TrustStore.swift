@@ -29,8 +29,7 @@ struct TrustStore: Sendable {
             needsDirectory = true
             return
         }
-        // A directory that cannot be read adds no certificate.
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []  // what cannot be read adds no certificate
         needsDirectory = names.contains { name in
             // OpenSSL does not load a file that it cannot read.
             Self.isHashed(name) && !(Self.certificates(in: directory + "/" + name) ?? []).isSubset(of: bundle)
