@@ -72,3 +72,37 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "a body that is beyond the maximum only when it is decoded is responseTooLarge", "F11: it has no maximum"),
     ]
 }
+
+/// A platform defect that no scenario shows: a probe of `session-probe` (`Tests/SessionProbe/Probes.swift`).
+struct PlatformDefect: Sendable, CustomStringConvertible {
+    let probe: String
+    let effect: KnownDefect.Effect
+    let reason: String
+
+    var description: String { "\(probe) (\(reason))" }
+
+    #if canImport(Darwin)
+    static let all: [PlatformDefect] = []
+    #else
+    static let all = [
+        PlatformDefect(probe: "a task that is suspended and cancelled completes", effect: .kills, reason: "F2: traps in stopLoading"),
+        PlatformDefect(probe: "a task of an invalidated session completes with an error", effect: .kills, reason: "F4: \"Session invalidated\""),
+        PlatformDefect(probe: "timeoutIntervalForResource ends an exchange", effect: .breaks, reason: "F10: it is ignored"),
+        PlatformDefect(
+            probe: "FoundationSession: bytes on an idle connection are not the next response", effect: .breaks,
+            reason: "they are taken for it (RFC 9112, section 9.5)"),
+        PlatformDefect(
+            probe: "URLSession: bytes on an idle connection are not the next response", effect: .breaks,
+            reason: "they are taken for it (RFC 9112, section 9.5)"),
+        PlatformDefect(
+            probe: "a URL with an IPv6 address is requested", effect: .breaks,
+            reason: "the host without brackets is compared with the host with brackets: -1000"),
+        PlatformDefect(
+            probe: "cancel ends a body that arrives without a pause", effect: .breaks,
+            reason: "the work queue of the sessions never gets to the cancellation"),
+        PlatformDefect(
+            probe: "a body that arrives without a pause holds up no other session", effect: .breaks,
+            reason: "all sessions of a process share one queue"),
+    ]
+    #endif
+}

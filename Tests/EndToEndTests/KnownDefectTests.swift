@@ -16,6 +16,16 @@ struct KnownDefectTests {
         for defect in KnownDefect.all { #expect(names.contains(defect.scenario)) }
     }
 
+    @Test("G23, F2, F4, F10: what Foundation does wrong whatever the scenario is still so", arguments: PlatformDefect.all)
+    func platformDefect(_ defect: PlatformDefect) async throws {
+        let run = try await SessionProbe.run(["probe", defect.probe])
+        if run.isImpossible { return print("SKIPPED: \(defect.probe): the environment does not allow it") }
+        switch defect.effect {
+        case .kills: #expect(run.reason == .uncaughtSignal, "\(run.status == 0 ? gone : run.output)")
+        default: #expect(run.reason == .exit && run.status == 1, "\(run.status == 0 ? gone : run.output)")
+        }
+    }
+
     @Test("G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so", arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)
@@ -29,33 +39,8 @@ struct KnownDefectTests {
 
     private let gone = "it has disappeared: take it off the list"
 
-    private struct Run {
-        let reason: Process.TerminationReason
-        let status: Int32
-        let output: String
-    }
-
     /// Runs the scenario in a process of its own: some do not survive it, and others disturb what comes after them.
-    private func probe(_ defect: KnownDefect) async throws -> Run {
-        let process = Process()
-        let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("session-probe")
-        process.arguments = [defect.kind.rawValue, defect.scenario, defect.effect == .mayKill ? "20" : "1"]
-        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    process.waitUntilExit()
-                    continuation.resume(returning: Run(reason: process.terminationReason, status: process.terminationStatus, output: text))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
+    private func probe(_ defect: KnownDefect) async throws -> SessionProbe.Run {
+        try await SessionProbe.run([defect.kind.rawValue, defect.scenario, defect.effect == .mayKill ? "20" : "1"])
     }
 }

@@ -436,6 +436,18 @@ struct GuideSnippets {
         #expect(task.task.timeline.events.last?.kind == .noRetry)
     }
 
+    @Test("a shared retry budget")
+    func retryBudget() async throws {
+        var busy = MockResponse(statusCode: 503)
+        busy.headers[.retryAfter] = "0"
+        session.addStub(busy)
+        let retryBudget = RetryBudget(capacity: 50, ratio: 0.1)
+        service.interceptors = [RetryPolicy(retryBudget: retryBudget)]
+        _ = await service.GET("/brewers").data().result
+        #expect(session.recordedRequests.count == 3)
+        #expect(retryBudget.availableRetries == 48)
+    }
+
     @Test("authentication")
     func authentication() async throws {
         let tokens = Tokens()

@@ -9,9 +9,10 @@ import FoundationNetworking
 // Runs one scenario over one kind of session in a process of its own, for the scenarios that a session does not survive:
 //
 //     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]
+//     session-probe probe <name of a probe>
 //
-// The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments. Without a name it runs all, one after another, with
-// the time that each has taken.
+// The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments, 3 for a probe that the environment makes impossible.
+// Without a name it runs all scenarios, one after another, with the time that each has taken.
 
 // or forks while a session is in use: see probeFork(_:_:).
 
@@ -28,6 +29,14 @@ let sessions: [String: @Sendable () -> any Session] = [
     "urlSession": { URLSession(configuration: FoundationSession.defaultConfiguration) },
     "mock": { MockSession() },
 ]
+if arguments.first == "probe", let probe = Probe.all.first(where: { $0.name == arguments.dropFirst().first }) {
+    do {
+        exit(try await probe.run().rawValue)
+    } catch {
+        tell("\(error)")
+        exit(Probe.Outcome.broken.rawValue)
+    }
+}
 let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments[1] }
 let limit = arguments.count < 3 ? 5 : Double(arguments[2]) ?? 0
 guard limit > 0, (1...3).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {

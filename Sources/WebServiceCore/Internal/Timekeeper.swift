@@ -146,3 +146,10 @@ extension UInt64 {
         return overflow || overflow2 || overflow3 ? .max : sum
     }
 }
+
+extension TimeInterval {
+    /// A timeout that every transport can count: from a millisecond to 1e9 seconds (30 years); ``Request/defaultTimeout`` for NaN.
+    var clampedTimeout: TimeInterval {
+        isNaN ? Request.defaultTimeout : Swift.min(Swift.max(self, 0.001), 1e9)
+    }
+}

@@ -5,8 +5,11 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The delegate of a ``FoundationSession``: what arrived so far for each task, and whom to tell at the end. Foundation calls on one serial queue, the clock
-/// on another thread.
+/// One `URLSession` of a ``FoundationSession`` with its delegate: what arrived so far for each task, and whom to tell at the end. Foundation calls on one
+/// serial queue, the clock on another thread.
+///
+/// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux waits for its work queue there. All sessions of the
+/// process share that queue, and it is busy for as long as any peer sends without a pause; so at most one thread of the table waits for it.
 final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct Exchange {
         var data = Data()
@@ -49,27 +52,121 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         }
     }
 
-    private let exchanges = Mutex<[Int: Exchange]>([:])
-    private let clock = TaskClock.system
+    private struct State {
+        /// `nil` once it is invalidated.
+        var session: URLSession?
+        var exchanges: [Int: Exchange] = [:]
+        /// The tasks whose end Foundation has not reported, also those that were given up.
+        var unfinished: Set<Int> = []
+        /// How often bytes have arrived for tasks that were given up, since one of those has ended.
+        var unwanted = 0
+        var isReleased = false
 
-    func add(
-        _ task: URLSessionTask, timeout: TimeInterval, maximum: Int?, progress: (@Sendable (TransferProgress) -> Void)?,
-        completion: @escaping ResumableDataTask.Completion
+        mutating func receive(_ data: Data, for id: Int, at now: UInt64) -> Exchange.Reception {
+            guard let reception = exchanges[id]?.receive(data, at: now) else {
+                unwanted += 1
+                return .nothing
+            }
+            return reception
+        }
+
+        /// - Returns: The session, when it is not used any more.
+        mutating func takeUnusedSession() -> URLSession? {
+            isReleased && unfinished.isEmpty ? session.take() : nil
+        }
+    }
+
+    private let state: Mutex<State>
+    private let clock = TaskClock.system
+    private let queue = DispatchQueue(label: "WebService.FoundationSession")
+
+    init(configuration: URLSessionConfiguration) {
+        state = Mutex(State())
+        super.init()
+        let delegateQueue = DelegateQueue(for: self)
+        delegateQueue.maxConcurrentOperationCount = 1
+        let session = URLSession(configuration: configuration, delegate: self, delegateQueue: delegateQueue)
+        state.withLock { $0.session = session }
+    }
+
+    // MARK: Life cycle
+
+    /// Invalidates the session as soon as Foundation has reported the end of every task, also of those that were given up: Foundation on Linux
+    /// ends the process when a session is invalidated while one of its tasks is being cancelled. No task is started any more.
+    func release() {
+        state.withLock { $0.isReleased = true }
+        invalidateIfUnused()
+    }
+
+    private func invalidateIfUnused() {
+        guard let session = state.withLock({ $0.takeUnusedSession() }) else { return }
+        queue.async { session.finishTasksAndInvalidate() }
+    }
+
+    /// Bytes may still arrive for a task while it is being cancelled; more often than this they are a flood.
+    private static let maximumUnwanted = 256
+
+    /// The delegate queue of the session. Foundation on Linux adds operations to it on the thread that reads from the connections, so a pause here slows
+    /// down a peer that goes on sending for a task that was given up. Without one, Foundation's memory would grow as long as the peer sends.
+    private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its properties are immutable and Sendable
+        private weak let table: ExchangeTable?
+        private let pause = DispatchSemaphore(value: 0)
+
+        init(for table: ExchangeTable) {
+            self.table = table
+        }
+
+        override func addOperation(_ block: @escaping @Sendable () -> Void) {
+            if let table, table.state.withLock({ $0.unwanted > ExchangeTable.maximumUnwanted }) {
+                _ = pause.wait(timeout: .now() + .milliseconds(20))
+            }
+            super.addOperation(block)
+        }
+    }
+
+    // MARK: Tasks
+
+    /// Creates a task of Foundation and hands it over.
+    ///
+    /// - Parameters:
+    ///   - handle: Receives the task, unless it was cancelled.
+    ///   - completion: Called once; it holds the owner of the table, so that nothing is started after ``release()``.
+    func start(
+        _ request: URLRequest, timeout: TimeInterval, maximum: Int?, progress: (@Sendable (TransferProgress) -> Void)?,
+        handle: ResumableDataTask, completion: @escaping ResumableDataTask.Completion
     ) {
-        let timeout = Duration.seconds(min(max(timeout, 0.001), 1e9))
-        let exchange = Exchange(
-            lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress, completion: completion)
-        let id = task.taskIdentifier
-        exchanges.withLock { $0[id] = exchange }
-        watch(id, for: timeout)
+        queue.async { [self] in
+            guard handle.state == .running, let session = state.withLock({ $0.session }) else {
+                return completion(nil, nil, URLError(.cancelled))
+            }
+            let timeout = Duration.seconds(timeout.clampedTimeout)
+            let task = session.dataTask(with: request)
+            let id = task.taskIdentifier
+            let exchange = Exchange(
+                lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress, completion: completion)
+            state.withLock { state in
+                state.unfinished.insert(id)
+                state.exchanges[id] = exchange
+            }
+            watch(id, for: timeout)
+            handle.run(task) { [weak self] in self?.cancel(id) }
+        }
+    }
+
+    private func cancel(_ id: Int) {
+        // The completion is never called from inside `cancel()`, and the queue of the table may be blocked.
+        DispatchQueue.global().async { [self] in end(id, URLError(.cancelled)) }
     }
 
     /// Ends an exchange before Foundation does: whoever takes the entry out of the table tells its owner.
     private func end(_ id: Int, _ error: any Error) {
-        guard let exchange = exchanges.withLock({ $0.removeValue(forKey: id) }) else { return }
+        guard let exchange = state.withLock({ $0.exchanges.removeValue(forKey: id) }) else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
         let task = exchange.task
-        DispatchQueue.global().async { task.cancel() }  // Foundation on Linux may wait for the queue that we are called on
+        queue.async { [self] in
+            // A task that has ended is not cancelled: Foundation on Linux may end the process then.
+            if state.withLock({ $0.unfinished.contains(id) }) { task.cancel() }
+        }
         exchange.completion(nil, nil, error)
     }
 
@@ -89,17 +186,17 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 
     private func watch(_ id: Int, for duration: Duration) {
         let alarm = clock.schedule(after: duration, Silence(id, self))
-        let isWanted = exchanges.withLock { exchanges in
-            exchanges[id]?.alarm = alarm
-            return exchanges[id] != nil
+        let isWanted = state.withLock { state in
+            state.exchanges[id]?.alarm = alarm
+            return state.exchanges[id] != nil
         }
         if !isWanted { clock.cancel(alarm) }
     }
 
     private func checkSilence(_ id: Int) {
         let now = clock.now
-        let remaining = exchanges.withLock { exchanges in
-            exchanges[id].map { $0.timeout - .nanoseconds(Int64(clamping: now - min(now, $0.lastActivity))) }
+        let remaining = state.withLock { state in
+            state.exchanges[id].map { $0.timeout - .nanoseconds(Int64(clamping: now - min(now, $0.lastActivity))) }
         }
         guard let remaining else { return }
         if remaining > .zero { watch(id, for: remaining) } else { end(id, URLError(.timedOut)) }
@@ -114,9 +211,9 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         let now = clock.now
-        exchanges.withLock { exchanges in
-            exchanges[dataTask.taskIdentifier]?.response = response
-            exchanges[dataTask.taskIdentifier]?.lastActivity = now
+        state.withLock { state in
+            state.exchanges[dataTask.taskIdentifier]?.response = response
+            state.exchanges[dataTask.taskIdentifier]?.lastActivity = now
         }
         completionHandler(.allow)
     }
@@ -125,20 +222,20 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
     ) {
         let now = clock.now
-        let news = exchanges.withLock { exchanges in
-            exchanges[task.taskIdentifier]?.lastActivity = now
-            exchanges[task.taskIdentifier]?.sent = (totalBytesSent, totalBytesExpectedToSend)
-            return exchanges[task.taskIdentifier]?.news
+        let news = state.withLock { state in
+            state.exchanges[task.taskIdentifier]?.lastActivity = now
+            state.exchanges[task.taskIdentifier]?.sent = (totalBytesSent, totalBytesExpectedToSend)
+            return state.exchanges[task.taskIdentifier]?.news
         }
         if let (tell, progress) = news { tell(progress) }
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let now = clock.now
-        switch exchanges.withLock({ $0[dataTask.taskIdentifier]?.receive(data, at: now) }) {
-        case .tooMuch(let maximum, let response)?: end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
-        case .news(let tell, let progress)?: tell(progress)
-        case .nothing?, nil: break
+        switch state.withLock({ $0.receive(data, for: dataTask.taskIdentifier, at: now) }) {
+        case .tooMuch(let maximum, let response): end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
+        case .news(let tell, let progress): tell(progress)
+        case .nothing: break
         }
     }
 
@@ -159,19 +256,34 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         guard challenge.asksForCredentials else { return completionHandler(.performDefaultHandling, nil) }
-        exchanges.withLock { $0[task.taskIdentifier]?.wasChallenged = true }
+        state.withLock { $0.exchanges[task.taskIdentifier]?.wasChallenged = true }
         completionHandler(.rejectProtectionSpace, nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let exchange = exchanges.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        let exchange = state.withLock { state in
+            state.unfinished.remove(task.taskIdentifier)
+            let exchange = state.exchanges.removeValue(forKey: task.taskIdentifier)
+            if exchange == nil { state.unwanted = 0 }
+            return exchange
+        }
+        defer { invalidateIfUnused() }
+        guard let exchange else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
         // Foundation on Linux does not announce the response of a redirect without a target.
         let response = exchange.response ?? task.response
         if let error, !(exchange.wasChallenged && response != nil) {
-            exchange.completion(nil, nil, error)
+            exchange.completion(nil, nil, error.namingFailedConnection)
         } else {
             exchange.completion(exchange.data, response, nil)
         }
+    }
+}
+
+extension Error {
+    /// Foundation on Linux reports a network that cannot be reached as an unknown error; only the message of libcurl tells that there was no connection.
+    fileprivate var namingFailedConnection: any Error {
+        guard let error = self as? URLError, error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else { return self }
+        return URLError(.cannotConnectToHost, userInfo: error.userInfo)
     }
 }

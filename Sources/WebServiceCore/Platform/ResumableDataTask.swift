@@ -16,20 +16,22 @@ final class ResumableDataTask: DataTask {
     private enum Phase {
         case created
         case starting
-        case running(URLSessionDataTask)
+        case running(URLSessionDataTask, cancel: @Sendable () -> Void)
         case cancelled
     }
 
     private let phase = Mutex(Phase.created)
     private let request: any URLRequestEncodable
     private let completion: Completion
-    private let start: @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
+    private let start: @Sendable (URLRequest, ResumableDataTask) -> Void
 
-    /// - Parameter start: Makes the task, not resumed, that calls its completion once.
+    /// - Parameters:
+    ///   - completion: Called once.
+    ///   - start: Creates the task of Foundation and hands it to ``run(_:cancel:)``, or calls the completion.
     init(
         request: any URLRequestEncodable,
         completion: @escaping Completion,
-        start: @escaping @Sendable (URLRequest, @escaping Completion) -> URLSessionDataTask
+        start: @escaping @Sendable (URLRequest, ResumableDataTask) -> Void
     ) {
         self.request = request
         self.completion = completion
@@ -41,7 +43,7 @@ final class ResumableDataTask: DataTask {
             switch phase {
             case .created: .suspended
             case .starting: .running
-            case .running(let task): task.state
+            case .running(let task, _): task.state
             case .cancelled: .completed
             }
         }
@@ -56,7 +58,7 @@ final class ResumableDataTask: DataTask {
         guard isFirst else { return }
         do {
             let request = try request.urlRequest()
-            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return begin(request) }
+            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return start(request, self) }
             DispatchQueue.global().async { [self] in begin(request, with: body) }
         } catch {
             fail(error)
@@ -68,20 +70,22 @@ final class ResumableDataTask: DataTask {
             var request = request
             request.httpBodyStream = nil
             request.httpBody = try TemporaryFile.mapping(body) { state == .running }
-            begin(request)
+            start(request, self)
         } catch {
             fail(error)
         }
     }
 
-    private func begin(_ request: URLRequest) {
-        let task = start(request, completion)
-        let goesOn = phase.withLock { phase in
+    /// Resumes the task of Foundation, which is not resumed yet.
+    ///
+    /// - Parameter cancel: Cancels it without waiting.
+    func run(_ task: URLSessionDataTask, cancel: @escaping @Sendable () -> Void) {
+        let isWanted = phase.withLock { phase in
             if case .cancelled = phase { return false }
-            phase = .running(task)
+            phase = .running(task, cancel: cancel)
             return true
         }
-        if !goesOn { task.cancel() }
+        if !isWanted { task.cancel() }
         task.resume()
     }
 
@@ -98,7 +102,7 @@ final class ResumableDataTask: DataTask {
     func cancel() {
         enum Action {
             case none, complete
-            case cancel(URLSessionDataTask)
+            case cancel(@Sendable () -> Void)
         }
         let action = phase.withLock { phase -> Action in
             switch phase {
@@ -108,15 +112,14 @@ final class ResumableDataTask: DataTask {
             case .starting:
                 phase = .cancelled
                 return .none
-            case .running(let task): return .cancel(task)
+            case .running(_, let cancel): return .cancel(cancel)
             case .cancelled: return .none
             }
         }
         switch action {
         case .none: break
         case .complete: completion(nil, nil, URLError(.cancelled))
-        // Foundation on Linux waits for its work queue here, which deadlocks when that queue is what we are called from.
-        case .cancel(let task): DispatchQueue.global().async { task.cancel() }
+        case .cancel(let cancel): cancel()
         }
     }
 }

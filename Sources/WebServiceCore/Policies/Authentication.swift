@@ -20,7 +20,8 @@ import FoundationNetworking
 /// - A credential that expires within ``leeway`` is refreshed before it is sent; where that fails, it is sent as long as it has not expired.
 /// - A refresh that fails, or takes longer than ``refreshLimit``, fails everybody who waits with ``WebServiceError/Code/authenticationFailed``; the next
 ///   refused request tries again, at most ``maximumRefreshes`` times in ``refreshWindow``, and with ``WebServiceError/Code/excessiveRefresh``
-///   beyond.
+///   beyond. After the second failure in succession, refused requests fail with the same error for one second before the next refresh, and twice as
+///   long after each further failure, up to ``refreshWindow``.
 /// - ``clear()`` is log-out, ``update(_:)`` a credential from elsewhere.
 ///
 /// All members may be used from any thread. Each wait is in the task's ``Timeline``.
@@ -118,6 +119,18 @@ public final class Authentication: Interceptor {
         guard flight.ticket.account == ticket.account else { throw Self.cleared }
         next.record(.retry, "with a newer credential")
         return try await next(request.with(replacement))
+    }
+
+    /// Calls a closure whose requests pass this authentication without credentials and without a refresh.
+    ///
+    /// A refresh needs it only where it sends its request from a Dispatch queue or another thread: there the framework cannot tell that request
+    /// from others, and it would wait for the refresh that it belongs to, until ``refreshLimit``. The request has to be resumed inside the closure.
+    /// ```swift
+    /// queue.async { authentication.bypassing { service.POST("/token").response { … }.resume() } }
+    /// ```
+    @discardableResult
+    public func bypassing<Value>(_ body: () throws -> Value) rethrows -> Value {
+        try Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)]), operation: body)
     }
 
     /// How many requests wait for a refresh.

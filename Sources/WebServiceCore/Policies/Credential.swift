@@ -98,7 +98,8 @@ public struct TokenSource: TokenProvider {
     /// - Parameters:
     ///   - read: Gives the current credential; `nil` when there is none.
     ///   - refresh: Gets a new one and calls the closure with it, once, on any thread, also at once; later calls are ignored. If it
-    ///     never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed.
+    ///     never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed. A request that it sends
+    ///     from a Dispatch queue through a service with the same ``Authentication`` has to be resumed inside ``Authentication/bypassing(_:)``.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refreshWithCallback refresh:

@@ -25,6 +25,10 @@ final class RefreshFlight: Sendable {
     fileprivate struct State {
         var ticket = Ticket(account: 0, generation: 0, failures: 0)
         var lastFailure: (any Error)?
+        /// How many refreshes have failed since the last credential.
+        var failuresInSuccession = 0
+        /// When the last one failed.
+        var failedAt: UInt64 = 0
         var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
         /// The number of the refresh that runs; `nil` when none does. What an older one brings is ignored.
@@ -43,6 +47,7 @@ final class RefreshFlight: Sendable {
     func clear() {
         let (waiters, task) = state.withLock { state in
             state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1, failures: state.ticket.failures)
+            state.failuresInSuccession = 0
             return (state.takeWaiters(), state.takeRunning())
         }
         task?.cancel()
@@ -53,6 +58,7 @@ final class RefreshFlight: Sendable {
         let (waiters, ticket, task) = state.withLock { state in
             state.ticket.generation += 1
             state.ticket.credential = credential
+            state.failuresInSuccession = 0
             return (state.takeWaiters(), state.ticket, state.takeRunning())
         }
         task?.cancel()
@@ -100,17 +106,18 @@ final class RefreshFlight: Sendable {
         _ flight: Int, _ limits: Limits, _ clock: TaskClock, _ refresh: @escaping @Sendable () async throws -> Credential?
     ) {
         let limit = Limit { [self] in
-            land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")))
+            land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")), at: clock.now)
         }
         let alarm = clock.schedule(after: limits.duration, limit)
         let task = Task {
             do {
                 let credential = try await refresh()
                 clock.cancel(alarm)
-                land(flight, .success(credential))
+                land(flight, .success(credential), at: clock.now)
             } catch {
                 clock.cancel(alarm)
-                land(flight, .failure(WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)))
+                let failure = WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)
+                land(flight, .failure(failure), at: clock.now)
             }
         }
         let isWanted = state.withLock { state in
@@ -127,7 +134,7 @@ final class RefreshFlight: Sendable {
     }
 
     /// A refresh has ended. The first word of the one that runs counts.
-    private func land(_ flight: Int, _ result: Result<Credential?, any Error>) {
+    private func land(_ flight: Int, _ result: Result<Credential?, any Error>, at now: UInt64) {
         let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket, task: Task<Void, Never>?)? in
             guard state.running == flight else { return nil }
             let task = state.takeRunning()
@@ -135,11 +142,14 @@ final class RefreshFlight: Sendable {
             case .success(let credential?):
                 state.ticket.generation += 1
                 state.ticket.credential = credential
+                state.failuresInSuccession = 0
             case .success(nil):
                 state.begun.removeLast()  // there was no way to get one, so it was no refresh
             case .failure(let error):
                 state.ticket.failures += 1
                 state.lastFailure = error
+                state.failuresInSuccession += 1
+                state.failedAt = now
             }
             return (state.takeWaiters(), state.ticket, task)
         }
@@ -172,6 +182,7 @@ extension RefreshFlight.State {
             waiters[id] = waiter
             return .parked
         }
+        if let lastFailure, now < failedAt.addingSaturated(backOff(limits)) { return .over(.failure(lastFailure)) }
         begun.removeAll { $0.addingSaturated(limits.window) <= now }
         guard begun.count < limits.count else {
             let message = "more than \(limits.count) refreshes in \(limits.window)"
@@ -182,5 +193,11 @@ extension RefreshFlight.State {
         running = nextFlight
         waiters[id] = waiter
         return .first(flight: nextFlight)
+    }
+
+    /// How long no refresh begins after the last failure.
+    private func backOff(_ limits: RefreshFlight.Limits) -> Duration {
+        guard failuresInSuccession > 1 else { return .zero }
+        return min(.seconds(1 << min(failuresInSuccession - 2, 30)), limits.window)
     }
 }

@@ -25,6 +25,8 @@ public struct RetryPolicy: Interceptor {
     public var errorCodes: Set<URLError.Code>
     /// Whether requests are sent again whatever their method.
     public var retriesAnyMethod: Bool
+    /// Limits the retries of all requests that share it; `nil` for no such limit.
+    public var retryBudget: RetryBudget?
 
     private let now: @Sendable () -> Date
     private let random: @Sendable () -> Double
@@ -49,6 +51,7 @@ public struct RetryPolicy: Interceptor {
     ///   - statuses: The statuses that may pass.
     ///   - errorCodes: The transport errors that may pass.
     ///   - retriesAnyMethod: Whether methods that are not idempotent are sent again as well.
+    ///   - retryBudget: Limits the retries of all requests that share it. Defaults to `nil`, no such limit.
     ///   - now: The wall clock that a `Retry-After` date is compared with.
     ///   - random: Gives numbers from 0 to 1 for the jitter.
     ///   - sleep: Waits; throws when the Swift task is cancelled. `nil` for the service's own clock.
@@ -60,6 +63,7 @@ public struct RetryPolicy: Interceptor {
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesAnyMethod: Bool = false,
+        retryBudget: RetryBudget? = nil,
         now: @escaping @Sendable () -> Date = { Date() },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
         sleep: (@Sendable (Duration) async throws -> Void)? = nil
@@ -71,6 +75,7 @@ public struct RetryPolicy: Interceptor {
         self.statuses = statuses
         self.errorCodes = errorCodes
         self.retriesAnyMethod = retriesAnyMethod
+        self.retryBudget = retryBudget
         self.now = now
         self.random = random
         self.sleep = sleep
@@ -79,6 +84,7 @@ public struct RetryPolicy: Interceptor {
     /// Sends the request until it succeeds, or until the policy says that it is enough.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let start = next.context.clock.now
+        retryBudget?.recordRequest()
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
@@ -127,6 +133,7 @@ public struct RetryPolicy: Interceptor {
         let asked = response?.header(.retryAfter).flatMap { RetryAfter($0, now: now()) }
         let pause = asked?.delay ?? jittered(attempt)
         if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into what is left of \(budget)") }
+        if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is used up") }
         return .wait(pause, asked.map { "Retry-After asks for \($0.delay)" } ?? "pause of \(pause)")
     }
 
@@ -134,7 +141,8 @@ public struct RetryPolicy: Interceptor {
     private func jittered(_ attempt: Int) -> Duration {
         let doubled = Double(min(attempt - 1, 30))
         let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)
-        let share = 0.5 + 0.5 * min(max(random(), 0), 1)
+        let random = random()
+        let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN is no more than 0
         return .seconds(max(0, seconds) * share)
     }
 }
@@ -160,8 +168,8 @@ struct RetryAfter {
         if text.utf8.allSatisfy(ASCII.isDigit) {
             delay = min(.seconds(text.utf8.count > 9 ? 999_999_999 : Int(text) ?? 0), Self.maximum)
         } else if let date = HTTPDate.parse(text, now: now) {
-            let seconds = min(max(date.timeIntervalSince(now), 0), Self.maximum.inSeconds)
-            delay = .seconds(seconds)
+            let seconds = date.timeIntervalSince(now)
+            delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN is no more than 0
         } else {
             return nil
         }

@@ -42,8 +42,8 @@ extension Request: URLRequestEncodable {
             guard ASCII.isToken(method.rawValue) else {
                 throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > 0, timeout.isFinite, deadline > .zero else {
-                throw WebServiceError(.encoding, "timeout and deadline have to be finite and greater than zero")
+            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true else {
+                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline have to be finite and greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let (data, source) = try encodeContent()

@@ -14,14 +14,13 @@ public final class FoundationSession: ResponseSession {
     /// The session of all services that were not given one.
     public static let shared = FoundationSession()
 
-    private let urlSession: URLSession
-    private let exchanges = ExchangeTable()
+    private let exchanges: ExchangeTable
 
     /// Makes a session.
     ///
     /// - Parameter configuration: What Foundation is to use; ``defaultConfiguration`` where it is left out.
     public init(configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration) {
-        urlSession = URLSession(configuration: configuration, delegate: exchanges, delegateQueue: nil)
+        exchanges = ExchangeTable(configuration: configuration)
     }
 
     /// An ephemeral configuration without cookie storage, cache and credential storage; a new one each time.
@@ -34,8 +33,8 @@ public final class FoundationSession: ResponseSession {
     }
 
     deinit {
-        // Every task that was resumed holds this session until it has completed, so nothing runs any more.
-        urlSession.finishTasksAndInvalidate()
+        // Every task that was resumed holds this session until it has completed; tasks that were given up may still be being cancelled.
+        exchanges.release()
     }
 
     /// Makes a task that sends the request once it is resumed. It fails with `URLError.timedOut` when no byte comes for ``Request/timeout``, and with
@@ -68,15 +67,15 @@ public final class FoundationSession: ResponseSession {
         _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?, _ completion: @escaping ResumableDataTask.Completion
     ) -> any DataTask {
         let maximum = (request as? EncodedRequest)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
-        return ResumableDataTask(request: request, completion: completion) { [self] request, completion in
+        return ResumableDataTask(request: request, completion: completion) { [self] request, handle in
             var net = request
             // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
-            net.timeoutInterval = min(request.timeoutInterval, 1e9).rounded(.up) + 1
-            let task = urlSession.dataTask(with: net)
-            exchanges.add(task, timeout: request.timeoutInterval, maximum: maximum, progress: progress) { [self] data, response, error in
+            net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
+            exchanges.start(
+                net, timeout: request.timeoutInterval, maximum: maximum, progress: progress, handle: handle
+            ) { [self] data, response, error in
                 withExtendedLifetime(self) { completion(data, response, error) }
             }
-            return task
         }
     }
 }

@@ -175,7 +175,46 @@ struct RetryPolicyTests {
         #expect(huge.response?.status == 500)
     }
 
-    @Test("H-18: pauses are taken from the service's clock, and the budget counts the time of attempts")
+    @Test("H-18: the budget counts the time of attempts", arguments: [(8.999, 2), (9.0, 1)])
+    func budgetCountsAttempts(seconds: Double, attempts: Int) async {
+        let clock = ManualTimekeeper()
+        let hand = HandSession()
+        let service = WebService.make(hand, timekeeper: clock)
+        service.interceptors = [RetryPolicy(baseDelay: .seconds(1), budget: .seconds(10), random: { 1 }, sleep: { _ in })]
+        let task = service.GET("/x").data()
+        task.resume()
+        let first = await hand.exchanges.wait()[0]
+        clock.advance(by: .seconds(seconds))
+        first.answer(status: 503)
+        if attempts == 2 { (await hand.exchanges.wait(for: 2)[1]).answer() }
+        _ = await task.result
+        #expect(hand.exchanges.values.count == attempts)
+        let expected = attempts == 2 ? nil : "status 503, a pause of 1.0 seconds does not fit into what is left of 10.0 seconds"
+        #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == expected)
+    }
+
+    @Test("H-14: a date in Retry-After counts as six hours at most")
+    func distantDate() async {
+        let pauses = Collected<Duration>()
+        let run = await run(
+            [.status(503, headers: ["Retry-After": "Fri, 01 Jan 1971 00:00:00 GMT"]), .status(200)],
+            policy(pauses) { $0.budget = .seconds(400 * 86_400) })
+        #expect(run.response?.status == 200)
+        #expect(pauses.values == [.seconds(6 * 3600)])
+    }
+
+    @Test("M-27: a random number or a clock without a number neither traps nor waits longer", arguments: [Double.nan, .infinity, -.infinity])
+    func noNumbers(value: Double) async {
+        let pauses = Collected<Duration>()
+        let now = Date(timeIntervalSinceReferenceDate: value)
+        let run = await run(
+            [.status(503), .status(503, headers: ["Retry-After": "Thu, 01 Jan 1970 00:00:09 GMT"]), .status(200)],
+            policy(pauses, random: value, now: now))
+        #expect(pauses.values.first == .seconds(value > 0 ? 0.5 : 0.25))
+        #expect(run.session.sent.count >= 2)
+    }
+
+    @Test("H-18: pauses are taken from the service's clock")
     func clock() async {
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503, headers: ["Retry-After": "10"]), .status(200)])

@@ -1,0 +1,175 @@
+import Dispatch
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The life of tasks and sessions over Foundation, apart from what every session promises.
+@Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(5)))
+struct FoundationLifecycleTests {
+    @Test("F2: tasks that are resumed, suspended and cancelled complete once, as cancelled", arguments: FoundationBacked.allCases)
+    func suspendAndCancel(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .noAnswer
+            return response
+        }
+        defer { server.stop() }
+        let session = kind.session
+        for round in 0..<50 {
+            let answer: Answer = await withCheckedContinuation { continuation in
+                let task = session.dataTask(request: URLRequest(url: server.baseURL)) { data, response, error in
+                    continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse, error: error))
+                }
+                task.resume()
+                if round.isMultiple(of: 3) { while server.receivedRequests.count <= round / 3 { sched_yield() } }
+                task.suspend()
+                task.cancel()
+                task.suspend()
+                task.resume()
+            }
+            #expect(answer.urlErrorCode == .cancelled)
+        }
+        let task = kind.service(server).GET("/")
+        let outcome = Ends<URLError.Code?>()
+        task.responseError { outcome.add(($0 as? URLError)?.code) }.resume()
+        task.suspend()
+        task.cancel()
+        #expect(await outcome.wait() == [.cancelled])
+    }
+
+    @Test("F18: a task that is never resumed is deallocated with its completion", arguments: FoundationBacked.allCases)
+    func neverResumed(kind: FoundationBacked) async throws {
+        weak var completion: Canary?
+        weak var handler: Canary?
+        do {
+            let canary = Canary()
+            completion = canary
+            _ = kind.session.dataTask(request: Request(url: "http://127.0.0.1:1/")) { _, _, _ in canary.touch() }
+            let another = Canary()
+            handler = another
+            let service = WebService(baseURLString: "http://127.0.0.1:1/")
+            service.session = kind.session
+            service.GET("/").response { _, _ in another.touch() }
+        }
+        for _ in 0..<1_000 where completion != nil || handler != nil { await Task.yield() }
+        #expect(completion == nil)
+        #expect(handler == nil)
+    }
+
+    @Test("C-36: a 407 of an origin server completes as a response", arguments: FoundationBacked.allCases)
+    func proxyChallenge(kind: FoundationBacked) async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 407, data: Data("which proxy?".utf8))
+            response.headers["Proxy-Authenticate"] = "Basic realm=\"x\""
+            return response
+        }
+        defer { server.stop() }
+        let answer = await kind.service(server).GET("/").setDeadline(.seconds(20)).answer()
+        #expect(answer.status == 407)
+        #expect(answer.text == "which proxy?")
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("cancel, deadline and timeout are prompt while a TLS handshake hangs", arguments: FoundationBacked.allCases)
+    func hangingHandshake(kind: FoundationBacked) async throws {
+        let listener = try SilentListener()
+        let service = WebService(baseURLString: "https://127.0.0.1:\(listener.port)")
+        service.session = kind.session
+        let start = ContinuousClock.now
+        let late = await service.GET("/").setDeadline(.milliseconds(200)).answer()
+        #expect((late.error as? WebServiceError)?.code == .deadline)
+        let errors = Ends<URLError.Code?>()
+        let task = service.GET("/").responseError { errors.add(($0 as? URLError)?.code) }
+        _ = try await listener.serveOne { task.resume() }
+        task.cancel()
+        #expect(await errors.wait() == [.cancelled])
+        #expect(start.duration(to: .now) < .seconds(5))
+        if kind == .foundationSession {
+            #expect(await service.GET("/").setTimeout(0.2).answer().urlErrorCode == .timedOut)
+        }
+    }
+
+    @Test("F17: no file appears in the home folder")
+    func homeFolder() async throws {
+        let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: home) }  // the folder is a temporary one
+        let run = try await SessionProbe.run(["probe", "requests and their responses"], environment: ["HOME": home.path])
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+        let files = FileManager.default.enumerator(atPath: home.path)?.allObjects as? [String]
+        #expect(files == [])
+    }
+
+    @Test("H-33: without a network the errors are URLErrors that RetryPolicy retries, and come in time")
+    func noNetwork() async throws {
+        let unshare = "/usr/bin/unshare"
+        guard FileManager.default.isExecutableFile(atPath: unshare) else { return print("SKIPPED: H-33: there is no \(unshare)") }
+        let run = try await SessionProbe.run(["probe", "no network"], launcher: [unshare, "--map-root-user", "--net"])
+        if run.output.contains("unshare: ") { return print("SKIPPED: H-33: \(run.output)") }
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+    }
+
+    @Test("H-33: a server that listens on IPv6 only is reached by its name")
+    func onlyVersion6() async throws {
+        let run = try await SessionProbe.run(["probe", "a server on ::1 only, by name"])
+        if run.isImpossible { return print("SKIPPED: H-33: there is no IPv6 loopback") }
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+    }
+
+    @Test("an endless body of small chunks: every task ends in time, resume() does not block, and memory stays bounded")
+    func flood() async throws {
+        let run = try await SessionProbe.run(["probe", "a flood: every task ends in time, resume() does not block, and memory is bounded"])
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+    }
+
+    @Test("C-35: sessions are deallocated while their timed-out tasks are being cancelled, and the process survives")
+    func timeoutsAndRelease() async throws {
+        let run = try await SessionProbe.run(
+            ["probe", "sessions are deallocated while tasks that timed out are being cancelled"], environment: soak)
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+    }
+
+    /// Cancel and completion at the same instant may end the process (F3), whatever the sessions do.
+    @Test("C-35: random cancels and deallocated sessions: every task completes, or F3 ends the process")
+    func cancelAndRelease() async throws {
+        let run = try await SessionProbe.run(["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)
+        #expect(run.reason == .uncaughtSignal || run.status == 0, "\(run.output)")
+        if run.reason == .uncaughtSignal { print("C-35: the process ended by signal \(run.status)") }
+    }
+
+    private var soak: [String: String] {
+        ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? ["WEBSERVICE_SOAK": "1"] : [:]
+    }
+}
+
+/// Reports its deallocation through weak references.
+private final class Canary: Sendable {
+    func touch() {}
+}
+
+/// Values that handlers add, for a test to wait for.
+private final class Ends<Value: Sendable>: Sendable {
+    private let stream: AsyncStream<Value>
+    private let continuation: AsyncStream<Value>.Continuation
+
+    init() {
+        (stream, continuation) = AsyncStream.makeStream()
+    }
+
+    func add(_ value: Value) { continuation.yield(value) }
+
+    /// The first values.
+    func wait(for count: Int = 1) async -> [Value] {
+        var values: [Value] = []
+        for await value in stream {
+            values.append(value)
+            if values.count == count { break }
+        }
+        return values
+    }
+}

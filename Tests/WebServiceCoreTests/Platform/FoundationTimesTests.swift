@@ -1,0 +1,96 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// M-27: times that are no positive number, at every place of the public API that takes one and does not refuse it.
+@Suite("Times that are no number", .timeLimit(.minutes(1)))
+struct FoundationTimesTests {
+    private static let values: [Double] = [0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude]
+
+    @Test("M-27: a URLRequest with any timeout is sent over both sessions of Foundation, and nothing traps", arguments: values)
+    func urlRequests(seconds: Double) async {
+        var request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
+        request.timeoutInterval = seconds
+        let plain = URLSession(configuration: FoundationSession.defaultConfiguration)
+        for session in [FoundationSession.shared, plain] as [any Session] {
+            let code: URLError.Code? = await withCheckedContinuation { continuation in
+                session.dataTask(request: request) { _, _, error in continuation.resume(returning: (error as? URLError)?.code) }.resume()
+            }
+            // A timeout of a millisecond may be over before the connection is refused.
+            #expect(code == .cannotConnectToHost || seconds < 1 && code == .timedOut)
+        }
+    }
+
+    @Test("M-27: timeouts are clamped to a millisecond and to 1e9 seconds, and NaN is the default")
+    func clamped() {
+        #expect(Self.values.map(\.clampedTimeout) == [0.001, 0.001, 0.001, 60, 1e9, 0.001, 0.001, 1e9])
+    }
+
+    @Test("M-27: a connectTimeout that is no positive number is an error", arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
+    func connectTimeout(seconds: Double) {
+        let error = #expect(throws: WebServiceError.self) { try Request.make { $0.connectTimeout = seconds }.urlRequest() }
+        #expect(error?.code == .encoding)
+        #expect(error?.description.contains("connectTimeout") == true)
+    }
+
+    @Test("M-27: extreme times of Authentication neither trap nor loop", arguments: values)
+    func authentication(seconds: Double) async {
+        let session = HandSession { $0.answer(status: 401) }
+        let service = WebService.make(session)
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1", expires: Date(timeIntervalSince1970: seconds)) }) { _ in .bearer("t2") }, leeway: seconds,
+            refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min),
+            now: { Date(timeIntervalSince1970: seconds) })
+        service.interceptors = [authentication]
+        #expect((try? await service.GET("/x").data().response.status) == 401)  // an error is seen as no status
+    }
+}
+
+/// The session of Foundation that carries the exchanges of a ``FoundationSession``.
+@Suite("Sessions of Foundation", .timeLimit(.minutes(1)))
+struct ExchangeTableTests {
+    /// Loads nothing, and is stopped only when the test allows it.
+    private final class HeldProtocol: URLProtocol {
+        static let stops = Collected<Void>()
+        static let gate = DispatchSemaphore(value: 0)
+
+        override class func canInit(with request: URLRequest) -> Bool { true }
+        override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
+        override func startLoading() {}
+        override func stopLoading() {
+            Self.stops.add(())
+            Self.gate.wait()
+        }
+    }
+
+    @Test("C-35: a released table is deallocated when the task that it gave up has ended, not before")
+    func release() async {
+        let configuration = FoundationSession.defaultConfiguration
+        configuration.protocolClasses = [HeldProtocol.self]
+        weak var released: ExchangeTable?
+        let errors = Collected<URLError.Code?>()
+        do {
+            let table = ExchangeTable(configuration: configuration)
+            released = table
+            let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
+            ResumableDataTask(request: request) { _, _, _ in
+            } start: { request, handle in
+                table.start(request, timeout: 0.001, maximum: nil, progress: nil, handle: handle) { errors.add(($2 as? URLError)?.code) }
+            }.resume()
+            #expect(await errors.wait() == [.timedOut])
+            await HeldProtocol.stops.wait()
+            table.release()
+        }
+        #expect(released != nil)
+        HeldProtocol.gate.signal()
+        let end = ContinuousClock.now + .seconds(20)
+        while released != nil, ContinuousClock.now < end { await Task.yield() }
+        #expect(released == nil)
+        #expect(errors.values == [.timedOut])
+    }
+}

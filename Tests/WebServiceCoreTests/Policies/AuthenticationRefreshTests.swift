@@ -1,0 +1,284 @@
+import Dispatch
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Refreshes that fail, come late or are not waited for.
+@Suite("Authentication: refreshes", .timeLimit(.minutes(2)))
+struct AuthenticationRefreshTests {
+    private typealias Completion = @Sendable (Result<Credential, any Error>) -> Void
+
+    /// Accepts one token; everything else is 401.
+    private func server(accepting token: String) -> HandSession {
+        HandSession { exchange in
+            let isAccepted = exchange.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer \(token)"
+            DispatchQueue.global().async { exchange.answer(status: isAccepted ? 200 : 401) }
+        }
+    }
+
+    private func service(_ session: HandSession, _ authentication: Authentication, _ clock: ManualTimekeeper = ManualTimekeeper()) -> WebService {
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [authentication]
+        return service
+    }
+
+    private func tokens(_ session: HandSession) -> [String?] {
+        session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") }
+    }
+
+    private func code<Value>(_ result: Result<Value, any Error>) -> WebServiceError.Code? {
+        if case .failure(let error) = result { (error as? WebServiceError)?.code } else { nil }
+    }
+
+    private func status(_ task: SessionTask) async -> Int? {
+        try? await task.data().response.status  // an error is seen as no status
+    }
+
+    private func parked(_ authentication: Authentication, _ count: Int) async {
+        while authentication.parkedRequests < count { await Task.yield() }
+    }
+
+    @Test("the result of a refresh that took too long is ignored while the next refresh runs")
+    func lateResult() async {
+        let session = server(accepting: "good")
+        let clock = ManualTimekeeper()
+        let refreshes = Collected<Completion>()
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }), refreshLimit: .seconds(5))
+        let service = service(session, authentication, clock)
+        let first = service.GET("/a").data()
+        first.resume()
+        await refreshes.wait()
+        await parked(authentication, 1)
+        clock.advance(by: .seconds(5))
+        #expect(code(await first.result) == .authenticationFailed)
+        let second = service.GET("/b").data()
+        second.resume()
+        let completions = await refreshes.wait(for: 2)
+        await parked(authentication, 1)
+        completions[0](.success(.bearer("late")))
+        // The result of the first refresh takes effect, or is ignored, in a Swift task.
+        for _ in 0..<1_000 { await Task.yield() }
+        #expect(authentication.parkedRequests == 1)
+        completions[1](.success(.bearer("good")))
+        #expect((try? await second.response.status) == 200)  // an error is seen as no status
+        #expect(!tokens(session).contains("Bearer late"))
+    }
+
+    @Test("C-57: clear() while a credential that expires is being read: it is neither refreshed nor sent")
+    func clearWhileReading() async {
+        let session = server(accepting: "old account")
+        let reads = Collected<CheckedContinuation<Credential?, Never>>()
+        let now = Date(timeIntervalSince1970: 1_000)
+        let authentication = Authentication(
+            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in .bearer("other account") }, now: { now })
+        let task = service(session, authentication).GET("/x").data()
+        task.resume()
+        let read = await reads.wait()[0]
+        authentication.clear()
+        read.resume(returning: .bearer("old account", expires: now.addingTimeInterval(10)))
+        #expect(code(await task.result) == .authenticationFailed)
+        #expect(tokens(session) == [])
+    }
+
+    @Test("C-57: clear() while the credential is read for the second time: the credential of the next account is not sent")
+    func clearWhileReadingAgain() async {
+        let session = server(accepting: "new account")
+        let reads = Collected<CheckedContinuation<Credential?, Never>>()
+        // The refresh gives no credential, so it is read once more.
+        let authentication = Authentication(TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in nil })
+        let task = service(session, authentication).GET("/x").data()
+        task.resume()
+        (await reads.wait()[0]).resume(returning: .bearer("old account"))
+        let second = await reads.wait(for: 2)[1]
+        authentication.clear()
+        second.resume(returning: .bearer("new account"))
+        #expect(code(await task.result) == .authenticationFailed)
+        #expect(tokens(session) == ["Bearer old account"])
+    }
+
+    @Test("C-57: clear() while the refresh runs and its request reads the credential again: the late result is ignored")
+    func clearDuringRefresh() async {
+        let session = server(accepting: "never")
+        let refreshes = Collected<Completion>()
+        let authentication = Authentication(TokenSource({ .bearer("old") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let service = service(session, authentication)
+        let old = service.GET("/x").data()
+        old.resume()
+        let done = await refreshes.wait()[0]
+        await parked(authentication, 1)
+        authentication.clear()
+        #expect(code(await old.result) == .authenticationFailed)
+        let new = service.GET("/y").data()
+        new.resume()
+        let next = await refreshes.wait(for: 2)[1]
+        await parked(authentication, 1)
+        done(.success(.bearer("of the old account")))
+        for _ in 0..<1_000 { await Task.yield() }
+        #expect(authentication.parkedRequests == 1)
+        next(.success(.bearer("of the new account")))
+        _ = await new.result
+        #expect(tokens(session) == ["Bearer old", "Bearer old", "Bearer of the new account"])
+    }
+
+    @Test("a refresh that returns the refused credential: the refusal is the response, and nothing is sent again")
+    func sameCredential() async {
+        let session = server(accepting: "other")
+        let authentication = Authentication(TokenSource({ .bearer("t1") }) { rejected in rejected })
+        let task = service(session, authentication).GET("/x")
+        #expect(await status(task) == 401)
+        #expect(tokens(session) == ["Bearer t1"])
+        #expect(!task.timeline.events.contains { $0.kind == .retry })
+    }
+
+    @Test("C-52: refreshes that go on failing are not repeated for every request: one after a back-off that doubles")
+    func backOff() async {
+        let session = server(accepting: "none")
+        let clock = ManualTimekeeper()
+        let refreshes = Collected<Int>()
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1") }) { _ in
+                refreshes.add(1)
+                throw TestError(name: "refresh")
+            }, maximumRefreshes: 100, refreshWindow: .seconds(3))
+        let service = service(session, authentication, clock)
+        func fail(_ count: Int) async {
+            for _ in 0..<count { #expect(code(await service.GET("/x").data().result) == .authenticationFailed) }
+        }
+        await fail(20)
+        #expect(refreshes.values.count == 2)
+        clock.advance(by: .milliseconds(999))
+        await fail(5)
+        #expect(refreshes.values.count == 2)
+        clock.advance(by: .milliseconds(1))
+        await fail(5)
+        #expect(refreshes.values.count == 3)
+        clock.advance(by: .seconds(2))
+        await fail(5)
+        #expect(refreshes.values.count == 4)
+        // The back-off is never longer than the window.
+        clock.advance(by: .seconds(3))
+        await fail(5)
+        #expect(refreshes.values.count == 5)
+        authentication.update(.bearer("none"))
+        #expect(await status(service.GET("/x")) == 200)
+        authentication.clear()
+        await fail(1)
+        #expect(refreshes.values.count == 6)
+    }
+
+    @Test("C-55: when all who wait are cancelled, the refresh goes on, and the next request uses its credential")
+    func allCancelled() async {
+        let session = server(accepting: "t2")
+        let refreshes = Collected<Completion>()
+        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let service = service(session, authentication)
+        let tasks = (0..<20).map { service.GET("/\($0)").data() }
+        for task in tasks { task.resume() }
+        await parked(authentication, 20)
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            let result = await task.result
+            #expect(throws: URLError(.cancelled)) { try result.get() }
+        }
+        #expect(authentication.parkedRequests == 0)
+        let next = service.GET("/next").data()
+        next.resume()
+        await parked(authentication, 1)
+        (await refreshes.wait()[0])(.success(.bearer("t2")))
+        #expect((try? await next.response.status) == 200)  // an error is seen as no status
+        #expect(refreshes.values.count == 1)
+    }
+
+    @Test("C-55: a service that is deallocated during the refresh: the request that waits completes")
+    func deallocatedService() async {
+        let session = server(accepting: "t2")
+        let refreshes = Collected<Completion>()
+        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let statuses = Collected<Int?>()
+        weak var service: WebService?
+        do {
+            let temporary = self.service(session, authentication)
+            service = temporary
+            temporary.GET("/x").response { _, response in statuses.add((response as? HTTPURLResponse)?.statusCode) }.resume()
+        }
+        await parked(authentication, 1)
+        (await refreshes.wait()[0])(.success(.bearer("t2")))
+        #expect(await statuses.wait() == [200])
+        for _ in 0..<10_000 where service != nil { await Task.yield() }
+        #expect(service == nil)
+    }
+
+    @Test("G18: a refresh may begin when the window has passed since the first one, and not a nanosecond before", arguments: [-1, 0, 1])
+    func window(nanoseconds: Int) async {
+        let session = server(accepting: "none")
+        let clock = ManualTimekeeper()
+        let refreshes = Collected<Int>()
+        let authentication = Authentication(
+            TokenSource({ .bearer("t0") }) { _ in
+                refreshes.add(1)
+                return .bearer("t\(refreshes.values.count)")
+            }, maximumRefreshes: 2, refreshWindow: .seconds(30))
+        let service = service(session, authentication, clock)
+        #expect(await status(service.GET("/x")) == 401)
+        clock.advance(by: .seconds(10))
+        #expect(await status(service.GET("/x")) == 401)
+        clock.advance(by: .seconds(20) + .nanoseconds(nanoseconds))
+        let third = await service.GET("/x").data().result
+        #expect((code(third) == .excessiveRefresh) == (nanoseconds < 0))
+        #expect(refreshes.values.count == (nanoseconds < 0 ? 2 : 3))
+    }
+
+    @Test("a refresh that sends its request from a Dispatch queue does not wait for itself when it bypasses the authentication")
+    func dispatchQueue() async {
+        let session = server(accepting: "t2")
+        let clock = ManualTimekeeper()
+        let box = Collected<(WebService, Authentication)>()
+        let queue = DispatchQueue(label: "refresh")
+        let authentication = Authentication(
+            TokenSource(
+                { .bearer("t1") },
+                refreshWithCallback: { _, done in
+                    queue.async {
+                        let (service, authentication) = box.values[0]
+                        authentication.bypassing {
+                            service.POST("/token").response { _, _ in done(.success(.bearer("t2"))) }
+                                .responseError { done(.failure($0)) }
+                                .resume()
+                        }
+                    }
+                }), refreshLimit: .seconds(5))
+        let service = service(session, authentication, clock)
+        box.add((service, authentication))
+        #expect(await status(service.GET("/x")) == 200)
+        #expect(tokens(session) == ["Bearer t1", nil, "Bearer t2"])
+    }
+
+    @Test("a refresh whose request waits for it ends with the limit of the refresh, and both fail")
+    func refreshThatWaitsForItself() async {
+        let session = server(accepting: "t2")
+        let clock = ManualTimekeeper()
+        let box = Collected<WebService>()
+        let authentication = Authentication(
+            TokenSource(
+                { .bearer("t1") },
+                refreshWithCallback: { _, done in
+                    DispatchQueue.global().async {
+                        box.values[0].POST("/token").response { _, _ in done(.success(.bearer("t2"))) }.responseError { done(.failure($0)) }.resume()
+                    }
+                }), refreshLimit: .seconds(5))
+        let service = service(session, authentication, clock)
+        box.add(service)
+        let task = service.GET("/x").data()
+        task.resume()
+        await parked(authentication, 2)
+        clock.advance(by: .seconds(5))
+        #expect(code(await task.result) == .authenticationFailed)
+        #expect(authentication.parkedRequests == 0)
+    }
+}

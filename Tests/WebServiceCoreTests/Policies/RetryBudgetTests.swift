@@ -1,0 +1,81 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+/// H-15: the budget of retries that requests share.
+@Suite("Retry budget", .timeLimit(.minutes(2)))
+struct RetryBudgetTests {
+    private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper()) -> WebService {
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [policy]
+        return service
+    }
+
+    @Test("H-15: 2,000 requests that all fail make no more retries than the bucket holds and the requests put back")
+    func storm() async {
+        let session = ScriptedSession([.status(503)])
+        let budget = RetryBudget(capacity: 100, ratio: 0.1)
+        let service = service(session, RetryPolicy(maximumAttempts: 10, retryBudget: budget, sleep: { _ in }))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<2_000 { group.addTask { _ = await service.GET("/x").data().result } }
+        }
+        let retries = session.sent.count - 2_000
+        #expect(retries >= 100 && retries <= 300)
+        #expect(budget.availableRetries <= 100)
+    }
+
+    @Test("H-15: without a token no pause begins, no timer is left, and the response is the outcome")
+    func timers() async {
+        let session = ScriptedSession([.status(503)])
+        let clock = ManualTimekeeper()
+        let budget = RetryBudget(capacity: 3, ratio: 0)
+        let service = service(session, RetryPolicy(maximumAttempts: 2, retryBudget: budget), clock)
+        let ends = Collected<Int>()
+        for _ in 0..<500 { service.GET("/x").response { _, _ in ends.add(1) }.resume() }
+        await ends.wait(for: 497)
+        // Each of the three that wait has its pause and its deadline.
+        while clock.pending > 6 { await Task.yield() }
+        #expect(clock.pending == 6)
+        #expect(session.sent.count == 500)
+        clock.advance(by: .seconds(30))
+        await ends.wait(for: 500)
+        #expect(session.sent.count == 503)
+        while clock.pending > 0 { await Task.yield() }
+    }
+
+    @Test("the timeline names the budget, and a success takes nothing from it")
+    func timeline() async throws {
+        let budget = RetryBudget(capacity: 1, ratio: 0)
+        let failing = service(ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, sleep: { _ in }))
+        let task = failing.GET("/x").data()
+        #expect(try await task.response.status == 503)
+        #expect(task.task.timeline.events.filter { $0.kind == .attempt }.count == 2)
+        #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, the shared retry budget is used up")
+        let other = RetryBudget(capacity: 1, ratio: 0)
+        let succeeding = service(ScriptedSession([.status(200)]), RetryPolicy(retryBudget: other))
+        for _ in 0..<10 { #expect(try await succeeding.GET("/x").data().response.status == 200) }
+        #expect(other.availableRetries == 1)
+    }
+
+    @Test(
+        "M-27: any capacity and ratio give a budget, which never holds more than its capacity",
+        arguments: [(-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2), (Int.max, 1, 1_000_000)])
+    func extremes(capacity: Int, ratio: Double, available: Int) {
+        let budget = RetryBudget(capacity: capacity, ratio: ratio)
+        budget.recordRequest()
+        #expect(budget.ratio >= 0 && budget.ratio <= 1)
+        #expect(budget.availableRetries == available)
+        #expect(budget.takeRetry() == (available > 0))
+    }
+
+    @Test("a request puts back the ratio of a token")
+    func ratio() {
+        let budget = RetryBudget(capacity: 1, ratio: 0.25)
+        #expect(budget.takeRetry())
+        for _ in 0..<3 { budget.recordRequest() }
+        #expect(!budget.takeRetry())
+        budget.recordRequest()
+        #expect(budget.takeRetry())
+    }
+}
