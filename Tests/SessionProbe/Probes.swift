@@ -150,9 +150,8 @@ struct Probe: Sendable {
 
     private static func floodAndAnotherSession() async throws -> Outcome {
         let server = try floodingServer()
-        guard let endless = URL(string: "http://127.0.0.1:\(server.port)/endless"), let next = URL(string: "http://127.0.0.1:\(server.port)/next") else {
-            return .impossible
-        }
+        let base = URL(string: "http://127.0.0.1:\(server.port)/")
+        guard let endless = base?.appendingPathComponent("endless"), let next = base?.appendingPathComponent("next") else { return .impossible }
         let completions = Counter()
         URLSession(configuration: FoundationSession.defaultConfiguration).dataTask(with: endless).resume()
         _ = await completions.reaches(1, within: .seconds(1))

@@ -104,10 +104,11 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     /// Bytes may still arrive for a task while it is being cancelled; more often than this they are a flood.
-    private static let maximumUnwanted = 256
+    private static let maximumUnwanted = 10_000
 
     /// The delegate queue of the session. Foundation on Linux adds operations to it on the thread that reads from the connections, so a pause here slows
-    /// down a peer that goes on sending for a task that was given up. Without one, Foundation's memory would grow as long as the peer sends.
+    /// down a peer that goes on sending for a task that was given up. Without one, Foundation's memory grows by
+    /// some 30 MB in a second of chunks of one byte.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its properties are immutable and Sendable
         private weak let table: ExchangeTable?
         private let pause = DispatchSemaphore(value: 0)
@@ -118,7 +119,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 
         override func addOperation(_ block: @escaping @Sendable () -> Void) {
             if let table, table.state.withLock({ $0.unwanted > ExchangeTable.maximumUnwanted }) {
-                _ = pause.wait(timeout: .now() + .milliseconds(20))
+                _ = pause.wait(timeout: .now() + .milliseconds(1))
             }
             super.addOperation(block)
         }
@@ -283,7 +284,9 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 extension Error {
     /// Foundation on Linux reports a network that cannot be reached as an unknown error; only the message of libcurl tells that there was no connection.
     fileprivate var namingFailedConnection: any Error {
-        guard let error = self as? URLError, error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else { return self }
+        guard let error = self as? URLError, error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else {
+            return self
+        }
         return URLError(.cannotConnectToHost, userInfo: error.userInfo)
     }
 }

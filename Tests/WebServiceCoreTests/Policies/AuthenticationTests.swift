@@ -115,7 +115,7 @@ struct AuthenticationTests {
         case succeeds, fails, hangs, answersAtOnce, answersTwice
     }
 
-    @Test("C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 4 rounds each, 100 in soak", arguments: Refresh.allCases)
+    @Test("C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 20 rounds in all", arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
         let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 100 : 4
