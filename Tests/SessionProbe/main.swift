@@ -10,11 +10,10 @@ import FoundationNetworking
 //
 //     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]
 //     session-probe probe <name of a probe>
+//     session-probe fork …, see probeFork(_:_:)
 //
 // The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments, 3 for a probe that the environment makes impossible.
 // Without a name it runs all scenarios, one after another, with the time that each has taken.
-
-// or forks while a session is in use: see probeFork(_:_:).
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 if arguments.count == 3, arguments[0] == "fork" {
