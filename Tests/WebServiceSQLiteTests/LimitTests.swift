@@ -37,6 +37,29 @@ struct LimitTests {
         }
     }
 
+    @Test("H-42: short entries after long ones do not pass the limit, and where it is reached a tenth becomes free")
+    func shortAfterLong() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file, maximumBytes: 10_000)
+            for number in 0..<2 {
+                try await storage.store(StorageEntry(.raw(Data(count: 4_900)), date: nil), for: StorageKey(identifier: "\(number)"))
+            }
+            var (before, fell) = (try #require(try totals(file).bytes), false)
+            for number in 0..<40 {
+                try await storage.store(StorageEntry(.raw(Data(count: 40)), date: nil), for: StorageKey(identifier: "short \(number)"))
+                let bytes = try #require(try totals(file).bytes)
+                #expect(bytes <= 10_000)
+                if bytes < before {
+                    fell = true
+                    #expect(bytes <= 9_000)
+                }
+                before = bytes
+            }
+            #expect(fell)
+        }
+    }
+
     @Test("H-42: what was written longest ago goes, whenever it was read; writing again makes it new")
     func order() async throws {
         try await withScratchFolder { folder in

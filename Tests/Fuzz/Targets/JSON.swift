@@ -38,7 +38,7 @@ extension FuzzTarget {
             _ = try? JSON.decode([String: JSONValue].self, from: data)
             if let object = try? JSON.object(from: data) {
                 var request = Request(.POST, url: "https://h/")
-                try request.serialize(json: object)
+                _ = try? request.serialize(json: object)
             }
             guard let value = try? JSONValue.Parser().decode(JSONValue.self, from: data) else { continue }
             try require(depth(of: value) <= 512, "the value is \(depth(of: value)) deep")

@@ -192,6 +192,22 @@ struct RegistryTests {
         #expect(try await bob.value == "bob's")
     }
 
+    @Test("of several requests in flight that are the same, the one that began last is joined")
+    func joinLast() async throws {
+        let older = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait()
+        let newer = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        let joined = service.perform(TextRequest(), duplicates: .join).resume()
+        endpoint.fetches.values[1].answer("newer")
+        #expect(try await newer.value == "newer")
+        #expect(service.containsRequest(TextRequest()))
+        endpoint.fetches.values[0].answer("older")
+        #expect(try await older.value == "older")
+        #expect(try await joined.value == "newer")
+        #expect(endpoint.fetches.values.count == 2)
+    }
+
     @Test("a request of another type under the same key cannot be joined")
     func joinOtherType() async throws {
         service.perform(TextRequest(), key: 1).resume()
@@ -249,6 +265,24 @@ struct RegistryTests {
         for fetch in fetches[2...] { fetch.answer((fetch.request as? TextRequest)?.name ?? "") }
         #expect(try await plain.value == "a")
         #expect(try await last.value == "b")
+    }
+
+    @Test("a queued request with a key does not begin because an equal request without that key has ended")
+    func queueOfTwoLines() async throws {
+        let equal = service.perform(TextRequest()).resume()
+        await endpoint.fetches.wait()
+        let sameKey = service.perform(TextRequest(name: "b"), key: 1).resume()
+        await endpoint.fetches.wait(for: 2)
+        let queued = service.perform(TextRequest(), key: 1, duplicates: .queue).resume()
+        endpoint.fetches.values[0].answer("equal")
+        #expect(try await equal.value == "equal")
+        // Time for the queued one to begin too early.
+        for _ in 0..<2_000 { await Task.yield() }
+        #expect(endpoint.fetches.values.count == 2)
+        endpoint.fetches.values[1].answer("same key")
+        #expect(try await sameKey.value == "same key")
+        await endpoint.fetches.wait(for: 3)[2].answer("queued")
+        #expect(try await queued.value == "queued")
     }
 
     @Test("queued requests never begin when they are replaced or cancelled together, or their service goes", arguments: ["replace", "cancel", "go"])

@@ -158,6 +158,20 @@ struct FileStorageDamageTests {
         }
     }
 
+    @Test("C-63: bytes that this version does not use are zero, otherwise the file is damaged", arguments: [6, 7])
+    func unusedBytes(place: Int) throws {
+        var file = FileStorage.WrappedFile.bytes(StorageEntry(.raw(Data("a".utf8)), date: nil), Data("a".utf8), Self.key)
+        guard case .entry = FileStorage.WrappedFile.read(file, for: Self.key) else {
+            Issue.record("the file is not read")
+            return
+        }
+        file[place] = 1
+        guard case .damaged = FileStorage.WrappedFile.read(Self.signed(file), for: Self.key) else {
+            Issue.record("the file is not damaged")
+            return
+        }
+    }
+
     /// With the checksum that belongs to it.
     private static func signed(_ file: Data) -> Data {
         let bytes = file.dropLast(8)

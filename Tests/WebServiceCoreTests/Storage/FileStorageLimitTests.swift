@@ -3,6 +3,14 @@ import Testing
 
 @testable import WebServiceCore
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 @Suite("FileStorage with limits", .timeLimit(.minutes(5)))
 struct FileStorageLimitTests {
     @Test("H-42: ten times the number that fits leaves the newest")
@@ -64,6 +72,21 @@ struct FileStorageLimitTests {
             try await other.store(entry, for: keys[1])
             try await storage.store(entry, for: keys[17])
             #expect(try names(in: folder) == ([1] + Array(3..<18)).map { keys[$0].fileName + ".entry" }.sorted())
+        }
+    }
+
+    @Test("what is no entry does not count: a FIFO under the name of an entry is replaced, and the number stays right")
+    func fifo() async throws {
+        try await withScratchFolder { folder in
+            let clock = TestClock()
+            let keys = (0..<4).map { StorageKey(identifier: "\($0)") }
+            let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
+            let storage = try FileStorage(folder: folder, maximumCount: 2, now: clock.tick)
+            for key in keys[..<2] { try await storage.store(entry, for: key) }
+            let name = keys[2].fileName + ".entry"
+            try #require(mkfifo(folder.appendingPathComponent(name).path, 0o600) == 0)
+            try await storage.store(entry, for: keys[2])
+            #expect(try names(in: folder) == keys[1...2].map { $0.fileName + ".entry" }.sorted())
         }
     }
 

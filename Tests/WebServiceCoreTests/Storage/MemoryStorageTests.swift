@@ -70,6 +70,16 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
+    @Test("M-18: an entry that fills the storage to the last byte fits, one byte more does not")
+    func exactFit() throws {
+        let size = key("a").bytes.count + 10
+        let storage = MemoryStorage(maximumBytes: size)
+        try storage.store(entry("0123456789"), for: key("a"))
+        #expect(storage.bytes == size && storage.count == 1)
+        #expect(throws: WebServiceError.self) { try storage.store(entry("0123456789x"), for: key("a")) }
+        #expect(storage.entry(for: key("a"))?.data == Data("0123456789".utf8))
+    }
+
     @Test("M-18: many keys: constant time, and the numbers are right")
     func manyKeys() throws {
         let storage = MemoryStorage(maximumCount: 20_000, maximumBytes: .max)

@@ -172,6 +172,26 @@ struct StoredAnswersTests {
         #expect(storage.calls.values == [.store("newer"), .read])
     }
 
+    @Test("a response is stored after that of an older request, and also where a newer request has failed")
+    func notSuperseded() async throws {
+        let storage = HandStorage()
+        let service = service([storage])
+        let first = service.perform(RawText()).resume()
+        await endpoint.fetches.wait()
+        let second = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 2)
+        let third = service.perform(RawText()).resume()
+        await endpoint.fetches.wait(for: 3)
+        endpoint.fetches.values[2].fail(TestError(name: "third"))
+        #expect(await third.serviceResponse.data == nil)
+        endpoint.fetches.values[0].answer("first")
+        #expect(try await first.value == "first")
+        endpoint.fetches.values[1].answer("second")
+        #expect(try await second.value == "second")
+        #expect(try await service.stored(RawText()).value.value == "second")
+        #expect(storage.calls.values == [.store("first"), .store("second"), .read])
+    }
+
     @Test(
         "a request that is overtaken at the last moment writes nothing",
         .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "a thread is held up"))
