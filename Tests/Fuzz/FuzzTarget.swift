@@ -4,6 +4,8 @@ struct FuzzTarget: Sendable {
     let name: String
     /// The relative number of inputs.
     var share = 10
+    /// How often a check runs the code under test on the whole input, for the bound of its time.
+    var runs = 1
     let seeds: [[UInt8]]
     /// Byte sequences that mutation inserts.
     var tokens: [[UInt8]] = []
@@ -11,18 +13,19 @@ struct FuzzTarget: Sendable {
     let check: @Sendable ([UInt8]) throws -> Void
 
     init(
-        _ name: String, share: Int = 10, seeds: [String], tokens: [String] = [],
+        _ name: String, share: Int = 10, runs: Int = 1, seeds: [String], tokens: [String] = [],
         check: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
-        self.init(name, share: share, seeds: seeds.map { Array($0.utf8) }, tokens: tokens, check: check)
+        self.init(name, share: share, runs: runs, seeds: seeds.map { Array($0.utf8) }, tokens: tokens, check: check)
     }
 
     init(
-        _ name: String, share: Int = 10, seeds: [[UInt8]], tokens: [String] = [],
+        _ name: String, share: Int = 10, runs: Int = 1, seeds: [[UInt8]], tokens: [String] = [],
         check: @escaping @Sendable ([UInt8]) throws -> Void
     ) {
         self.name = name
         self.share = share
+        self.runs = runs
         self.seeds = seeds
         self.tokens = tokens.map { Array($0.utf8) }
         self.check = check

@@ -43,7 +43,7 @@ struct Supervisor: Sendable {
         return false
     }
 
-    private static let hang = "no result within 10 seconds"
+    private static let hang = "no result within 60 seconds"
 
     /// Runs a child process.
     ///
@@ -62,7 +62,7 @@ struct Supervisor: Sendable {
         process.terminationHandler = { _ in end.signal() }
         do { try process.run() } catch { return "\(error)" }
         var count = file.count
-        while end.wait(timeout: .now() + 10) == .timedOut {
+        while end.wait(timeout: .now() + 60) == .timedOut {
             if file.count == count {
                 kill(process.processIdentifier, SIGKILL)
                 end.wait()

@@ -5,7 +5,7 @@ import Foundation
 extension FuzzTarget {
     static let json: [FuzzTarget] = [
         FuzzTarget(
-            "json", share: 8, seeds: jsonSeeds(),
+            "json", share: 8, runs: 18, seeds: jsonSeeds(),
             tokens: [
                 "[", "]", "{\"a\":", "}", "[[[[[[[[", "{\"a\":[", "null", "true", "1e400", "-0", "\"\\ud800\"",
                 "\"\\\"", "\u{FEFF}", ",", ":",

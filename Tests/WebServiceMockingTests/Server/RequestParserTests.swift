@@ -187,6 +187,7 @@ import WebServiceCore
         #expect(status(line(40) + String(repeating: "a", count: 61), limits: limits) == 431)
         let post = "POST / HTTP/1.1\r\nHost: a\r\n"
         #expect(events(post + "Content-Length: 20\r\n\r\n" + String(repeating: "a", count: 20), limits: limits).count == 1)
+        #expect(status(post + "Content-Length: 20\r\n\r\n" + String(repeating: "a", count: 20), limits: limits) == nil)
         #expect(status(post + "Content-Length: 21\r\n\r\n", limits: limits) == 413)
         let chunked = "\(post)Transfer-Encoding: chunked\r\n\r\n"
         #expect(status(chunked + "b\r\n12345678901\r\n0\r\n\r\n", limits: limits) == nil)
@@ -203,10 +204,10 @@ import WebServiceCore
         #expect(status(String(repeating: "\r\n", count: 3)) == 400)
     }
 
-    @Test("H-49: After an error nothing more is understood")
-    func staysFailed() {
+    @Test("H-49: After an error nothing more is understood", arguments: ["bad\r\n", "bad\n"])
+    func staysFailed(bytes: String) {
         var parser = RequestParser()
-        parser.append(Array("bad\r\n".utf8))
+        parser.append(Array(bytes.utf8))
         let first = parser.next()
         parser.append(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
         #expect(first != nil && parser.next() == first)
