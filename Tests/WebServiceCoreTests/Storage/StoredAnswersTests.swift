@@ -188,7 +188,7 @@ struct StoredAnswersTests {
         #expect(try await first.value == "first")
         endpoint.fetches.values[1].answer("second")
         #expect(try await second.value == "second")
-        #expect(try await service.stored(RawText()).value.value == "second")
+        #expect(try await service.stored(RawText()).value.value == "stored second")
         #expect(storage.calls.values == [.store("first"), .store("second"), .read])
     }
 
