@@ -8,11 +8,16 @@ import FoundationNetworking
 ///
 /// Names are compared without regard to ASCII case. A header field, a query or form parameter or a JSON key is secret when its name is in one of the
 /// sets, or holds one of ``fragments`` once `-`, `_`, `.` and blanks are left out: `access_token` and `X-Amz-Security-Token` hold `token`.
+///
+/// Everything is read in time that grows with its length, whatever it holds.
 public struct Redaction: Sendable {
     /// Names of header fields that are secret, in lower case.
     public var headerNames: Set<String>
     /// Names of parameters and JSON keys that are secret, in lower case.
     public var keys: Set<String>
+    /// Names that are secret as query and form parameters and as header fields, in lower case. As JSON keys they are secret only in a text that
+    /// has the key `grant_type`: `code` is an authorization code in a token request (RFC 6749, section 4.1.3), and an error code in most responses.
+    public var parameters: Set<String>
     /// What makes a name secret wherever it stands in it, in lower case.
     public var fragments: Set<String>
     /// The text in place of a secret.
@@ -21,7 +26,8 @@ public struct Redaction: Sendable {
     /// Makes a redaction; what is left out is that of ``standard``.
     public init(
         headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
-        keys: Set<String> = ["auth", "code", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
+        keys: Set<String> = ["auth", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
+        parameters: Set<String> = ["code"],
         fragments: Set<String> = [
             "accesskey", "apikey", "assertion", "authkey", "authorization", "credential", "passphrase", "passwd", "password", "privatekey", "secret",
             "sessionid", "signature", "token",
@@ -30,6 +36,7 @@ public struct Redaction: Sendable {
     ) {
         self.headerNames = headerNames
         self.keys = keys
+        self.parameters = parameters
         self.fragments = fragments
         self.placeholder = placeholder
     }
@@ -40,18 +47,23 @@ public struct Redaction: Sendable {
     /// Whether a header field's value is secret.
     public func isSecret(header name: String) -> Bool {
         let name = name.asciiLowercased()
-        return headerNames.contains(name) || keys.contains(name.hasPrefix("x-") ? String(name.dropFirst(2)) : name) || holdsFragment(name)
+        return headerNames.contains(name) || isSecret(parameter: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
     }
 
-    /// Whether the value of a parameter or a JSON key is secret.
+    /// Whether the value of a JSON key is secret.
     public func isSecret(key name: String) -> Bool {
         let name = name.asciiLowercased()
         return keys.contains(name) || holdsFragment(name)
     }
 
+    /// Whether the value of a query or form parameter is secret.
+    public func isSecret(parameter name: String) -> Bool {
+        parameters.contains(name.asciiLowercased()) || isSecret(key: name)
+    }
+
     private func holdsFragment(_ name: String) -> Bool {
-        let plain = name.filter { !"-_. ".contains($0) }
-        return fragments.contains { plain.contains($0) }
+        let plain = name.utf8.filter { !"-_. ".utf8.contains($0) }
+        return fragments.contains { plain.holds($0.utf8) }
     }
 
     /// A header field's value, or the placeholder; in all others, and in URLs within them, user information and the values of secret parameters
@@ -59,13 +71,7 @@ public struct Redaction: Sendable {
     public func value(ofHeader name: String, _ value: String) -> String {
         if isSecret(header: name) { return placeholder }
         guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
-        return
-            value
-            .replacing(/\/\/[^\/?#\s<>"]*@/) { _ in "//" }
-            .replacing(/([A-Za-z0-9_.%\-]+)=([^&;,\s<>"]+)/) { match in
-                let name = String(decoding: percentDecoded(match.1.utf8), as: UTF8.self)
-                return isSecret(key: name) ? "\(match.1)=\(placeholder)" : String(match.0)
-            }
+        return TextRedactor(redaction: self, isBody: false).redacted(value)
     }
 
     /// A URL with the secret values of its query replaced, and user information and fragment left out.
@@ -87,11 +93,15 @@ public struct Redaction: Sendable {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2 else { return String(pair) }
             let name = String(decoding: percentDecoded(parts[0].utf8), as: UTF8.self)
-            return isSecret(key: name) ? "\(parts[0])=\(placeholder)" : String(pair)
+            return isSecret(parameter: name) ? "\(parts[0])=\(placeholder)" : String(pair)
         }.joined(separator: "&")
     }
 
     /// A body as text with the secret values replaced: JSON, forms and `text/…`. `nil` for any other media type and for what is no UTF-8.
+    ///
+    /// In `text/…` user information of URLs is replaced, and what follows a secret name: after `=` and after a name in quotation marks a
+    /// quoted string or everything up to the next space, `&`, `;`, `,`, `<`, `>` or quotation mark; after `:` the rest of the line; the
+    /// content of an element of that name. Values whose name stands elsewhere, such as in another attribute or column, are not recognised.
     public func body(_ data: Data, contentType: String?) -> String? {
         let type = contentType?.asciiLowercased() ?? ""
         let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
@@ -100,7 +110,111 @@ public struct Redaction: Sendable {
         guard isJSON || isForm || type.hasPrefix("text/") else { return nil }
         // A cut through a character at the end must not hide the rest.
         guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else { return nil }
-        return isJSON ? JSONRedactor(self).redacted(text) : isForm ? pairs(text) : text
+        if isForm, !isJSON { return pairs(text) }
+        // A line of a log may begin with a bracket as well.
+        let redacted = isJSON ? JSONRedactor(self).redacted(text) : text
+        return type.hasPrefix("text/") ? TextRedactor(redaction: self, isBody: true).redacted(redacted) : redacted
+    }
+}
+
+/// Replaces user information in URLs and the values of secret names in text, byte by byte.
+private struct TextRedactor {
+    let redaction: Redaction
+    /// Whether the text is a body: `name: value`, quoted names and elements count, too.
+    let isBody: Bool
+
+    func redacted(_ text: String) -> String {
+        String(decoding: withoutSecrets(withoutUserInformation(Array(text.utf8))), as: UTF8.self)
+    }
+
+    /// Leaves out everything between `//` and the last `@` of an authority.
+    private func withoutUserInformation(_ bytes: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            result.append(bytes[index])
+            index += 1
+            guard bytes[index - 1] == UInt8(ascii: "/"), index < bytes.count, bytes[index] == UInt8(ascii: "/") else { continue }
+            let authority = bytes[(index + 1)...].prefix { !Self.isBlank($0) && !"/?#<>\"".utf8.contains($0) }
+            guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else { continue }
+            result.append(UInt8(ascii: "/"))
+            index = at + 1
+        }
+        return result
+    }
+
+    private func withoutSecrets(_ bytes: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let name = bytes[index...].prefix { ASCII.isAlpha($0) || ASCII.isDigit($0) || "_.%-".utf8.contains($0) }
+            guard !name.isEmpty else {
+                result.append(bytes[index])
+                index += 1
+                continue
+            }
+            result += name
+            index = name.endIndex
+            guard let value = secretValue(of: name, in: bytes) else { continue }
+            result += bytes[index..<value.startIndex]
+            result += Array(redaction.placeholder.utf8)
+            index = value.endIndex
+        }
+        return result
+    }
+
+    /// What stands after a secret name; `nil` when the name is not secret or has no value.
+    private func secretValue(of name: ArraySlice<UInt8>, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
+        var rest = bytes[name.endIndex...]
+        var isQuotedName = false
+        if isBody {
+            isQuotedName = rest.first.map(Self.isQuote) ?? false
+            rest = rest.dropFirst(isQuotedName ? 1 : 0).drop { $0 == 0x20 || $0 == 0x09 }
+        }
+        guard let separator = rest.popFirst() else { return nil }
+        let text = String(decoding: name.contains(UInt8(ascii: "%")) ? percentDecoded(name) : Array(name), as: UTF8.self)
+        switch separator {
+        case UInt8(ascii: "="): guard redaction.isSecret(parameter: text) else { return nil }
+        case UInt8(ascii: ":") where isBody:
+            guard redaction.isSecret(key: text) || redaction.headerNames.contains(text.asciiLowercased()) else { return nil }
+        case UInt8(ascii: ">") where isBody && name.startIndex > 0 && "<:".utf8.contains(bytes[name.startIndex - 1]):
+            guard redaction.isSecret(key: text) else { return nil }
+        default: return nil
+        }
+        if isBody { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
+        if let quote = rest.first, quote == UInt8(ascii: "\"") || isBody && Self.isQuote(quote) { return quoted(rest.dropFirst(), quote) }
+        let value =
+            switch separator {
+            case UInt8(ascii: ":") where !isQuotedName: rest.prefix { $0 != 0x0A && $0 != 0x0D }
+            case UInt8(ascii: ">"): rest.prefix { $0 != UInt8(ascii: "<") }
+            default: rest.prefix { !Self.isBlank($0) && !"&;,<>\"".utf8.contains($0) }
+            }
+        return value.isEmpty ? nil : value
+    }
+
+    /// The content of a quoted string; one that is not closed goes to the end.
+    private func quoted(_ bytes: ArraySlice<UInt8>, _ quote: UInt8) -> ArraySlice<UInt8> {
+        var index = bytes.startIndex
+        while index < bytes.endIndex, bytes[index] != quote { index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1 }
+        return bytes[..<min(index, bytes.endIndex)]
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+    private static func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
+}
+
+extension Collection<UInt8> {
+    /// Returns whether a short sequence of bytes stands anywhere in this one.
+    fileprivate func holds(_ part: some Collection<UInt8>) -> Bool {
+        guard let first = part.first else { return true }
+        var rest = self[...]
+        while let start = rest.firstIndex(of: first) {
+            if rest[start...].starts(with: part) { return true }
+            rest = rest[rest.index(after: start)...]
+        }
+        return false
     }
 }
 
@@ -114,6 +228,8 @@ private struct JSONRedactor {
 
     func redacted(_ text: String) -> String {
         let bytes = Array(text.utf8)
+        var redaction = redaction
+        if bytes.holds("\"grant_type\"".utf8) { redaction.keys.formUnion(redaction.parameters) }
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
         var index = 0

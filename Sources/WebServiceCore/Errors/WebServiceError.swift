@@ -98,9 +98,9 @@ public struct WebServiceError: Error, Sendable {
 }
 
 extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
-    /// The code and the message; no URL, header value or body, so it is safe to log.
+    /// The code and the message; no URL, header value or body, so it is safe to log. At most 1,000 bytes; what is longer is cut off.
     public var description: String {
-        "\(code): \(message)"
+        "\(code): \(message)".cut(to: Self.maximumLength)
     }
 
     /// The same as ``description``.
@@ -117,6 +117,20 @@ extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible
 extension WebServiceError: CustomReflectable {
     /// What `dump` shows: the code and the message only, because the other fields may hold secrets.
     public var customMirror: Mirror {
-        Mirror(self, children: ["code": code.description, "message": message], displayStyle: .struct)
+        let length = Self.maximumLength
+        return Mirror(self, children: ["code": code.description.cut(to: length), "message": message.cut(to: length)], displayStyle: .struct)
+    }
+
+    /// The most bytes of everything that is printed.
+    private static let maximumLength = 1_000
+}
+
+extension String {
+    /// The text with at most so many bytes; what is longer ends with `…` in place of what is cut off.
+    func cut(to length: Int) -> String {
+        guard utf8.count > length else { return self }
+        var end = utf8.index(startIndex, offsetBy: length - 3)
+        while end.samePosition(in: unicodeScalars) == nil { utf8.formIndex(before: &end) }
+        return self[..<end] + "…"
     }
 }

@@ -15,15 +15,13 @@ extension WebLink {
     }
 
     private init(target: String, _ parameters: [Parameter], base: String?) {
-        func resolved(_ reference: String) -> String {
-            base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
-        }
         func first(_ name: String) -> String? {
             parameters.first { $0.name == name }?.value
         }
-        self.target = resolved(target)
+        reference = target
+        self.base = base
         self.parameters = parameters
-        anchor = first("anchor").map(resolved)
+        anchorReference = first("anchor")
         relations = (first("rel") ?? "").utf8.split(whereSeparator: Input.isBlank).map { String(decoding: $0, as: UTF8.self).asciiLowercased() }
     }
 
@@ -54,10 +52,10 @@ extension WebLink {
 
         /// What stands before the first of some bytes, without blanks at its end.
         mutating func text(beforeAny ends: String) -> String {
-            var text = rest.prefix { !ends.utf8.contains($0) }
+            let text = rest.prefix { !ends.utf8.contains($0) }
             rest = rest[text.endIndex...]
-            while let last = text.last, Self.isBlank(last) { text.removeLast() }
-            return String(decoding: text, as: UTF8.self)
+            let end = text.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? text.startIndex
+            return String(decoding: text[..<end], as: UTF8.self)
         }
 
         /// RFC 8288, appendix B.3.

@@ -11,10 +11,16 @@ public struct WebLink: Sendable, Hashable {
     }
 
     /// Where the link leads: absolute where the URL of the answer is known (RFC 3986, section 5), else as it came. What scheme it has is not checked.
-    public let target: String
+    /// Resolved each time it is read, because a response may have tens of thousands of links.
+    public var target: String { resolved(reference) }
 
     /// What the link leads from, where that is not the answer itself; absolute as ``target`` is.
-    public let anchor: String?
+    public var anchor: String? { anchorReference.map(resolved) }
+
+    let reference: String
+    let anchorReference: String?
+    /// What relative references are resolved against.
+    let base: String?
 
     /// What the target is to the answer, such as `next`; in lower case, because these types have none (RFC 8288, section 2.1).
     public let relations: [String]
@@ -26,6 +32,10 @@ public struct WebLink: Sendable, Hashable {
     /// regard to ASCII case.
     public subscript(name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
+    }
+
+    private func resolved(_ reference: String) -> String {
+        base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
     }
 
     /// Whether the target is of this type to the answer; compared without regard to ASCII case.
@@ -42,8 +52,9 @@ extension Response {
         return head.values(for: "Link").flatMap { WebLink.parse($0, base: base) }
     }
 
-    /// The first link of a type that leads from the answer itself; `nil` when there is none.
+    /// The first link of a type that leads from the answer itself; `nil` when there is none among the first 100 of that type.
     public func link(_ relation: String) -> WebLink? {
-        links.first { $0.isOf(relation) && ($0.anchor == nil || $0.anchor == url?.absoluteString) }
+        let here = url?.absoluteString
+        return links.lazy.filter { $0.isOf(relation) }.prefix(100).first { $0.anchorReference == nil || $0.anchor == here }
     }
 }

@@ -40,7 +40,8 @@ extension Cookie {
     static let maximumAttributeLength = 1_024
 
     /// The cookies of one `Set-Cookie` field, of which Foundation makes one where a response has several: `", "` and a name with its `=` begin
-    /// the next one. The comma of a date is followed by a day without `=`.
+    /// the next one. The comma of a date is followed by a day without `=`. A server that lets a part of a cookie's value be chosen cannot
+    /// be told from one that sent several fields, so cookies after a comma whose prefix promises more are left out.
     static func split(_ field: String) -> [ArraySlice<UInt8>] {
         let bytes = Array(field.utf8)
         var cookies: [ArraySlice<UInt8>] = []
@@ -49,7 +50,14 @@ extension Cookie {
             cookies.append(bytes[start..<comma])
             start = comma + 1
         }
-        return cookies + [bytes[start...]]
+        cookies.append(bytes[start...])
+        return cookies.prefix(1) + cookies.dropFirst().filter { !hasPrefix($0.drop(while: isBlank)) }
+    }
+
+    /// Whether a name promises that the cookie is `Secure`, or that its host set it (RFC 6265bis, section 4.1.3).
+    private static func hasPrefix(_ name: some Sequence<UInt8>) -> Bool {
+        let name = name.prefix(9).map(ASCII.lowercased)
+        return name.starts(with: "__host-".utf8) || name.starts(with: "__secure-".utf8)
     }
 
     private static func beginsCookie(_ bytes: ArraySlice<UInt8>) -> Bool {
@@ -178,7 +186,7 @@ extension Cookie {
         }
 
         /// An IPv6 or IPv4 address.
-        private static func isAddress(_ host: String) -> Bool {
+        static func isAddress(_ host: String) -> Bool {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 

@@ -15,8 +15,10 @@ public import Foundation
 ///   `__Host-` are enforced.
 /// - Neither port nor scheme isolates cookies otherwise (RFC 6265, section 8.5): `http://h:1` and `https://h:2` share them. `SameSite` is
 ///   ignored, because here is no site that sends requests to another.
-/// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and value is ignored. Beyond 180 cookies of one
-///   domain, or 3,000 in all, an expired one goes first, else the one that was not used for longest.
+/// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and value is ignored. Of one response the last
+///   180 cookies count. Beyond 180 cookies of one domain, or 3,000 in all, an expired one goes first, else the one that was not used for
+///   longest (RFC 6265, section 6.1). In the second case it is one of the site that has the most cookies, where that has more than 50, so that no
+///   site removes those of others by setting many; a site is what ends in the same two labels.
 ///
 /// Every member may be called on any thread. Nothing is written to disk, and nothing printed holds a value.
 public final class CookieJar: Sendable {
@@ -24,6 +26,8 @@ public final class CookieJar: Sendable {
     static let maximumPerDomain = 180
     /// How many cookies there can be.
     static let maximumCount = 3_000
+    /// How many cookies one site can have before it alone makes room for others (RFC 6265, section 6.1).
+    static let fairCount = 50
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Date
@@ -60,15 +64,20 @@ public final class CookieJar: Sendable {
     /// same name, domain and path and keeps its place in the order; one that has expired removes it.
     ///
     /// - Parameters:
-    ///   - setCookieFields: The values of the `Set-Cookie` fields. In one value several cookies may be joined with `", "`, as Foundation does;
-    ///     that is why a cookie's own value ends before a comma, a blank, a name and `=`.
+    ///   - setCookieFields: The values of the `Set-Cookie` fields.
+    ///   - joined: Whether several cookies may be joined in one value with `", "`, as Foundation does. Then a cookie's own value ends before a
+    ///     comma, a blank, a name and `=`, and what follows may come from anyone who could choose a part of that value, so only the first
+    ///     cookie of a field may have the prefix `__Secure-` or `__Host-`. With `false` each value is one cookie.
     ///   - url: The URL that answered; a redirect's cookies belong to the URL that redirected. What is no http or https URL sets no cookie.
-    public func store(_ setCookieFields: [String], from url: URL) {
+    public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
         guard !setCookieFields.isEmpty, let location = Cookie.Location(url) else { return }
         let now = now()
-        let cookies = setCookieFields.flatMap(Cookie.split).compactMap { Cookie($0, from: location, at: now) }
+        let fields = joined ? setCookieFields.flatMap(Cookie.split) : setCookieFields.map { Array($0.utf8)[...] }
+        let cookies = fields.compactMap { Cookie($0, from: location, at: now) }.suffix(Self.maximumPerDomain)
         state.withLock { state in
-            for cookie in cookies { state.store(cookie, isOverHTTPS: location.isSecure, at: now) }
+            let secure = location.isSecure ? [:] : state.secure(at: now)
+            for cookie in cookies where !(secure[cookie.name]?.contains(where: cookie.overlaps) ?? false) { state.store(cookie, at: now) }
+            state.removeExcess(at: now)
         }
     }
 
@@ -114,12 +123,12 @@ private struct State {
         return found
     }
 
-    mutating func store(_ cookie: Cookie, isOverHTTPS: Bool, at now: Date) {
-        if !isOverHTTPS,
-            byDomain.values.joined().contains(where: { $0.cookie.isSecure && !$0.cookie.isExpired(at: now) && cookie.overlaps($0.cookie) })
-        {
-            return
-        }
+    /// The `Secure` cookies that have not expired, by name.
+    func secure(at now: Date) -> [String: [Cookie]] {
+        Dictionary(grouping: all.map(\.cookie).filter { $0.isSecure && !$0.isExpired(at: now) }, by: \.name)
+    }
+
+    mutating func store(_ cookie: Cookie, at now: Date) {
         ticks += 1
         let place = byDomain[cookie.domain]?.firstIndex { cookie.replaces($0.cookie) }
         if cookie.isExpired(at: now) {
@@ -136,10 +145,30 @@ private struct State {
 
     private mutating func makeRoom(in domain: String, at now: Date) {
         if byDomain[domain, default: []].count > CookieJar.maximumPerDomain { removeLeastUsed(of: [domain], at: now) }
-        if count > CookieJar.maximumCount { removeLeastUsed(of: Array(byDomain.keys), at: now) }
     }
 
-    private mutating func removeLeastUsed(of domains: [String], at now: Date) {
+    /// Removes what is beyond the limit for all cookies.
+    mutating func removeExcess(at now: Date) {
+        guard count > CookieJar.maximumCount else { return }
+        let sites = Dictionary(grouping: byDomain.keys, by: Self.site)
+        var counts = sites.mapValues { $0.reduce(0) { $0 + (byDomain[$1]?.count ?? 0) } }
+        while count > CookieJar.maximumCount, let (site, most) = counts.max(by: { $0.value < $1.value }) {
+            let domains = most > CookieJar.fairCount ? sites[site] ?? [] : Array(byDomain.keys)
+            guard let domain = removeLeastUsed(of: domains, at: now) else { return }
+            counts[Self.site(of: domain), default: 0] -= 1
+        }
+    }
+
+    /// The last two labels of a domain, all of an IP address. Where registrations are made below more labels, as in `co.uk`, more share a site.
+    private static func site(of domain: String) -> Substring {
+        guard let last = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }
+        let name = domain[..<last].lastIndex(of: ".").map { domain.index(after: $0) }
+        return domain[(name ?? domain.startIndex)...]
+    }
+
+    /// - Returns: The domain of the removed cookie.
+    @discardableResult
+    private mutating func removeLeastUsed(of domains: [String], at now: Date) -> String? {
         var victim: (domain: String, place: Int, used: UInt64)?
         for domain in domains {
             for (place, stored) in (byDomain[domain] ?? []).enumerated() {
@@ -148,6 +177,7 @@ private struct State {
             }
         }
         if let victim { remove(at: victim.place, of: victim.domain) }
+        return victim?.domain
     }
 
     private mutating func remove(at place: Int, of domain: String) {

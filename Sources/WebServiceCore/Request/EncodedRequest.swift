@@ -99,20 +99,13 @@ package final class EncodedRequest: URLRequestEncodable {
     private static let jsonHeaders = ["Content-Type": ContentType.json]
     private static let formHeaders = ["Content-Type": ContentType.formEncoded]
 
-    /// One value for each name, as `URLRequest` needs it. Repeated fields are joined: `Cookie` with a semicolon (RFC 6265,
-    /// section 5.4), all others with a comma (RFC 9110, section 5.3).
+    /// One value for each name, as `URLRequest` needs it.
     private func combinedHeaders() -> [String: String] {
         if headers.isEmpty {
             if contentType == ContentType.json { return Self.jsonHeaders }
             if contentType == ContentType.formEncoded { return Self.formHeaders }
         }
-        var combined: [String: String] = contentType.map { ["Content-Type": $0] } ?? [:]
-        for field in headers {
-            let name = combined.keys.first { $0.equalsIgnoringASCIICase(field.name) } ?? field.name
-            let separator = name.equalsIgnoringASCIICase("Cookie") ? "; " : ", "
-            combined[name] = combined[name].map { $0 + separator + field.value } ?? field.value
-        }
-        return combined
+        return Headers((contentType.map { [("Content-Type", $0)] } ?? []) + headers.map { ($0.name, $0.value) }).combined()
     }
 }
 

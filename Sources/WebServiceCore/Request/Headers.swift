@@ -40,11 +40,8 @@ public struct Headers: Sendable, Hashable {
     /// Setting a value puts it in the place of the first field of that name and removes the others; setting `nil` removes all.
     public subscript(name: String) -> String? {
         get {
-            var found: String?
-            for field in fields where field.name.equalsIgnoringASCIICase(name) {
-                found = found.map { $0 + ", " + field.value } ?? field.value
-            }
-            return found
+            let values = fields.filter { $0.name.equalsIgnoringASCIICase(name) }.map(\.value)
+            return values.isEmpty ? nil : values.joined(separator: ", ")
         }
         set {
             let place = fields.firstIndex { $0.name.equalsIgnoringASCIICase(name) }
@@ -79,6 +76,25 @@ public struct Headers: Sendable, Hashable {
     /// Every value of a field, in order, not joined.
     public func values(for name: Name) -> [String] {
         fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)
+    }
+
+    /// One value for each name, spelled as its first field, as Foundation's types need it: repeated fields are joined with a comma (RFC 9110,
+    /// section 5.3), `Cookie` with a semicolon (RFC 6265, section 5.4).
+    package func combined() -> [String: String] {
+        var places: [Name: Int] = [:]
+        var values: [(name: String, values: [String])] = []
+        for field in fields {
+            let name = Name(field.name)
+            if let place = places[name] {
+                values[place].values.append(field.value)
+            } else {
+                places[name] = values.count
+                values.append((field.name, [field.value]))
+            }
+        }
+        var combined: [String: String] = [:]
+        for (name, values) in values { combined[name] = values.joined(separator: Name(name) == .cookie ? "; " : ", ") }
+        return combined
     }
 
     /// Whether there is no field.

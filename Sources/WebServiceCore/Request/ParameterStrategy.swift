@@ -138,7 +138,7 @@ extension ParameterStrategy {
 
     private func expand(_ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs) throws(WebServiceError) {
         guard depth < Self.maximumDepth else {
-            throw WebServiceError(.encoding, "parameter '\(name.prefix(80))…' is nested deeper than \(Self.maximumDepth) levels")
+            throw WebServiceError(.encoding, "parameter '\(name.cut(to: 80).escapingControls)' is nested deeper than \(Self.maximumDepth) levels")
         }
         switch value {
         case .string(let text):
@@ -179,17 +179,18 @@ extension ParameterStrategy {
 
     /// The text of a plain value.
     func text(of value: ParameterValue, name: String) throws(WebServiceError) -> String {
+        var subject: String { "parameter '\(name.cut(to: 80).escapingControls)'" }
         switch value {
         case .string(let text): return text
         case .bool(let flag): return booleans == .literal ? (flag ? "true" : "false") : (flag ? "1" : "0")
         case .date(let date):
             if let text = dates.text(of: date) { return text }
-            throw WebServiceError(.encoding, "parameter '\(name)' is a moment that cannot be written")
+            throw WebServiceError(.encoding, "\(subject) is a moment that cannot be written")
         case .double(let number) where !number.isFinite:
-            throw WebServiceError(.encoding, "parameter '\(name)' is not a finite number")
+            throw WebServiceError(.encoding, "\(subject) is not a finite number")
         case .integer, .unsigned, .double, .null: return value.description
-        case .array, .object: throw WebServiceError(.encoding, "parameter '\(name)' is nested where only plain values can stand")
-        case .unsupported(let type): throw WebServiceError(.encoding, "parameter '\(name)' has the type \(type), which cannot be a parameter")
+        case .array, .object: throw WebServiceError(.encoding, "\(subject) is nested where only plain values can stand")
+        case .unsupported(let type): throw WebServiceError(.encoding, "\(subject) has the type \(type), which cannot be a parameter")
         }
     }
 }

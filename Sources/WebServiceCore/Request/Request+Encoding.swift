@@ -205,7 +205,7 @@ extension Parameters {
         var object: [String: Any] = [:]
         for (name, value) in self {
             guard object.updateValue(try value.jsonValue(name: name, depth: depth), forKey: name) == nil else {
-                throw WebServiceError(.encoding, "the parameter '\(name)' stands twice, which a JSON object cannot say")
+                throw WebServiceError(.encoding, "the parameter '\(name.cut(to: 80).escapingControls)' stands twice, which a JSON object cannot say")
             }
         }
         return object
@@ -219,6 +219,7 @@ extension Parameters {
 extension ParameterValue {
     fileprivate func jsonValue(name: String, depth: Int) throws(WebServiceError) -> Any {
         guard depth < ParameterStrategy.maximumDepth else {
+            let name = name.cut(to: 80).escapingControls
             throw WebServiceError(.encoding, "parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
         }
         switch self {

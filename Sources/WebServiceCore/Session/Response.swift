@@ -62,10 +62,8 @@ public struct Response: Sendable {
     ///   - source: Where the answer comes from.
     /// - Returns: `nil` when the URL or the status is not possible.
     public init?(status: Int, headers: Headers = [:], data: Data = Data(), url: URL, source: Source) {
-        var fields: [String: String] = [:]
-        for field in headers { fields[field.name] = headers[field.name] }
         guard (100...999).contains(status),
-            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: fields)
+            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers.combined())
         else { return nil }
         self.init(data: data, urlResponse: response, source: source, attempts: 0)
     }

@@ -73,13 +73,8 @@ public final class ResponseHead: Sendable {
 
     private func makeURLResponse() -> HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
-        var fields: [String: String] = [:]
-        for field in headers {
-            let name = fields.keys.first { $0.equalsIgnoringASCIICase(field.name) } ?? field.name
-            fields[name] = fields[name].map { $0 + ", " + field.value } ?? field.value
-        }
         let version = Self.text(bytes.prefix { $0 != UInt8(ascii: " ") })
-        return HTTPURLResponse(url: url, statusCode: status, httpVersion: version, headerFields: fields)
+        return HTTPURLResponse(url: url, statusCode: status, httpVersion: version, headerFields: headers.combined())
     }
 
     // MARK: Bytes
@@ -102,7 +97,8 @@ public final class ResponseHead: Sendable {
             var value = Self.trimmed(line[(colon + 1)...])
             // A line that begins with a blank goes on with the value before it (RFC 9112, section 5.2).
             while let next = lines.first, next.first == 0x20 || next.first == 0x09 {
-                value = value + [0x20] + Self.trimmed(next)
+                value.append(0x20)
+                value.append(contentsOf: Self.trimmed(next))
                 lines.removeFirst()
             }
             guard body(Self.trimmed(line[..<colon]), value) else { return }
@@ -111,9 +107,8 @@ public final class ResponseHead: Sendable {
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
-        var bytes = bytes.drop(while: isBlank)
-        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
-        return bytes
+        let bytes = bytes.drop(while: isBlank)
+        return bytes[..<(bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? bytes.startIndex)]
     }
 
     /// UTF-8 where it is, else ISO 8859-1, which every sequence of bytes is (RFC 9110, section 5.5).
@@ -155,6 +150,11 @@ enum Head: Sendable {
         case .foundation(let response): (response as? HTTPURLResponse)?.statusCode ?? 0
         case .bytes(let head): head.status
         }
+    }
+
+    /// Whether fields of the same name arrive as one value, joined with `", "`.
+    var joinsFields: Bool {
+        if case .foundation = self { true } else { false }
     }
 
     var isHTTP: Bool {

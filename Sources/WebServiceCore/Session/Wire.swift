@@ -73,7 +73,7 @@ final class Wire: Sendable {
         }
         if let cookieJar, message.source.shouldHandleCookies, let url = URL(string: message.url) {
             let cookies = outcome.head.values(for: .setCookie)
-            if !cookies.isEmpty { cookieJar.store(cookies, from: url) }
+            if !cookies.isEmpty { cookieJar.store(cookies, joined: outcome.head.joinsFields, from: url) }
         }
         guard (300..<400).contains(outcome.head.status) else { return finish(outcome, message, for: owner) }
         redirect(outcome, message, for: owner)

@@ -80,12 +80,7 @@ extension MockResponse: MockableDataTaskResult {
         if let failure { return (nil, nil, failure) }
         if case .noAnswer = wire { return (nil, nil, NoAnswer()) }
         guard let url = url ?? request.sentURL else { return (nil, nil, URLError(.badURL)) }
-        var fields: [String: String] = [:]
-        for field in headers {
-            let name = fields.keys.first { $0.equalsIgnoringASCIICase(field.name) } ?? field.name
-            fields[name] = fields[name].map { $0 + ", " + field.value } ?? field.value
-        }
-        guard let response = HTTPURLResponse(url: url, statusCode: statusCode, httpVersion: version, headerFields: fields) else {
+        guard let response = HTTPURLResponse(url: url, statusCode: statusCode, httpVersion: version, headerFields: headers.combined()) else {
             return (nil, nil, URLError(.badServerResponse))
         }
         return (hasContent(for: request.sentMethod) ? data : Data(), response, nil)

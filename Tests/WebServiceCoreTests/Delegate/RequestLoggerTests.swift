@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 
@@ -152,5 +153,25 @@ struct RequestLoggerTests {
         service.GET("/y").responseJSON { _, _ in }.resume()
         #expect(await lines.wait(for: 11).last == "!!! https://h/v1/y: decoding: the response's body is not JSON")
         #expect(!lines.values.joined().contains("canary"))
+    }
+
+    @Test("H-53: an output that takes long delays no other task, and changes no result")
+    func slowOutput() async throws {
+        let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
+        let logger = RequestLogger { text in
+            guard text.contains("/slow") else { return }
+            entered.add(text)
+            _ = gate.wait(timeout: .now() + 50)
+        }
+        let session = HandSession { exchange in DispatchQueue.global().async { exchange.answer("[1]") } }
+        let service = WebService.make(session, delegate: logger, timekeeper: nil)
+        let slow = service.GET("/slow").string()
+        DispatchQueue.global().async { slow.resume() }
+        await entered.wait()
+        for _ in 0..<20 { #expect(try await service.GET("/fast").string().value == "[1]") }
+        #expect(entered.values.count == 1, "the slow output has not returned")
+        for _ in 0..<4 { gate.signal() }
+        #expect(try await slow.value == "[1]")
+        #expect(entered.values.count == 2)
     }
 }

@@ -188,4 +188,28 @@ import Testing
             }
         }
     }
+
+    @Test("L-07: the description of an error has at most 1,000 bytes, whatever names and types are in it")
+    func longNames() throws {
+        let name = String(repeating: "e\u{301}", count: 100_000)
+        let values: [ParameterValue] = [
+            .double(.nan), .date(.distantFuture.addingTimeInterval(1e15)), .unsupported(type: name), .array([.array([.null])]),
+        ]
+        for value in values {
+            for encoding in [Request.ParameterEncoding.percent, .json] {
+                let request = Request.make(.POST) {
+                    $0.parameters = Parameters([(name, value)])
+                    $0.parameterEncoding = encoding
+                    $0.parameterStrategy.arrays = .commaSeparated
+                }
+                guard let error = #expect(throws: WebServiceError.self, performing: { try request.urlRequest() }) else { continue }
+                #expect(error.description.utf8.count <= 1_000 && error.description.hasPrefix("encoding: "))
+                #expect(printed(error).utf8.count < 10_000)
+            }
+        }
+        let error = WebServiceError(WebServiceError.Code(name), name, body: Data(count: 1 << 20))
+        #expect(error.description.utf8.count <= 1_000 && error.description.utf8.count > 990 && error.description.hasSuffix("…"))
+        #expect(error.localizedDescription == error.description && error.message == name)
+        #expect(WebServiceError(.encoding, "a").description == "encoding: a")
+    }
 }

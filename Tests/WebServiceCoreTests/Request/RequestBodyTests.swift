@@ -178,4 +178,26 @@ import FoundationNetworking
         #expect(try Request.make { $0.userAgent = "Agent/1 (x; y)" }.urlRequest().allHTTPHeaderFields == ["User-Agent": "Agent/1 (x; y)"])
         #expect(try Request.make().encode().headers.isEmpty)
     }
+
+    @Test("G4: every naughty string comes back from a JSON body byte by byte", .enabled(if: Corpora.areThere, Corpora.comment))
+    func naughtyJSON() throws {
+        let strings = try Corpora.naughtyStrings()
+        #expect(strings.count > 500)
+        for string in strings {
+            var bodies: [Request] = []
+            bodies.append(try .make(.POST) { try $0.serialize(json: [string: string]) })
+            bodies.append(try .make(.POST) { try $0.serialize([string: string]) })
+            bodies.append(
+                .make(.POST) {
+                    $0.parameters = Parameters([(string, .string(string))])
+                    $0.parameterEncoding = .json
+                })
+            for request in bodies {
+                let body = try #require(try request.encode().body)
+                let object = try #require(try JSONSerialization.jsonObject(with: body) as? [String: String])
+                #expect(object.map { Array($0.key.utf8) } == [Array(string.utf8)])
+                #expect(object.map { Array($0.value.utf8) } == [Array(string.utf8)])
+            }
+        }
+    }
 }

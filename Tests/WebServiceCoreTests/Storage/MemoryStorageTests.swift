@@ -138,4 +138,27 @@ struct XXHash64Tests {
             #expect([UInt8](repeating: 0x78, count: length).withUnsafeBytes { XXHash64.hash($0) } == UInt64(hash, radix: 16))
         }
     }
+
+    @Test(
+        "G4: every naughty string is an identifier, a classification and an account, different from all others",
+        .enabled(if: Corpora.areThere, Corpora.comment))
+    func naughtyKeys() throws {
+        let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map { String(decoding: $0, as: UTF8.self) }
+        let storage = MemoryStorage(maximumCount: 10_000)
+        func keys(_ text: String) -> [StorageKey] {
+            [
+                StorageKey(identifier: text), StorageKey(identifier: "i", classification: DataClassification(text)),
+                StorageKey(identifier: "i", account: text),
+            ]
+        }
+        for string in strings {
+            for (place, key) in keys(string).enumerated() {
+                try storage.store(StorageEntry(.raw(Data("\(place)\(string)".utf8)), date: nil), for: key)
+            }
+        }
+        #expect(storage.count == 3 * strings.count && strings.count > 490)
+        for string in strings {
+            for (place, key) in keys(string).enumerated() { #expect(storage.entry(for: key)?.data == Data("\(place)\(string)".utf8)) }
+        }
+    }
 }

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("Redaction of header values, URLs and bodies", .timeLimit(.minutes(2)))
+struct RedactionTests {
+    private let redaction = Redaction.standard
+
+    @Test(
+        "header values lose user information and the values of secret names, and nothing else",
+        arguments: [
+            ("https://u:p@h/?token=canary#f", "https://h/?token=[redacted]"), ("https://u:p@ss@h/", "https://h/"),
+            ("//u@h, //v@i", "//h, //i"), ("////u@h", "////h"), ("//u/x@h", "//u/x@h"), ("a@b //c", "a@b //c"), ("//a //u@h", "//a //h"),
+            ("<https://h/?page=2&api_key=canary>; rel=\"next\"", "<https://h/?page=2&api_key=[redacted]>; rel=\"next\""),
+            ("a=1;token=canary;b=2", "a=1;token=[redacted];b=2"), ("a=1, pass%77ord=canary, b", "a=1, pass%77ord=[redacted], b"),
+            ("token=&a=1", "token=&a=1"), ("token==canary", "token=[redacted]"), ("éÉtoken=canary", "éÉtoken=[redacted]"),
+            ("next=https://h/?token=canary&a=1", "next=https://h/?token=[redacted]&a=1"), ("a=token=canary", "a=token=[redacted]"),
+            ("Digest token=\"can, ary\", a=1", "Digest token=\"[redacted]\", a=1"), ("token=\"canary", "token=\"[redacted]"),
+            ("token=\"a\\\"canary\" b", "token=\"[redacted]\" b"), ("code=canary&state=1", "code=[redacted]&state=1"),
+            ("max-age=60, private", "max-age=60, private"), ("=", "="), ("a=", "a="), ("@=//@", "@=//"), ("", ""),
+        ])
+    func headerValues(value: String, expected: String) {
+        #expect(redaction.value(ofHeader: "X-Any", value) == expected)
+    }
+
+    @Test(
+        "C-66: names of header fields are secret with and without their prefix",
+        arguments: [
+            ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true), ("X-Keys", false),
+            ("XKey", false), ("Y-Key", false), ("X-Request-Id", false), ("X-Error-Code", false), ("Author", false),
+        ])
+    func headerNames(name: String, isSecret: Bool) {
+        #expect(redaction.value(ofHeader: name, "canary") == (isSecret ? "[redacted]" : "canary"))
+    }
+
+    @Test(
+        "user information of a URL ends at the last @ of its authority",
+        arguments: [
+            ("https://u:p@ss@h/", "https://h/"), ("https://u:p@h/a@b?c@d=1", "https://h/a@b?c@d=1"), ("//u@h/", "//h/"), ("https://h/", "https://h/"),
+            ("https://u:p@ss@h?code=canary#canary", "https://h?code=[redacted]"), ("/x?a=1&token=canary", "/x?a=1&token=[redacted]"),
+        ])
+    func urls(url: String, expected: String) {
+        #expect(redaction.url(url) == expected)
+    }
+
+    @Test(
+        "values of 60 KB are redacted in time that grows with their length",
+        arguments: [
+            "a", "=", "@", "//", "/", "//@", "a=", "=a", "token=", "token=\"", "%", "a.", " ", "//a@", "token=a&", "\\\"", "é", ": ", "a:", "\"",
+            "token: ", "token:\"", "<token>", "<token",
+        ])
+    func longValues(piece: String) {
+        let value = String(repeating: piece, count: 60_000 / piece.utf8.count)
+        var length = 0
+        let time = processorTime {
+            length += redaction.value(ofHeader: "X-Any", value + "@").utf8.count
+            length += redaction.url("https://" + value).utf8.count
+            length += redaction.pairs(value).utf8.count
+            for type in ["text/plain", "application/json", "application/x-www-form-urlencoded"] {
+                length += redaction.body(Data("\(type.hasSuffix("json") ? "{" : "")\(value)".utf8), contentType: type)?.utf8.count ?? 0
+            }
+            length += Headers([("X-Any", value)]).description.utf8.count
+        }
+        #expect(time < 5)
+        #expect(length < 20 * 60_000)
+    }
+
+    @Test(
+        "C-66, G17: secret names in text bodies lose their values, whatever they are written like",
+        arguments: [
+            ("password=canary&user=ann", "password=[redacted]&user=ann"), ("password: can ary\nuser: ann", "password: [redacted]\nuser: ann"),
+            ("Authorization: Bearer canary\r\nAccept: */*", "Authorization: [redacted]\r\nAccept: */*"),
+            ("Cookie: a=canary; b=canary", "Cookie: [redacted]"), ("{token: 'can ary', a: 1}", "{token: '[redacted]', a: 1}"),
+            ("x {\"password\" : \"can\\\"ary\"} y", "x {\"password\" : \"[redacted]\"} y"), ("see https://u:canary@h/", "see https://h/"),
+            ("<a href=\"/?token=canary\">x</a>", "<a href=\"/?token=[redacted]\">x</a>"), ("token = canary end", "token = [redacted] end"),
+            ("<user><password>can ary</password></user>", "<user><password>[redacted]</password></user>"),
+            ("<ns:token>canary</ns:token> <b>x</b>", "<ns:token>[redacted]</ns:token> <b>x</b>"),
+            ("code: missing_field", "code: missing_field"), ("code=canary", "code=[redacted]"), ("token:\nnext line", "token:\nnext line"),
+            ("Tokens are long. Password rules apply", "Tokens are long. Password rules apply"), ("a > b", "a > b"), ("café=au lait", "café=au lait"),
+            ("PASSWORD=\"canary", "PASSWORD=\"[redacted]"), ("[12:00] password=canary", "[12:00] password=[redacted]"),
+        ])
+    func textBodies(text: String, expected: String) {
+        for type in ["text/plain", "text/html; charset=utf-8", "TEXT/csv"] {
+            #expect(redaction.body(Data(text.utf8), contentType: type) == expected)
+        }
+    }
+
+    @Test(
+        "C-66: code is an authorization code in URLs, forms and beside grant_type, and an error code in other JSON",
+        arguments: [
+            (#"{"code":"missing_field","message":"x"}"#, #"{"code":"missing_field","message":"x"}"#),
+            (#"{"errors":[{"CODE":7}]}"#, #"{"errors":[{"CODE":7}]}"#),
+            (#"{"grant_type":"authorization_code","code":"canary"}"#, #"{"grant_type":"authorization_code","code":"[redacted]"}"#),
+            (#"{"code":"canary","grant_type":"authorization_code"}"#, #"{"code":"[redacted]","grant_type":"authorization_code"}"#),
+            (#"{"authorization_code":"canary","code":1}"#, #"{"authorization_code":"[redacted]","code":1}"#),
+            (#"{"pin":"canary","key":"canary"}"#, #"{"pin":"[redacted]","key":"[redacted]"}"#),
+        ])
+    func codes(body: String, expected: String) {
+        #expect(redaction.body(Data(body.utf8), contentType: "application/json") == expected)
+        #expect(redaction.url("https://h/cb?code=canary&state=1") == "https://h/cb?code=[redacted]&state=1")
+        let form = Data("grant_type=authorization_code&code=canary".utf8)
+        #expect(redaction.body(form, contentType: "application/x-www-form-urlencoded") == "grant_type=authorization_code&code=[redacted]")
+    }
+
+    @Test("names that are set count in every place, as do the defaults that remain")
+    func custom() {
+        let redaction = Redaction(keys: ["beer"], parameters: ["ale"], fragments: [], placeholder: "-")
+        #expect(redaction.pairs("beer=1&ale=2&token=3") == "beer=-&ale=-&token=3")
+        #expect(redaction.body(Data(#"{"beer":1,"ale":2,"token":3}"#.utf8), contentType: nil) == #"{"beer":"-","ale":2,"token":3}"#)
+        #expect(redaction.value(ofHeader: "Beer", "1") == "-" && redaction.value(ofHeader: "Authorization", "1") == "-")
+    }
+}

@@ -1,0 +1,251 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Heads of about 128 KB that RFC 9112 allows, each with one thing in excess.
+enum HostileHead: String, CaseIterable, Sendable {
+    case longValue, pairs, blanks, slashes, names, repeatedName, links, anchoredLinks, cookies, folds, directives, vary
+
+    static let size = 128 * 1024
+
+    /// A URL of 64 KB, against which every link would be resolved.
+    static let url = "https://h/" + String(repeating: "a", count: 65_000)
+
+    var head: ResponseHead? { ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)\r\n".utf8), url: Self.url) }
+
+    private var fields: String {
+        switch self {
+        case .longValue: "X-Long: \(Self.repeating("a"))\r\n"
+        case .pairs: "X-Pairs: \(Self.repeating("a=@//"))\r\n"
+        case .blanks: "X-Blanks: a\(Self.repeating(" "))\r\n"
+        case .slashes: "Location: \(Self.repeating("//"))@\r\n"
+        case .names: (0..<20_000).map { "\(String($0 + 1_296, radix: 36)):\r\n" }.joined()
+        case .repeatedName: Self.repeating("a:b\r\n")
+        case .links: "Link: \(String(repeating: "<>,", count: 43_000))\r\n"
+        case .anchoredLinks: "Link: \(Self.repeating("<>;rel=next;anchor=a,"))\r\n"
+        case .cookies: (0..<8_000).map { "Set-Cookie:\(String($0, radix: 36))=\r\n" }.joined()
+        case .folds: "X-Folds: a\r\n" + String(repeating: " b\r\n", count: 30_000)
+        case .directives: "Cache-Control: max-age=60,\(Self.repeating("a,"))\r\n"
+        case .vary: "Cache-Control: max-age=60\r\nVary: \(Self.repeating("a,"))\r\n"
+        }
+    }
+
+    private static func repeating(_ text: String) -> String {
+        String(repeating: text, count: (size - 100) / text.utf8.count)
+    }
+}
+
+/// Responds to every request with a head in bytes.
+private struct HeadSession: ResponseSession {
+    let head: ResponseHead
+
+    func responseTask(
+        request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?,
+        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
+    ) -> any DataTask {
+        HandSession { [head] _ in completion(.success(Response(data: Data(), head: head)), nil) }.dataTask(request: request) { _, _, _ in }
+    }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        HandSession { [head] _ in completion(Data(), head.urlResponse, nil) }.dataTask(request: request) { _, _, _ in }
+    }
+}
+
+@Suite("Heads of 128 KB that are legal and hostile", .timeLimit(.minutes(5)))
+struct HostileHeadTests {
+    /// Seconds of processor time in a debug build. What is linear takes a tenth of it, what is quadratic ten times as much.
+    private static let limit = 3.0
+
+    private func head(_ kind: HostileHead) throws -> ResponseHead { try #require(kind.head) }
+
+    @Test("fields, single values and the response of Foundation are built in linear time", arguments: HostileHead.allCases)
+    func fields(kind: HostileHead) throws {
+        let head = try head(kind)
+        var size = 0
+        let time = processorTime {
+            for field in head.headers { size += field.name.utf8.count + field.value.utf8.count }
+        }
+        #expect(time < Self.limit && size <= HostileHead.size)
+        for name: Headers.Name in ["Link", "Set-Cookie", "a", "X-Folds", "missing"] {
+            #expect(processorTime { size = head[name]?.utf8.count ?? 0 } < Self.limit, "\(name.rawValue)")
+            #expect(size <= HostileHead.size * 2)
+            let headers = head.headers
+            #expect(processorTime { size = headers[name]?.utf8.count ?? 0 } < Self.limit, "\(name.rawValue)")
+        }
+        var response: HTTPURLResponse?
+        #expect(processorTime { response = head.urlResponse } < Self.limit)
+        let fields = try #require(response).allHeaderFields
+        switch kind {
+        case .names: #expect(fields.count == 20_000)
+        case .repeatedName: #expect((fields["a"] as? String)?.hasPrefix("b, b, b") == true && fields.count == 1)
+        case .folds: #expect((fields["X-Folds"] as? String)?.utf8.count == 60_001)
+        case .blanks: #expect(fields["X-Blanks"] as? String == "a")
+        default: #expect(!fields.isEmpty)
+        }
+    }
+
+    @Test("the logger, descriptions of header fields and errors are as long as the head allows", arguments: HostileHead.allCases)
+    func logging(kind: HostileHead) throws {
+        let head = try head(kind)
+        let (response, headers) = (head.urlResponse, head.headers)
+        let lines = Collected<String>()
+        let logger = RequestLogger { lines.add($0) }
+        let time = processorTime { logger.responseReceived(response: response, data: Data(), request: nil, error: nil) }
+        #expect(time < Self.limit)
+        #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)  // an escaped control character has up to eight bytes
+        #expect(processorTime { lines.add(headers.description) } < Self.limit)
+        let error = WebServiceError(.unacceptableStatus, "the status is 200", response: response, body: Data(headers.description.utf8))
+        var text = ""
+        #expect(processorTime { text = printed(error) } < Self.limit)
+        #expect(text.utf8.count < 8_192)
+        #expect(processorTime { text = error.bodySnippet ?? "" } < Self.limit)
+        #expect(text.utf8.count < 8_192)
+    }
+
+    @Test("the HTTP archive is built in linear time", arguments: HostileHead.allCases)
+    func archive(kind: HostileHead) async throws {
+        let task = WebService.make(HeadSession(head: try head(kind)), timekeeper: nil).GET("/x").recordHandlers()
+        _ = try await task.data().validateNothing().response
+        var archive = Data()
+        #expect(processorTime { archive = task.httpArchive() } < Self.limit)
+        #expect(archive.count > 100 && archive.count < 20 * HostileHead.size)
+    }
+
+    @Test("links are found in linear time, and none is resolved before its target is read", arguments: HostileHead.allCases)
+    func links(kind: HostileHead) throws {
+        let response = Response(data: Data(), head: try head(kind))
+        var count = 0
+        #expect(processorTime { count = response.links.count } < Self.limit)
+        #expect(count == (kind == .links ? 43_000 : kind == .anchoredLinks ? (HostileHead.size - 100) / 21 : 0))
+        var next: WebLink?
+        #expect(processorTime { next = response.link("next") } < Self.limit)
+        #expect(next == nil)
+    }
+
+    @Test("cookies are stored in linear time, over http and https, and one site does not fill the jar", arguments: HostileHead.allCases)
+    func cookies(kind: HostileHead) throws {
+        let head = try head(kind)
+        for scheme in ["http", "https"] {
+            let jar = CookieJar()
+            for host in 0..<300 {
+                let url = try #require(URL(string: "https://s.h\(host).example/"))
+                jar.store((0..<10).map { "\($0)=1; Secure" }, from: url)
+            }
+            let url = try #require(URL(string: "\(scheme)://h.example/"))
+            #expect(processorTime { jar.store(head.values(for: .setCookie), joined: false, from: url) } < Self.limit)
+            #expect(jar.cookies.filter { $0.domain == "h.example" }.count == (kind == .cookies ? CookieJar.fairCount : 0))
+            #expect(jar.cookies.count == 3_000)
+            var field: String?
+            #expect(processorTime { field = jar.header(for: url) } < Self.limit)
+            #expect((field?.utf8.count ?? 0) < 2_000)
+            let joined = head.headers[.setCookie] ?? ""
+            #expect(processorTime { jar.store([joined], from: url) } < Self.limit)
+        }
+    }
+
+    @Test("the response is cached, or refused, in linear time", arguments: HostileHead.allCases)
+    func caching(kind: HostileHead) throws {
+        let response = Response(data: Data(), head: try head(kind))
+        let request = Request.make(.GET, HostileHead.url)
+        let date = Date(timeIntervalSince1970: 1_700_000_000)
+        var cached: CachedResponse?
+        #expect(
+            processorTime {
+                cached = CachedResponse(response, to: request, account: nil, requestTime: date, responseTime: date)
+            } < Self.limit)
+        guard let cached else { return }
+        #expect(processorTime { _ = cached.freshened(by: response, requestTime: date, responseTime: date) } < Self.limit)
+        #expect(processorTime { _ = cached.response(url: HostileHead.url, at: date) } < Self.limit)
+        var isUsable = false
+        #expect(processorTime { isUsable = cached.lifetime(usesHeuristics: false) >= 0 && cached.selection.matches(request) } < Self.limit)
+        #expect(isUsable)
+        var variants = CachedVariants()
+        #expect(processorTime { variants.insert(cached, for: request) } < Self.limit)
+        let key = StorageKey(identifier: "x", classification: .default, account: nil)
+        var stored = Data()
+        #expect(processorTime { stored = variants.data(for: key) } < Self.limit)
+        #expect(stored.count < 6 * HostileHead.size)
+        var read: CachedVariants?
+        #expect(processorTime { read = CachedVariants(stored, for: key) } < Self.limit)
+        #expect(read?.responses.count == 1)
+    }
+
+    @Test("a request with such fields is a command line for curl, or a comment, in linear time", arguments: HostileHead.allCases)
+    func curl(kind: HostileHead) throws {
+        var request = Request.make(.POST, HostileHead.url)
+        request.headers = try head(kind).headers
+        var text = ""
+        #expect(processorTime { text = request.curlDescription() } < Self.limit)
+        #expect(text.utf8.count < 6 * HostileHead.size)
+    }
+
+    @Test("H-52: after 3,100 cycles of setting and removing, the cookies of other sites are still there")
+    func cycles() throws {
+        let jar = CookieJar()
+        let other = try #require(URL(string: "https://keep.example/"))
+        jar.store(["keep=1"], from: other)
+        let url = try #require(URL(string: "https://h.test/"))
+        for cycle in 0..<3_100 { jar.store(["n=\(cycle)", "n=; Max-Age=0"], from: url) }
+        #expect(jar.cookies.count == 1)
+        #expect(jar.header(for: other) == "keep=1")
+    }
+
+    @Test("H-52: a site that floods the jar from many hosts loses its own cookies, not those of others")
+    func flooding() throws {
+        let jar = CookieJar()
+        for site in 0..<50 {
+            jar.store((0..<5).map { "n\($0)=1" }, from: try #require(URL(string: "https://www.site\(site).example/")))
+        }
+        for host in 0..<30 {
+            let url = try #require(URL(string: "https://h\(host).evil.test/"))
+            jar.store((0..<180).map { "n\($0)=1" }, from: url)
+        }
+        #expect(jar.cookies.count == 3_000)
+        #expect(jar.cookies.filter { $0.domain.hasSuffix(".example") }.count == 250)
+        for site in 0..<50 { #expect(jar.header(for: try #require(URL(string: "https://www.site\(site).example/"))) != nil) }
+    }
+
+    @Test(
+        "H-52: a comma in a field that arrived by itself begins no other cookie",
+        arguments: ["pref=hello, __Host-sid=evil; Secure; Path=/", "pref=hello, sid=evil; Secure; Path=/", "pref=a, b=c, d=e"])
+    func separateFields(field: String) async throws {
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
+        let service = WebService(baseURLString: "https://h.example/")
+        service.session = HeadSession(head: head)
+        let jar = CookieJar()
+        service.cookieJar = jar
+        _ = try await service.GET("/").data().response
+        #expect(jar.cookies.map(\.name) == ["pref"])
+        #expect(jar.cookies.map(\.value) == [String(field.prefix { $0 != ";" }.dropFirst(5))])
+    }
+
+    @Test("H-52: in fields that Foundation has joined, a comma begins a cookie, but none with a prefix that promises its origin")
+    func joinedFields() async throws {
+        let url = try #require(URL(string: "https://h.example/"))
+        for name in ["__Host-sid", "__Secure-sid", "__HOST-sid"] {
+            let evil = "\(name)=evil; Secure; Path=/"
+            for (field, names) in [("pref=hello, \(evil)", ["pref"]), (evil, [name]), ("\(evil), a=1, \(evil), b=2", [name, "a", "b"])] {
+                let jar = CookieJar()
+                let service = WebService(baseURLString: "https://h.example/")
+                service.session = HandSession(Data(), headers: ["Set-Cookie": field])
+                service.cookieJar = jar
+                _ = try await service.GET("/").data().response
+                #expect(jar.cookies.map(\.name) == names)
+                let direct = CookieJar()
+                direct.store([field], from: url)
+                #expect(direct.cookies.map(\.name) == names)
+            }
+            let jar = CookieJar()
+            jar.store(["\(name)=real; Secure; Path=/"], from: url)
+            jar.store(["pref=x, \(name)=; Secure; Path=/; Max-Age=0"], from: url)
+            #expect(jar.cookies.contains { $0.name == name && $0.value == "real" }, "none is removed either")
+        }
+    }
+}
