@@ -25,7 +25,9 @@ extension Request {
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
-            if case .provider(let contentType, _) = content { request.content = .data(CurlDescription.unknownBody, contentType: contentType) }
+            if hasBodyProvider, case .provider(let contentType, _) = content {
+                request.content = .data(CurlDescription.unknownBody, contentType: contentType)
+            }
             return CurlDescription.command(for: try request.encode(), self, redaction)
         } catch {
             // Quoted, because not every shell knows comments where it is typed into.
@@ -80,7 +82,7 @@ private enum CurlDescription {
         if request.template?.httpBodyStream != nil { return BodySource(unknownBody) }
         if let source = encoded.bodySource { return redaction.map { BodySource(Data($0.placeholder.utf8)) } ?? source }
         guard let body = encoded.body, !body.isEmpty else { return nil }
-        if case .provider = request.content { return BodySource(body) }
+        if request.hasBodyProvider { return BodySource(body) }
         guard let redaction else { return BodySource(body) }
         // The whole body has to be UTF-8: a redaction forgives a character that is cut off at the end.
         let isText = String(validating: body, as: UTF8.self) != nil
@@ -109,9 +111,11 @@ private enum CurlDescription {
 
     /// What the body is by the way it was made; a header field that says something else must not keep secrets from being seen.
     private static func bodyType(of request: Request) -> String? {
-        switch request.content {
+        if request.parametersBelongInBody { return request.parameterEncoding.contentType }
+        return switch request.content {
         case .form: ContentType.formEncoded
-        case .data(_, let type): type ?? request.headers[.contentType]
+        case .data(_, nil): request.parameterEncoding == .json ? ContentType.json : request.headers[.contentType]
+        case .data(_, let type): type
         case .multipart(let form): form.contentType
         case .none, .provider, .invalid: request.parameterEncoding.contentType
         }

@@ -44,7 +44,7 @@ extension WebService {
             if let early { service.readAhead(request, maximumAge, typed, early) }
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
                 let id = RequestRegistry.makeID()
-                guard service.registry.beginRead(id, task) else { return task.complete(Outcome(error: URLError(.cancelled))) }
+                service.registry.beginRead(id, task)
                 let work = Task {
                     await service.readInstead(of: delivery, request, maximumAge, typed, task, answer)
                     service.registry.endRead(id)

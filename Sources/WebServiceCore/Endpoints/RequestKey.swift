@@ -1,6 +1,6 @@
 /// A key of any type, or a request as the key of itself. Keys are equal when their types are the same and `==` says so.
 ///
-/// `==` and `hash(into:)` run under a lock of the registry: they must not ask the service anything.
+/// `==` and `hash(into:)` run under no lock, so they may use the service.
 struct RequestKey: Sendable, Hashable {
     let base: any Hashable & Sendable
 

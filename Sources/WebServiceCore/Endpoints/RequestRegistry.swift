@@ -18,8 +18,10 @@ final class RequestRegistry: Sendable {
         let storageKey: StorageKey?
         /// Makes the work, which waits for its turn where there is one. Called under the lock: it may only make a Swift task.
         let start: @Sendable (_ turn: Decision?) -> Task<Void, Never>
-        /// The lines that it stands in while it is under way; in the last one it is compared with the others.
+        /// Where equal ones are looked for; the last one decides about duplicates.
         fileprivate let lines: [Line]
+        /// The numbers of the lines that it stands in while it is in flight, in the same order.
+        fileprivate var places: [UInt64] = []
         fileprivate var work: Task<Void, Never>?
         /// Its turn to begin; `nil` when it has come.
         fileprivate var turn: Decision?
@@ -38,15 +40,36 @@ final class RequestRegistry: Sendable {
             self.storageKey = storageKey
             self.start = start
             let account = account.map { Array($0.utf8) }
-            lines = [(self.request, false), (key, true)].compactMap { base, isKey in base.map { Line(base: $0, isKey: isKey, account: account) } }
+            lines = [(self.request, false), (key, true)].compactMap { base, isKey in base.map { Line(isKey: isKey, account: account, base: $0) } }
         }
     }
 
     /// Those that are the same stand in one line: of one account, because the request of one is never the same as another's.
     fileprivate struct Line: Hashable {
-        let base: RequestKey
         let isKey: Bool
         let account: [UInt8]?
+        let base: RequestKey
+    }
+
+    /// The search for the line that equals one of a new flight. Requests and keys are hashed and
+    /// compared here, outside the lock, because that is custom code.
+    fileprivate struct Search: Sendable {
+        let line: Line
+        let hash: Int
+        private(set) var found: UInt64?
+        private(set) var compared: Set<UInt64> = []
+
+        init(_ line: Line) {
+            self.line = line
+            hash = line.hashValue
+        }
+
+        mutating func compare(_ candidates: [(number: UInt64, line: Line)]) {
+            for candidate in candidates {
+                compared.insert(candidate.number)
+                if candidate.line == line { found = candidate.number }
+            }
+        }
     }
 
     /// Somebody who waits for the answer of a flight.
@@ -72,8 +95,6 @@ final class RequestRegistry: Sendable {
         /// It waits for the answer of this flight, its own or another's.
         case waits(UInt64)
         case duplicate
-        /// The service is gone.
-        case closed
     }
 
     private let state = Mutex(State())
@@ -86,9 +107,20 @@ final class RequestRegistry: Sendable {
 
     /// Looks for requests under way and decides what becomes of a new one, in one step.
     func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> Entrance {
-        let (entrance, replaced) = change { $0.enter(flight, mode, waiter) }
-        cancel(replaced)
-        return entrance
+        var searches = flight.lines.map(Search.init)
+        while true {
+            let (entered, candidates) = change { [searches] state in
+                let candidates = searches.map { state.candidates(for: $0) }
+                return (candidates.allSatisfy(\.isEmpty) ? state.enter(flight, searches, mode, waiter) : nil, candidates)
+            }
+            if let entered {
+                cancel(entered.replaced)
+                return entered.entrance
+            }
+            // Each pass compares lines that were not there before, so a pass that is repeated is
+            // one in which another request was faster.
+            for index in searches.indices { searches[index].compare(candidates[index]) }
+        }
     }
 
     /// The work of a flight is done.
@@ -105,10 +137,14 @@ final class RequestRegistry: Sendable {
 
     /// Lets those begin whose turn has come by the change.
     private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
-        let (result, turns) = state.withLock { state in
-            defer { state.turns = [] }
-            return (body(&state), state.turns)
+        let (result, turns, spent) = state.withLock { state in
+            defer {
+                state.turns = []
+                state.spent = []
+            }
+            return (body(&state), state.turns, state.spent)
         }
+        withExtendedLifetime(spent) {}
         for turn in turns { turn.make(true) }
         return result
     }
@@ -125,24 +161,17 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// Cancels all, and those to come.
+    /// Cancels everything in flight: the service is deallocated. A task that is resumed later is
+    /// not affected, so that a request of a temporary service can be awaited.
     func close() {
-        let reads = state.withLock { state in
-            state.isClosed = true
-            return state.reads
-        }
+        let reads = state.withLock { $0.reads }
         cancel { _ in true }
         for read in reads.values { read.cancel() }
     }
 
     /// A storage is read: cancelled with everything else, and found by nothing.
-    ///
-    /// - Returns: Whether the service is still there.
-    func beginRead(_ id: UInt64, _ task: SessionTask) -> Bool {
-        state.withLock { state in
-            if !state.isClosed { state.reads[id] = task }
-            return !state.isClosed
-        }
+    func beginRead(_ id: UInt64, _ task: SessionTask) {
+        state.withLock { $0.reads[id] = task }
     }
 
     func endRead(_ id: UInt64) {
@@ -183,16 +212,30 @@ extension RequestRegistry {
         var flights: [UInt64: Flight] = [:]
         /// The tasks that read storages.
         var reads: [UInt64: SessionTask] = [:]
-        var isClosed = false
         /// Of flights whose turn has come.
         var turns: [Decision] = []
-        private var byLine: [Line: [UInt64]] = [:]
+        /// Lines in which nothing stands any more, to be freed outside the lock.
+        var spent: [Line] = []
+        /// The lines by their numbers, and the flights in each, in the order in which they began.
+        private var lines: [UInt64: (line: Line, hash: Int, flights: [UInt64])] = [:]
+        private var linesByHash: [Int: [UInt64]] = [:]
+        private var lastLine: UInt64 = 0
         private var byStorageKey: [StorageKey: [UInt64]] = [:]
 
+        /// The lines that may be the one searched for and were not compared yet; empty where it is
+        /// known.
+        func candidates(for search: Search) -> [(number: UInt64, line: Line)] {
+            if let found = search.found, lines[found] != nil { return [] }
+            return (linesByHash[search.hash] ?? []).compactMap { number in
+                search.compared.contains(number) ? nil : lines[number].map { (number, $0.line) }
+            }
+        }
+
         /// - Returns: What becomes of the new flight, and the flights that it replaces.
-        mutating func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> (Entrance, replaced: [Flight]) {
-            guard !isClosed else { return (.closed, []) }
-            let same = mode == .allow ? [] : flight.lines.last.flatMap { byLine[$0] } ?? []
+        mutating func enter(
+            _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, _ waiter: Waiter
+        ) -> (entrance: Entrance, replaced: [Flight]) {
+            let same = mode == .allow ? [] : searches.last?.found.flatMap { lines[$0]?.flights } ?? []
             if mode == .reject, !same.isEmpty { return (.duplicate, []) }
             if mode == .join, let joined = same.last {
                 guard flights[joined]?.type == flight.type else { return (.duplicate, []) }
@@ -201,7 +244,7 @@ extension RequestRegistry {
             }
             // Those begun last first, so that none of them begins behind another.
             let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
-            insert(flight, waiter, isQueued: mode == .queue && !same.isEmpty)
+            insert(flight, searches, waiter, isQueued: mode == .queue && !same.isEmpty)
             return (.waits(flight.id), replaced)
         }
 
@@ -220,22 +263,40 @@ extension RequestRegistry {
             return remove(id)
         }
 
-        private mutating func insert(_ flight: Flight, _ waiter: Waiter, isQueued: Bool) {
+        private mutating func insert(_ flight: Flight, _ searches: [Search], _ waiter: Waiter, isQueued: Bool) {
             var flight = flight
+            flight.places = searches.map { place(flight.id, $0) }
             flight.waiters[flight.id] = waiter
             flight.turn = isQueued ? Decision() : nil
             flight.work = flight.start(flight.turn)
             flights[flight.id] = flight
-            for line in flight.lines { byLine[line, default: []].append(flight.id) }
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
+        }
+
+        /// - Returns: The number of the line, which is a new one where none is equal.
+        private mutating func place(_ id: UInt64, _ search: Search) -> UInt64 {
+            if let found = search.found, lines[found] != nil {
+                lines[found]?.flights.append(id)
+                return found
+            }
+            lastLine += 1
+            lines[lastLine] = (search.line, search.hash, [id])
+            linesByHash[search.hash, default: []].append(lastLine)
+            return lastLine
         }
 
         private mutating func remove(_ id: UInt64) -> Flight? {
             guard let flight = flights.removeValue(forKey: id) else { return nil }
             if let key = flight.storageKey { Self.drop(id, from: &byStorageKey, key) }
-            for line in flight.lines {
-                Self.drop(id, from: &byLine, line)
-                guard let first = byLine[line]?.first, flights[first]?.lines.last == line, let turn = flights[first]?.turn.take() else { continue }
+            for number in flight.places {
+                lines[number]?.flights.removeAll { $0 == id }
+                guard let first = lines[number]?.flights.first else {
+                    guard let (line, hash, _) = lines.removeValue(forKey: number) else { continue }
+                    Self.drop(number, from: &linesByHash, hash)
+                    spent.append(line)
+                    continue
+                }
+                guard flights[first]?.places.last == number, let turn = flights[first]?.turn.take() else { continue }
                 turns.append(turn)
             }
             return flight

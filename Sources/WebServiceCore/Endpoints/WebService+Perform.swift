@@ -7,8 +7,10 @@ import FoundationNetworking
 extension WebService {
     /// Makes a task for a typed request. Like every task it does nothing before it is resumed; awaiting it resumes it.
     ///
-    /// The first endpoint that supports the request fetches and processes; a successful answer is then stored, where the request asks for it. The task
-    /// ends with `URLError.cancelled` when the service goes before there is an answer: a task does not keep it alive.
+    /// The first endpoint that supports the request fetches and processes; a successful answer is
+    /// then stored, where the request asks for it. A task does not keep the service alive: one that
+    /// is in flight when the service is deallocated ends with `URLError.cancelled`. One that is
+    /// resumed later is performed, so that the request of a temporary service can be awaited.
     ///
     /// The result has these errors besides those of the endpoint: ``WebServiceError/Code/noEndpoint``, ``WebServiceError/Code/duplicateRequest``,
     /// ``WebServiceError/Code/unexpectedOutput``, and `URLError.cancelled`. Which status is a success says the request; `validate` of the task can only
@@ -94,7 +96,6 @@ extension WebService {
         case .duplicate:
             let message = "\(key == nil ? "an equal request" : "a request with the same key") is under way: \(Request.self)"
             task.complete(Outcome(error: WebServiceError(.duplicateRequest, message)))
-        case .closed: task.complete(Outcome(error: URLError(.cancelled)))
         }
     }
 

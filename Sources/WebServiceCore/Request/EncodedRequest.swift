@@ -60,13 +60,13 @@ package final class EncodedRequest: URLRequestEncodable {
         return EncodedRequest(source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
     }
 
-    private let hasRedirected = Mutex(false)
+    private let hasOutcome = Mutex(false)
 
-    /// - Returns: Whether this is the first time; a message is redirected once.
-    func takeRedirect() -> Bool {
-        hasRedirected.withLock { hasRedirected in
-            defer { hasRedirected = true }
-            return !hasRedirected
+    /// - Returns: Whether this is the first time; a request that is sent has one outcome.
+    func takeOutcome() -> Bool {
+        hasOutcome.withLock { hasOutcome in
+            defer { hasOutcome = true }
+            return !hasOutcome
         }
     }
 

@@ -18,8 +18,8 @@ extension Request {
             }
         }
 
-        var isProvided: Bool {
-            if case .provider = self { true } else { false }
+        var isNone: Bool {
+            if case .none = self { true } else { false }
         }
 
         var contentType: String? {
@@ -35,7 +35,8 @@ extension Request {
 
     /// The body as bytes. `nil` when there is none, or when it is a form, has parts or comes from a provider.
     ///
-    /// Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is set.
+    /// Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is set or
+    /// ``parameterEncoding`` is `json`.
     public var body: Data? {
         get {
             guard case .data(let data, _) = content else { return nil }
@@ -103,7 +104,8 @@ extension Request {
     /// when it throws, nothing is sent and the error handlers get the error. Cancelling the task cancels the closure's Swift task.
     ///
     /// - Parameters:
-    ///   - contentType: The media type; `nil` means `application/octet-stream`.
+    ///   - contentType: The media type; `nil` means `application/octet-stream`, or
+    ///     `application/json` where ``parameterEncoding`` is `json`.
     ///   - provider: Makes the body.
     public mutating func setBodyProvider(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) {
         content = .provider(contentType: contentType, provider)
@@ -111,7 +113,7 @@ extension Request {
 
     /// The request with its body made, where a provider makes it.
     func providingBody() async throws -> Request {
-        guard case .provider(let contentType, let provider) = content else { return self }
+        guard case .provider(let contentType, let provider) = content, !parametersBelongInBody else { return self }
         var request = self
         request.content = .data(try await provider(), contentType: contentType)
         return request

@@ -93,8 +93,8 @@ extension Request: URLRequestEncodable {
     /// The body as bytes, or as what is read while it is sent.
     private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?) {
         if parametersBelongInBody, let parameters {
-            guard case .none = content, template?.httpBodyStream == nil else {
-                throw WebServiceError(.encoding, "the request has both a body and parameters that belong in the body")
+            guard template?.httpBodyStream == nil else {
+                throw WebServiceError(.encoding, "the request has both a body stream and parameters that belong in the body")
             }
             return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
         }
@@ -146,7 +146,7 @@ extension Request {
             try Self.check(field.value, of: field.name)
             needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
         }
-        if let contentType = content.givenContentType { try Self.check(contentType, of: "Content-Type") }
+        if !parametersBelongInBody, let contentType = content.givenContentType { try Self.check(contentType, of: "Content-Type") }
         guard needsTrimming else { return headers }
         return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
     }

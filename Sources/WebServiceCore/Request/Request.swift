@@ -15,8 +15,9 @@ public import FoundationNetworking
 /// ``SessionTask`` does once, at its first `resume()`, and ``urlRequest()`` does on demand.
 ///
 /// A request has at most one body: ``body``, ``formParameters``, ``multipart``, ``serialize(json:)``, ``serialize(_:encoder:contentType:)``
-/// and ``setBodyProvider(contentType:_:)`` replace each other. Its `Content-Type` is the header field where you set one, and else
-/// what the body brings along.
+/// and ``setBodyProvider(contentType:_:)`` replace each other. Where ``parameters`` belong in the
+/// body as well, the last one set counts. Its `Content-Type` is the header field where you set one,
+/// and else what the body brings along.
 public struct Request: Sendable {
     /// The method.
     public var method: Method
@@ -32,9 +33,18 @@ public struct Request: Sendable {
     public var queryParameterEncoder: QueryParameterEncoder?
 
     /// Parameters whose place the method decides: the URL for GET, HEAD and DELETE, else the body by ``parameterEncoding``.
-    public var parameters: Parameters?
+    public var parameters: Parameters? {
+        didSet {
+            parametersAreLast = true
+            if parametersBelongInBody { template?.httpBody = nil }  // and a stream with it
+        }
+    }
 
-    /// How ``parameters`` are written into a body.
+    /// A Boolean value that indicates whether ``parameters`` were set after ``content``.
+    private var parametersAreLast = false
+
+    /// How ``parameters`` are written into a body. With `json`, bytes that come without a media
+    /// type are `application/json` as well.
     public var parameterEncoding: ParameterEncoding = .percent
 
     /// How values become texts in a query or a form.
@@ -87,7 +97,10 @@ public struct Request: Sendable {
 
     var location: Location
     var content: Content = .none {
-        didSet { template?.httpBody = nil }  // which clears a stream as well: Foundation has one place for both
+        didSet {
+            parametersAreLast = false
+            template?.httpBody = nil  // which clears a stream as well: Foundation has one place for both
+        }
     }
 
     /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream; its body is that of ``content`` once that is set.
@@ -153,7 +166,7 @@ extension Request {
 
     /// The media type of the body: the header field where it is set, else the one the body brings along.
     public var contentType: String? {
-        get { headers[.contentType] ?? content.contentType ?? (parametersBelongInBody ? parameterEncoding.contentType : nil) }
+        get { headers[.contentType] ?? bodyContentType }
         set { headers[.contentType] = newValue }
     }
 
@@ -163,8 +176,23 @@ extension Request {
         set { headers[.userAgent] = newValue }
     }
 
+    /// The media type that the body brings along.
+    var bodyContentType: String? {
+        if parametersBelongInBody { return parameterEncoding.contentType }
+        return switch content {
+        case .data(_, nil), .provider(nil, _): parameterEncoding == .json ? ContentType.json : ContentType.octetStream
+        default: content.contentType
+        }
+    }
+
+    /// A Boolean value that indicates whether ``parameters`` are the body.
     var parametersBelongInBody: Bool {
-        parameters?.isEmpty == false && !method.encodesParametersInURL
+        parameters?.isEmpty == false && !method.encodesParametersInURL && (parametersAreLast || content.isNone)
+    }
+
+    /// A Boolean value that indicates whether a provider makes the body.
+    var hasBodyProvider: Bool {
+        if case .provider = content { !parametersBelongInBody } else { false }
     }
 }
 

@@ -9,10 +9,14 @@ package import FoundationNetworking
 protocol ExchangeOwner: AnyObject, Sendable {
     /// Sees the messages.
     var delegate: (any ServicePassthroughDelegate)? { get }
-    /// A message is about to be sent.
+    /// A request is about to be sent.
     ///
-    /// - Returns: Whether it may be: an exchange has only so many.
-    func willSend(_ request: EncodedRequest) -> Bool
+    /// - Returns: Whether it may be: a suspended task sends nothing, and an exchange has only so
+    ///   many requests.
+    func willSend(_ request: EncodedRequest) -> SendPermission
+    /// Calls the closure, which sends a request that was held, when the task is resumed; at once
+    /// where it is resumed already.
+    func hold(_ send: @escaping @Sendable () -> Void)
     /// Something is under way that can be cancelled.
     ///
     /// - Returns: Whether it is still wanted; else it has been cancelled.
@@ -27,6 +31,15 @@ protocol ExchangeOwner: AnyObject, Sendable {
     func record(_ kind: Timeline.Kind, _ detail: String)
     /// The end.
     func complete(_ outcome: Outcome)
+}
+
+/// Whether a request may be sent.
+enum SendPermission: Sendable {
+    case granted
+    /// The task is suspended.
+    case held
+    /// The task has an outcome, or has sent as many requests as one exchange may.
+    case refused
 }
 
 /// What carries the messages of a service, as it was when a task was resumed.
@@ -52,7 +65,10 @@ final class Wire: Sendable {
         do {
             guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
             let message = addingCookies(to: request)
-            guard owner.willSend(message) else {
+            switch owner.willSend(message) {
+            case .granted: break
+            case .held: return owner.hold { [self] in send(request, for: owner, redirects: redirects) }
+            case .refused:
                 let limit = "more than \(SessionTask.maximumMessages) messages for one exchange"
                 throw WebServiceError(.tooManyMessages, limit, request: request.source)
             }
@@ -66,6 +82,9 @@ final class Wire: Sendable {
     }
 
     private func receive(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
+        // The second completion of a session neither sends a redirect twice nor ends the exchange
+        // while the redirect is in flight.
+        guard message.takeOutcome() else { return }
         guard outcome.error == nil, outcome.head.isHTTP else { return finish(outcome, message, for: owner) }
         if let maximum = message.maximumResponseBytes, let data = outcome.data, data.count > maximum {
             let error = WebServiceError.tooLarge(maximum, message.source, outcome.response)
@@ -85,8 +104,6 @@ final class Wire: Sendable {
     }
 
     private func redirect(_ outcome: Outcome, _ message: EncodedRequest, for owner: any ExchangeOwner) {
-        // A session that completes twice must not have the next message sent twice.
-        guard message.takeRedirect() else { return }
         let request = message.source
         let decision = request.redirectPolicy.decision(
             for: request, at: message.url, status: outcome.head.status, locations: outcome.head.values(for: .location),

@@ -12,10 +12,11 @@ extension WebService {
         _ answer: Answer<StoredValue<Request.Output>>
     ) {
         let id = RequestRegistry.makeID()
-        guard dependency.isOver?() != true, registry.beginRead(id, task) else {
+        guard dependency.isOver?() != true else {
             task.complete(Outcome(error: URLError(.cancelled)))
             return
         }
+        registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
         let typed = typed
         let work = Task {

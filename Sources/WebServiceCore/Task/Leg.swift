@@ -42,8 +42,13 @@ final class Leg: ExchangeOwner {
     var recordsEveryAttempt: Bool { true }
     var progress: (@Sendable (TransferProgress) -> Void)? { task.progress }
 
-    func willSend(_ request: EncodedRequest) -> Bool {
-        task.willSend(request)
+    func willSend(_ request: EncodedRequest) -> SendPermission {
+        let isOver = state.withLock { $0.outcome != nil }
+        return isOver ? .refused : task.willSend(request)
+    }
+
+    func hold(_ send: @escaping @Sendable () -> Void) {
+        task.hold(send)
     }
 
     func attach(_ transport: Transport) -> Bool {

@@ -2,7 +2,8 @@ public import Foundation
 
 /// When the stages of a ``SessionTask`` began and ended. A stage that did not take place is `nil`.
 ///
-/// Lengths are measured by a clock that only goes forward; the dates are its moments seen from the wall clock at ``fetchStart``.
+/// Durations are measured by a monotonic clock; the dates are its instants counted from the date of
+/// `resume()`.
 public struct ServiceTaskMetrics: Sendable {
     /// When the request was handed to the session, after encoding.
     public var fetchStart: Date? { date(.fetchStart) }
@@ -35,11 +36,27 @@ public struct ServiceTaskMetrics: Sendable {
     private var start: UInt64 = 0
     private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
 
-    /// The monotonic moment and the date at which the first stage began.
+    /// The monotonic instant and the date of `resume()`, where that came; otherwise those of the
+    /// first stage.
     var origin: (moment: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
     /// The monotonic moments between which the exchange took place.
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
+
+    /// The task is resumed.
+    mutating func begin(at now: UInt64) {
+        wallStart = Date()
+        start = now
+    }
+
+    /// The same stages with the origin of another task, which was resumed before or after them.
+    func measured(from other: ServiceTaskMetrics) -> ServiceTaskMetrics {
+        guard other.start != 0 else { return self }
+        var metrics = self
+        metrics.wallStart = other.wallStart
+        metrics.start = other.start
+        return metrics
+    }
 
     /// - Parameter now: The moment on the task's clock.
     mutating func mark(_ stage: Stage, at moment: UInt64) {
@@ -72,7 +89,7 @@ public struct ServiceTaskMetrics: Sendable {
     }
 
     private func date(_ stage: Stage) -> Date? {
-        moment(stage).map { wallStart.addingTimeInterval(Double($0 - start) / 1e9) }
+        moment(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
     }
 
     private func seconds(_ first: Stage, _ last: Stage) -> TimeInterval? {

@@ -98,11 +98,15 @@ extension SessionTask: ExchangeOwner {
     /// The metrics say enough of an attempt that is the only one.
     var recordsEveryAttempt: Bool { false }
 
-    func willSend(_ request: EncodedRequest) -> Bool {
+    func willSend(_ request: EncodedRequest) -> SendPermission {
         let now = service.clock.now
-        let (isAllowed, previous) = shared.withLock { $0.willSend(request, at: now) }
+        let (permission, previous) = shared.withLock { $0.willSend(request, at: now) }
         withExtendedLifetime(previous) {}
-        return isAllowed
+        return permission
+    }
+
+    func hold(_ send: @escaping @Sendable () -> Void) {
+        if !shared.withLock({ $0.hold(send) }) { send() }
     }
 
     func didReceive(_ outcome: Outcome, for request: EncodedRequest) {

@@ -35,8 +35,9 @@ public final class SessionTask: Sendable {
         shared = Mutex(TaskState(request: Request(url: ""), isDriven: true))
     }
 
-    /// Where the task stands: `.suspended` before it is resumed and while it is suspended, `.canceling` from ``cancel()`` until the handlers have
-    /// run, `.completed` when there is another outcome.
+    /// Where the task stands: `.suspended` before it is resumed and from ``suspend()`` to
+    /// ``resume()``, `.canceling` from ``cancel()`` until the handlers have run, `.completed` when
+    /// there is another outcome.
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
     /// What was measured so far.
@@ -45,19 +46,25 @@ public final class SessionTask: Sendable {
     /// The request, as the setters have left it.
     public var request: Request { shared.withLock { $0.request } }
 
-    /// Sends the request, at the first call; lets handlers run again after ``suspend()``; else harmless.
+    /// Sends the request, at the first call; after ``suspend()`` sends what was held back and lets
+    /// handlers run again. Otherwise it has no effect.
     @discardableResult
     public func resume() -> Self {
-        switch shared.withLock({ $0.resume() }) {
+        let now = service.clock.now
+        switch shared.withLock({ $0.resume(at: now) }) {
         case .start(let request): if let driver { driver(self) } else { service.run(request, for: self) }
+        case .send(let requests): for send in requests { send() }
         case .runHandlers: scheduleHandlers()
         case .none: break
         }
         return self
     }
 
-    /// Holds the task back until ``resume()``: an unsent request is not sent, and no further handler begins. An exchange that is on the wire goes
-    /// on, and so does its deadline.
+    /// Holds the task back until ``resume()``: no further request is sent, neither the first one,
+    /// which may wait for a body provider or an interceptor, nor a retry or a redirect; and no
+    /// further handler begins. ``state`` is `.suspended`. A request in flight continues, and so
+    /// does the deadline, which ends the exchange; ``cancel()`` ends the suspension. Of a typed
+    /// request, whose exchange other tasks may share, only the handlers are held back.
     @discardableResult
     public func suspend() -> Self {
         shared.withLock { $0.suspend() }

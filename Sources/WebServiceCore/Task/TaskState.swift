@@ -66,7 +66,7 @@ struct TaskState: Sendable {
         sent = exchange.sent
         messages = exchange.messages
         timeline = exchange.attempts
-        metrics = exchange.metrics
+        metrics = exchange.metrics.measured(from: metrics)
     }
 
     /// The events, with the only attempt of a plain exchange taken from its metrics.
@@ -97,24 +97,47 @@ struct TaskState: Sendable {
     var dataTaskState: DataTaskState {
         switch phase {
         case .created: .suspended
-        case .starting, .sending: isSuspended ? .suspended : .running
+        case _ where isSuspended: .suspended
+        case .starting, .sending: .running
         case .complete: wasCancelled && !chain.isDrained ? .canceling : .completed
         }
     }
 
     enum ResumeAction: Sendable {
         case start(Request)
+        /// Sends the requests that were held back.
+        case send([@Sendable () -> Void])
         case runHandlers
         case none
     }
 
-    mutating func resume() -> ResumeAction {
+    mutating func resume(at now: UInt64 = 0) -> ResumeAction {
         isSuspended = false
         if case .created = phase {
             phase = .starting
+            metrics.begin(at: now)
             return unsent.take().map(ResumeAction.start) ?? .none
         }
+        if !held.isEmpty {
+            defer { held = [] }
+            return .send(held)
+        }
         return chain.claim() ? .runHandlers : .none
+    }
+
+    /// Sends what was held back while the task was suspended; empty once there is an outcome.
+    private var held: [@Sendable () -> Void] = []
+
+    /// A Boolean value that indicates whether requests are held back.
+    var holdsRequests: Bool { !held.isEmpty }
+
+    /// Keeps a request back until the task is resumed.
+    ///
+    /// - Returns: Whether the task is still suspended; otherwise the caller sends.
+    mutating func hold(_ send: @escaping @Sendable () -> Void) -> Bool {
+        guard isSuspended, phase != .complete else { return false }
+        held.append(send)
+        return true
     }
 
     mutating func suspend() {
@@ -164,18 +187,20 @@ struct TaskState: Sendable {
         return !hasReportedStep
     }
 
-    /// A message is about to be sent.
+    /// A request is about to be sent.
     ///
     /// - Returns: Whether it may be; and the one before, to be freed outside the lock.
-    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> (isAllowed: Bool, previous: EncodedRequest?) {
-        guard phase != .complete, messages < SessionTask.maximumMessages else { return (false, nil) }
+    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> (permission: SendPermission, previous: EncodedRequest?) {
+        guard phase != .complete else { return (.refused, nil) }
+        guard !isSuspended else { return (.held, nil) }
+        guard messages < SessionTask.maximumMessages else { return (.refused, nil) }
         messages += 1
         let previous = sent
         sent = request
         isMessageOpen = true
         sentAt = now
         metrics.mark(.fetchStart, at: now)
-        return (true, previous)
+        return (.granted, previous)
     }
 
     /// The message that was sent last has been answered, and was not the only one, or may not be.
@@ -227,6 +252,8 @@ struct TaskState: Sendable {
         /// What was under way; also where it is not to be cancelled, so that it is freed outside the lock.
         var transport: Transport?
         var cancelsTransport = false
+        /// What sends requests that were held back, to be freed outside the lock.
+        var unsent: [@Sendable () -> Void] = []
     }
 
     /// The first outcome counts, whoever brings it; `nil` when there is one already.
@@ -245,8 +272,9 @@ struct TaskState: Sendable {
         defer {
             alarm = nil
             transport = nil
+            held = []
         }
-        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted)
+        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted, unsent: held)
         if let progress { action.preludes.append(progress) }
         if let early { action.preludes.append(early) }
         switch adopter {

@@ -20,7 +20,7 @@ extension WebService {
     func run(_ request: consuming Request, for task: SessionTask) {
         let (wire, delegate) = wireAndDelegate
         task.willRun(delegate)
-        let isPlain = !request.content.isProvided && wire.interceptors == nil && request.interceptors.isEmpty
+        let isPlain = !request.hasBodyProvider && wire.interceptors == nil && request.interceptors.isEmpty
         if !isPlain { task.keep(request) }
         do throws(WebServiceError) {
             let encoded = try request.encode()

@@ -30,7 +30,7 @@ extension SessionScenario {
                 guard request.target != "/next" else { return ScenarioReply(200, "next") }
                 var response = MockResponse(statusCode: 200, data: bytes(size))
                 response.wire = wire
-                return ScenarioReply(response, mock: expected.mockResult(headers: [:]))
+                return ScenarioReply(response)
             }
             var request = stage.request()
             request.maximumResponseBytes = 1000

@@ -7,13 +7,14 @@ import FoundationNetworking
 #endif
 
 /// A data task whose answer is a closure. Whoever takes the completion out of the state calls it, so it is called once.
-final class MockDataTask: DataTask {
+final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
     private struct State {
         var phase = DataTaskState.suspended
         var completion: Completion?
+        var alarm: Alarm?
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -21,22 +22,36 @@ final class MockDataTask: DataTask {
             return true
         }
 
-        mutating func end(_ phase: DataTaskState) -> Completion? {
+        /// - Returns: Whether the alarm is needed; otherwise the caller cancels it.
+        mutating func watch(_ alarm: Alarm) -> Bool {
+            if completion != nil { self.alarm = alarm }
+            return completion != nil
+        }
+
+        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarm: Alarm?)? {
             guard let completion else { return nil }
+            defer { alarm = nil }
             self.phase = phase
             self.completion = nil
-            return completion
+            return (completion, alarm)
         }
     }
 
     private let shared: Mutex<State>
-    private let send: @Sendable () throws -> @Sendable () -> Result
+    private let clock: TaskClock
+    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
 
     /// - Parameters:
+    ///   - clock: Measures the timeout.
     ///   - completion: Called once on a background queue after `resume()` or `cancel()`.
-    ///   - send: Called once, inside the first `resume()`; it throws why nothing was sent, or returns what works out the answer in the background.
-    init(completion: @escaping Completion, send: @escaping @Sendable () throws -> @Sendable () -> Result) {
+    ///   - send: Called once, inside the first `resume()`; it throws why nothing was sent, or
+    ///     returns how long the answer may take and what works it out in the background.
+    init(
+        clock: TaskClock, completion: @escaping Completion,
+        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
+    ) {
         shared = Mutex(State(completion: completion))
+        self.clock = clock
         self.send = send
     }
 
@@ -48,15 +63,18 @@ final class MockDataTask: DataTask {
         guard shared.withLock({ $0.start() }) else { return }
         let answer: @Sendable () -> Result
         do {
-            answer = try send()
+            let sent = try send()
+            answer = sent.answer
+            let alarm = clock.schedule(after: sent.timeout, self)
+            if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
         } catch {
             answer = { (nil, nil, error) }
         }
         DispatchQueue.global().async { [self] in
             guard state == .running else { return }
             let (data, response, error) = answer()
-            if error is NoAnswer { return }  // until somebody cancels
-            shared.withLock { $0.end(.completed) }?(data, response, error)
+            if error is NoAnswer { return }  // until the timeout or a cancel
+            end(.completed)?(data, response, error)
         }
     }
 
@@ -64,10 +82,22 @@ final class MockDataTask: DataTask {
     func suspend() {}
 
     func cancel() {
-        guard let completion = shared.withLock({ $0.end(.canceling) }) else { return }
+        guard let completion = end(.canceling) else { return }
         DispatchQueue.global().async { [self] in
             shared.withLock { $0.phase = .completed }
             completion(nil, nil, URLError(.cancelled))
         }
+    }
+
+    /// The timeout is over.
+    func ring() {
+        guard let completion = end(.completed) else { return }
+        DispatchQueue.global().async { completion(nil, nil, URLError(.timedOut)) }
+    }
+
+    private func end(_ phase: DataTaskState) -> Completion? {
+        guard let (completion, alarm) = shared.withLock({ $0.end(phase) }) else { return nil }
+        if let alarm { clock.cancel(alarm) }
+        return completion
     }
 }

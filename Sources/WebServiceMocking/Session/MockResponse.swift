@@ -29,8 +29,9 @@ public struct MockResponse: Sendable {
     /// The HTTP version.
     public var version = "HTTP/1.1"
 
-    /// How a ``MockServer`` puts the response on the wire; a ``MockSession`` has no wire and heeds only ``Wire/noAnswer``: the request waits until it is
-    /// cancelled.
+    /// How a ``MockServer`` puts the response on the wire; a ``MockSession`` has no wire and heeds
+    /// only ``Wire/noAnswer``: the request ends with `URLError.timedOut` when its timeout is over,
+    /// unless it is cancelled before.
     public var wire = Wire.fixedLength
 
     /// Why there is no body: the answer of a ``MockSession``, and the text of a 500 from a ``MockServer``.

@@ -16,10 +16,13 @@ public import FoundationNetworking
 /// It keeps the promises of a real session: nothing happens before `resume()`, a second `resume()` is harmless, and the completion is called
 /// exactly once, on a background queue, never from inside `resume()` or `cancel()`. A task that is cancelled before its answer gets
 /// `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A request that cannot be encoded fails with its own error.
+/// An answer that does not come within the timeout of the request is `URLError.timedOut`, a body
+/// longer than its ``Request/maximumResponseBytes`` is ``WebServiceError/Code/responseTooLarge``,
+/// and progress is reported where a response comes.
 ///
 /// Of the stubs that are there at `resume()` and match, the latest added wins. When none matches the error is a `WebServiceError` with the code
 /// `noStub`; it names the method, the path and the stubs. All members may be called from any thread.
-public final class MockSession: Session {
+public final class MockSession: ResponseSession {
     /// Says whether a stub answers a request. Called on a background queue, for several requests at the same time.
     public typealias Matcher = @Sendable (_ request: any URLRequestEncodable) -> Bool
 
@@ -34,9 +37,17 @@ public final class MockSession: Session {
     }
 
     private let state = Mutex(State())
+    private let clock: TaskClock
 
     /// Makes a session without stubs.
-    public init() {}
+    public convenience init() {
+        self.init(timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: Measures timeouts; `nil` for the real clock.
+    package init(timekeeper: (any Timekeeper)?) {
+        clock = TaskClock(timekeeper)
+    }
 
     /// Adds an answer for the requests that the matcher accepts; for all requests when there is none.
     public func addStub(
@@ -97,10 +108,33 @@ public final class MockSession: Session {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        MockDataTask(completion: completion) { [self] in
+        MockDataTask(clock: clock, completion: completion) { [self] in
             let sent = try SentRequest(request)
             let stubs = state.withLock { $0.send(sent) }
-            return { Stub.answer(to: sent.encodable, from: stubs) }
+            return (sent.timeout, { Self.limited(Stub.answer(to: sent.encodable, from: stubs), to: sent) })
         }
+    }
+
+    /// The same with progress, which is complete when the response comes.
+    public func responseTask(
+        request: any URLRequestEncodable,
+        progress: (@Sendable (TransferProgress) -> Void)?,
+        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
+    ) -> any DataTask {
+        dataTask(request: request) { data, response, error in
+            if let error { return completion(.failure(error), nil) }
+            guard data != nil || response != nil else { return completion(.failure(URLError(.badServerResponse)), nil) }
+            if let progress {
+                let sent = Int64((request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0)
+                let received = Int64(data?.count ?? 0)
+                progress(TransferProgress(bytesSent: sent, bytesToSend: sent, bytesReceived: received, bytesToReceive: received))
+            }
+            completion(.success(Response(data: data ?? Data(), urlResponse: response, source: .mock)), nil)
+        }
+    }
+
+    private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {
+        guard let maximum = request.maximumResponseBytes, result.2 == nil, let count = result.0?.count, count > maximum else { return result }
+        return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.encodable), result.1))
     }
 }

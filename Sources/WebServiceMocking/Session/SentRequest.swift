@@ -10,6 +10,10 @@ import FoundationNetworking
 struct SentRequest: Sendable {
     /// An `EncodedRequest` or a `URLRequest`.
     let encodable: any URLRequestEncodable
+    /// How long the answer may take.
+    let timeout: Duration
+    /// The longest body of the answer, in bytes; `nil` for any.
+    let maximumResponseBytes: Int?
 
     /// Encodes a request.
     ///
@@ -17,13 +21,18 @@ struct SentRequest: Sendable {
     init(_ request: any URLRequestEncodable) throws {
         if let request = request as? EncodedRequest {
             encodable = request
+            timeout = .seconds(request.timeout)
+            maximumResponseBytes = request.maximumResponseBytes
             return
         }
+        maximumResponseBytes = (request as? Request)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
         let request = try request.urlRequest()
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)
         }
         encodable = request
+        let seconds = request.timeoutInterval
+        timeout = .seconds(seconds > 0 ? min(seconds, 1e9) : Request.defaultTimeout)  // a `URLRequest` may hold any number
     }
 }
 

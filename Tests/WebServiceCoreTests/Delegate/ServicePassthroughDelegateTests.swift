@@ -203,20 +203,24 @@ struct ServicePassthroughDelegateTests {
         #expect(!cancelling.calls.values.contains { $0.hasPrefix("received") })
     }
 
-    @Test("a session that completes twice is heard once, and its redirect is followed once")
-    func twice() async throws {
+    @Test("a session that completes twice is heard once, and its redirect is followed once", arguments: [false, true])
+    func twice(hasDelegate: Bool) async throws {
         let recorder = Recorder()
         let url = try #require(URL(string: "https://h/v1/x"))
-        let session = HandSession { exchange in
-            let isFirst = exchange.request.urlRequestValue.url?.path == "/v1/x"
-            let response = HTTPURLResponse(
-                url: url, statusCode: isFirst ? 307 : 200, httpVersion: "HTTP/1.1", headerFields: isFirst ? ["Location": "/y"] : [:])
-            for _ in 0..<2 { exchange.completion(Data(), response, nil) }
-        }
-        let response = try await WebService.make(session, delegate: recorder).POST("/x").data().response
-        #expect(response.status == 200)
+        let session = HandSession()
+        let service = WebService.make(session, delegate: hasDelegate ? recorder : nil)
+        let task = service.POST("/x").data()
+        task.resume()
+        // Both completions come while the next request has no answer yet.
+        let redirect = HTTPURLResponse(url: url, statusCode: 307, httpVersion: "HTTP/1.1", headerFields: ["Location": "/y"])
+        for _ in 0..<2 { session.exchanges.values[0].completion(Data(), redirect, nil) }
         #expect(session.exchanges.values.count == 2)
-        #expect(recorder.calls.values.filter { $0.hasPrefix("received") }.count == 2)
+        for _ in 0..<2 { session.exchanges.values[1].answer() }
+        let response = try await task.response
+        #expect(response.status == 200 && response.redirects == [url])
+        #expect(session.exchanges.values.count == 2)
+        #expect(recorder.calls.values.filter { $0.hasPrefix("received") }.count == (hasDelegate ? 2 : 0))
+        #expect(task.task.timeline.events.filter { $0.kind == .redirect }.count == 1)
     }
 
     @Test("the service holds its delegate weakly")

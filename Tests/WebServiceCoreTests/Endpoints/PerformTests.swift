@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 
@@ -255,6 +256,13 @@ struct PerformTests {
         clock.advance(by: .seconds(6))
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .deadline)
+
+        let mock = MockSession()
+        mock.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
+        service.session = mock
+        let progress = Collected<TransferProgress>()
+        #expect(try await service.perform(Limited()).onProgress { progress.add($0) }.value.count == 11)
+        #expect(progress.values == [TransferProgress(bytesReceived: 11, bytesToReceive: 11)])
     }
 
     @Test("cancelling a task cancels its exchange on the wire")

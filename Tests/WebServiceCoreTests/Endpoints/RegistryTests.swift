@@ -374,9 +374,88 @@ struct RegistryTests {
         #expect(task.task.state != .running)
         #expect(await task.serviceResponse.isCanceled)
         #expect(endpoint.fetches.values[0].wasCancelled)
-        #expect(await late.serviceResponse.isCanceled)
+        // It was not in flight, so it is performed when it is awaited.
+        async let lateAnswer = late.value
+        await endpoint.fetches.wait(for: 3)[2].answer("late")
+        #expect(try await lateAnswer == "late")
         endpoint.fetches.values[1].answer("clone")
         #expect(try await others.value == "clone")
+    }
+
+    @Test("a request of a temporary service is performed when it is awaited", arguments: ["endpoint", "HTTP", "storage", "mapped"])
+    func temporary(kind: String) async throws {
+        struct Get: HTTPServiceRequest {
+            typealias Output = String
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+        }
+        let endpoint = MockEndpointForText()
+        switch kind {
+        case "endpoint": #expect(try await WebService(endpoints: [endpoint]).perform(TextRequest()).value == "text")
+        case "mapped":
+            let task = WebService(endpoints: [endpoint]).perform(TextRequest()).map(\.count).mapAsync { $0 + 1 }
+            #expect(try await task.value == 5)
+        case "HTTP": #expect(try await WebService.make(HandSession(text: "x")).perform(Get()).value == "x")
+        default:
+            let storage = MemoryStorage()
+            let service = WebService(endpoints: [endpoint], storages: [storage])
+            _ = try await service.perform(RawText()).value
+            #expect(try await WebService(endpoints: [endpoint], storages: [storage]).stored(RawText()).value.value == "text")
+            #expect(
+                try await WebService(endpoints: [endpoint], storages: [storage]).perform(RawText(), cachePolicy: .cacheThenServer).value == "text")
+        }
+    }
+
+    private struct MockEndpointForText: ServiceEndpoint {
+        func supports(_ request: any ServiceRequest) -> Bool { true }
+        func fetch(_ request: any ServiceRequest, in context: EndpointContext) -> any RawDataSource { Data("text".utf8) }
+        func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) -> any Sendable { "text" }
+    }
+
+    /// A request whose comparison uses the service.
+    private struct Curious: ServiceRequest, Hashable {
+        typealias Output = String
+        let number: Int
+        let service: WebService
+
+        static func == (left: Curious, right: Curious) -> Bool {
+            _ = left.service.containsRequests()
+            left.service.perform(PlainRequest()).resume().cancel()
+            return left.number == right.number
+        }
+
+        func hash(into hasher: inout Hasher) {
+            _ = service.containsRequest(type: Curious.self)
+            service.cancelRequests(key: "none")
+            hasher.combine(number % 2)
+        }
+    }
+
+    @Test("equality and hash of requests and keys run outside the registry's lock: they may use the service", arguments: ["request", "key"])
+    func comparing(by: String) async throws {
+        let (service, endpoint) = (service, endpoint)
+        let results = Collected<String>()
+        let done = DispatchSemaphore(value: 0)
+        Thread {
+            func perform(_ number: Int, _ mode: DuplicateMode) -> TypedTask<String> {
+                let curious = Curious(number: number, service: service)
+                let task = by == "key" ? service.perform(TextRequest(), key: curious, duplicates: mode) : service.perform(curious, duplicates: mode)
+                return task.onCompletion { results.add((try? $0.get()) ?? "failed") }.resume()  // which error does not matter
+            }
+            let tasks = [perform(1, .allow), perform(3, .reject), perform(1, .join), perform(3, .reject), perform(1, .queue)]
+            _ = service.containsRequest(Curious(number: 1, service: service))
+            withExtendedLifetime(tasks) { _ = done.signal() }
+        }.start()
+        let isOver = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async { continuation.resume(returning: done.wait(timeout: .now() + 20)) }
+        }
+        try #require(isOver == .success)
+        let fetches = await endpoint.fetches.wait(for: 2).filter { !($0.request is PlainRequest) }
+        for fetch in fetches { fetch.answer("one") }
+        while results.values.count < 5 {
+            for fetch in endpoint.fetches.values { fetch.answer("one") }
+            await Task.yield()
+        }
+        #expect(results.values.count { $0 == "one" } == 4)
     }
 
     @Test("64 threads perform, cancel and ask; each task is answered exactly once")

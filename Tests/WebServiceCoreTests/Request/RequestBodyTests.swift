@@ -133,6 +133,100 @@ import FoundationNetworking
         }
     }
 
+    @Test("Of a body and parameters that belong in it the last one set counts, and a provider that does not count is not asked")
+    func lastOfBodyAndParameters() async throws {
+        var form = MultipartFormData()
+        form.append("x", name: "n")
+        let multipart = form
+        let bodies: [(String, String, (inout Request) throws -> Void)] = [
+            ("data", "application/octet-stream", { $0.body = Data("data".utf8) }),
+            ("", "application/octet-stream", { $0.body = Data() }),
+            ("a=1", "application/x-www-form-urlencoded", { $0.formParameters = ["a": 1] }),
+            (#"{"a":1}"#, "application/json", { try $0.serialize(json: ["a": 1]) }),
+            (try #require(try Request.make(.POST) { $0.multipart = multipart }.encodedBody()), multipart.contentType, { $0.multipart = multipart }),
+            ("provided", "text/plain", { $0.setBodyProvider(contentType: "text/plain") { Data("provided".utf8) } }),
+        ]
+        let parameters: [(String, String, Request.ParameterEncoding)] = [
+            ("p=1", "application/x-www-form-urlencoded", .percent), (#"{"p":1}"#, "application/json", .json),
+        ]
+        for (body, bodyType, setBody) in bodies {
+            for (text, type, encoding) in parameters {
+                var last = try Request.make(.POST) {
+                    $0.parameterEncoding = encoding
+                    try setBody(&$0)
+                    $0.parameters = ["p": 1]
+                }
+                let provided = try await last.providingBody().encode()
+                #expect(provided.body == Data(text.utf8) && provided.contentType == type && last.contentType == type)
+                last.parameters = nil
+                #expect(try await last.providingBody().encode().body == Data(body.utf8))
+                var first = try Request.make(.POST) {
+                    $0.parameters = ["p": 1]
+                    try setBody(&$0)
+                }
+                #expect(try await first.providingBody().encode().body == Data(body.utf8))
+                #expect(first.contentType == bodyType)
+                first.parameters = ["p": 1, "q": 2]
+                #expect(try await first.providingBody().encode().body == Data("p=1&q=2".utf8))
+                first.body = nil
+                #expect(try first.encode().body == Data("p=1&q=2".utf8))
+            }
+        }
+        // Parameters of a method without a body are in the URL, whatever the order.
+        var get = Request.make(.DELETE) {
+            $0.body = Data("x".utf8)
+            $0.parameters = ["p": 1]
+        }
+        #expect(try get.encode().body == Data("x".utf8))
+        #expect(try get.encode().url.hasSuffix("?p=1"))
+        get.method = .POST
+        #expect(try get.encode().body == Data("p=1".utf8))
+        // An error of a body that does not count is not the error of the request.
+        var replaced = Request.make(.POST) { $0.keepingError { _ in throw CocoaError(.fileNoSuchFile) } }
+        replaced.parameters = ["p": 1]
+        #expect(try replaced.encodedBody() == "p=1")
+    }
+
+    @Test("Setters of a task: the last body counts, and a provider that does not count is not asked")
+    func lastBodyOfTask() async throws {
+        let session = HandSession(text: "{}")
+        let service = WebService.make(session)
+        let tasks = [
+            service.POST("/x").setParameters(["p": 1]).setBody(Data("data".utf8)),
+            service.POST("/x").setBody(Data("data".utf8)).setParameters(["p": 1]),
+            service.POST("/x").setBody { throw TestError() }.setParameters(["p": 1], encoding: .json),
+            service.POST("/x").setParameters(["p": 1]).setBody { Data("provided".utf8) },
+            service.POST("/x").setJSON(["n": Double.nan] as [String: Any]).setParameters(["p": 1]),
+        ]
+        for task in tasks { _ = try await task.data().value }
+        let sent = session.exchanges.values.map(\.request.urlRequestValue)
+        #expect(sent.map { String(decoding: $0.httpBody ?? Data(), as: UTF8.self) } == ["data", "p=1", #"{"p":1}"#, "provided", "p=1"])
+        let form = "application/x-www-form-urlencoded"
+        let types = ["application/octet-stream", form, "application/json", "application/octet-stream", form]
+        #expect(sent.map { $0.value(forHTTPHeaderField: "Content-Type") } == types)
+    }
+
+    @Test("Bytes without a media type are JSON where the parameter encoding is JSON")
+    func jsonData() async throws {
+        let session = HandSession(text: "{}")
+        let service = WebService.make(session)
+        let body = Data("[1]".utf8)
+        let tasks = [
+            service.POST("/x").setParameterEncoding(.json).setBody(body), service.POST("/x").setBody(body).setParameterEncoding(.json),
+            service.POST("/x").setParameterEncoding(.json).setBody { body },
+            service.POST("/x").setParameterEncoding(.json).setBody(body, contentType: "a/b"),
+            service.POST("/x").setParameterEncoding(.percent).setBody(body),
+            service.POST("/x").setParameterEncoding(.json).setHeaderValue("c/d", forName: "Content-Type").setBody(body),
+            service.POST("/x").setParameterEncoding(.json),
+        ]
+        for task in tasks { _ = try await task.data().value }
+        let types = session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") }
+        let json = "application/json"
+        #expect(types == [json, json, json, "a/b", "application/octet-stream", "c/d", nil])
+        let text = tasks[0].request.curlDescription()
+        #expect(text.contains("Content-Type: application/json"))
+    }
+
     @Test("M-10: a Content-Type field counts before what the body brings along, whatever the order and the case")
     func explicitContentType() throws {
         for setFirst in [true, false] {

@@ -84,4 +84,96 @@ struct TimelineTests {
         let entry = try #require(try archive(task.task).first)
         #expect(entry["comment"] as? String == "URLError -1005")
     }
+
+    // MARK: The beginning
+
+    @Test("times count from resume, and the time before the first attempt is in it", arguments: ["provider", "interceptor"])
+    func beginning(place: String) async throws {
+        let clock = ManualTimekeeper()
+        let service = WebService.make(HandSession(text: "{}"), timekeeper: clock)
+        let task = service.POST("/x")
+        if place == "provider" {
+            task.setBody {
+                clock.advance(by: .seconds(5))
+                return Data()
+            }
+        } else {
+            task.intercepted(
+                by: .closure { request, next in
+                    clock.advance(by: .seconds(5))
+                    return try await next(request)
+                })
+        }
+        let before = Date()
+        _ = try await task.data().value
+        let timeline = task.timeline
+        #expect(timeline.events.map(\.kind) == [.attempt] && timeline.events.first?.start == 5)
+        let date = try #require(timeline.date)
+        #expect(abs(date.timeIntervalSince(before)) < 30)
+        let start = try #require(task.metrics.fetchStart)
+        #expect(abs(start.timeIntervalSince(date) - 5) < 0.001)
+        #expect(task.metrics.responseTime == 0)
+        let archived = try #require(try archive(task).first?["startedDateTime"] as? String)
+        let parsed = try Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(archived)
+        #expect(abs(parsed.timeIntervalSince(date) - 5) < 0.01)
+    }
+
+    @Test("an exchange without an attempt has the date of its resume and times that count from it")
+    func withoutAttempt() async throws {
+        let clock = ManualTimekeeper()
+        let service = WebService.make(HandSession(text: "{}"), timekeeper: clock)
+        service.interceptors = [
+            .closure { request, next in
+                clock.advance(by: .milliseconds(2500))
+                next.record(.init("own"), "x")
+                let url = try #require(request.url)
+                return try #require(Response(status: 200, url: url, source: .cache))
+            }
+        ]
+        let task = service.GET("/x").data()
+        _ = try await task.value
+        let timeline = task.task.timeline
+        #expect(timeline.events.map(\.start) == [2.5] && timeline.date != nil)
+        #expect(timeline.description.hasPrefix("   2500.0 ms  own"))
+        let failed = service.GET("//h/{id}").data()
+        _ = await failed.result
+        #expect(failed.task.timeline.date != nil)
+    }
+
+    @Test("a cache hit shows the time since its resume")
+    func cacheHit() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "x")
+        _ = try await fixture.service.GET("/x").data().value
+        let task = fixture.service.GET("/x").data()
+        #expect(try await task.response.source == .cache)
+        let timeline = task.task.timeline
+        #expect(!timeline.events.isEmpty && timeline.date != nil)
+        #expect(timeline.events.allSatisfy { (0..<60).contains($0.start) }, "\(timeline)")
+    }
+
+    @Test("the timeline of a typed request counts from its own resume, the time in the queue included")
+    func queued() async throws {
+        struct Get: HTTPServiceRequest, Hashable {
+            typealias Output = Data
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+        }
+        let clock = ManualTimekeeper()
+        let session = HandSession()
+        let service = WebService.make(session, timekeeper: clock)
+        let first = service.perform(Get(), duplicates: .queue).resume()
+        await session.exchanges.wait()
+        let second = service.perform(Get(), duplicates: .queue).resume()
+        clock.advance(by: .seconds(3))
+        let joined = service.perform(Get(), duplicates: .join).resume()
+        session.exchanges.values[0].answer("a")
+        await session.exchanges.wait(for: 2)[1].answer("b")
+        _ = try await (first.value, second.value, joined.value)
+        #expect(first.task.timeline.events.map(\.start) == [0])
+        #expect(first.task.timeline.events.map(\.length) == [3])
+        #expect(second.task.timeline.events.map(\.start) == [3])
+        // Its exchange began before it or with it; times never begin before zero.
+        #expect(joined.task.timeline.events.map(\.start) == [0])
+        #expect(joined.task.metrics.fetchStart != nil && joined.task.metrics.responseTime != nil)
+    }
 }

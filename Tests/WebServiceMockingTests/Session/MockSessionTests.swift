@@ -134,6 +134,46 @@ import FoundationNetworking
         #expect(error?.code == .deadline)
     }
 
+    @Test("A response that does not come within the timeout ends as timed out, also from a slow stub, and a late answer is ignored")
+    func timeout() async throws {
+        var silence = MockResponse(statusCode: 200)
+        silence.wire = .noAnswer
+        let release = DispatchSemaphore(value: 0)
+        session.addStub(silence)
+        session.addStub(requestMatcher: { $0.urlRequestValue.url?.path == "/slow" }) { _ in
+            _ = release.wait(timeout: .now() + 30)
+            return MockResponse(statusCode: 200)
+        }
+        let service = WebService(baseURLString: "http://a.test")
+        service.session = session
+        for path in ["/", "/slow"] {
+            let task = service.GET(path).setTimeout(0.05).setDeadline(.seconds(5)).data()
+            let error = await #expect(throws: URLError.self) { try await task.value }
+            #expect(error?.code == .timedOut)
+        }
+        release.signal()
+        var plain = try get("http://a.test/")
+        plain.timeoutInterval = 0.05
+        #expect((await session.answer(to: plain).error as? URLError)?.code == .timedOut)
+    }
+
+    @Test("A body longer than the request allows is responseTooLarge, and progress is reported with the response")
+    func limitAndProgress() async throws {
+        session.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
+        var request = Request(.POST, url: "http://a.test/")
+        request.maximumResponseBytes = 10
+        #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
+        request.maximumResponseBytes = 11
+        #expect(await session.answer(to: request).data?.count == 11)
+        let service = WebService(baseURLString: "http://a.test")
+        service.session = session
+        let progress = Mutex<[TransferProgress]>([])
+        let task = service.POST("/").setBody(Data(count: 7)).onProgress { news in progress.withLock { $0.append(news) } }.data()
+        #expect(try await task.value.count == 11)
+        #expect(progress.withLock { $0 } == [TransferProgress(bytesSent: 7, bytesToSend: 7, bytesReceived: 11, bytesToReceive: 11)])
+        #expect(try await task.response.source == .mock)
+    }
+
     @Test("Its answers say that they are mocks, also through a recording session and a service")
     func source() async throws {
         session.addStub(MockResponse(statusCode: 200))

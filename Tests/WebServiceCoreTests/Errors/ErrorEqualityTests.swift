@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Equality of errors", .timeLimit(.minutes(1)))
+struct ErrorEqualityTests {
+    static let codes: [WebServiceError.Code] = [
+        .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus, .unexpectedContentType,
+        .responseTooLarge, .deadline, .tooManyMessages, .noStub, .noEndpoint, .duplicateRequest, .unexpectedOutput, .noStoredData,
+        .authenticationFailed, .tooManyRedirects,
+    ]
+
+    @Test("L-03: errors of one kind have equal codes, whatever else they hold; codes of different kinds differ")
+    func codes() {
+        #expect(Set(Self.codes).count == Self.codes.count)
+        for code in Self.codes {
+            let plain = WebServiceError(code, "a")
+            let full = WebServiceError(code, "b", request: Request(url: "https://h/"), body: Data([1]), underlying: TestError())
+            #expect(plain.code == full.code && plain.code == WebServiceError.Code(code.description))
+            #expect(plain.code.hashValue == full.code.hashValue)
+        }
+    }
+
+    @Test("L-03: every typed error crosses threads and is told by its code where it is caught")
+    func caught() async throws {
+        func requireSendable<Failure: Error & Sendable>(_: Failure.Type) {}
+        requireSendable(WebServiceError.self)
+        requireSendable(StorageFailure.self)
+        requireSendable(SessionScenario.Failure.self)
+        func codeOfDeadline(_ path: String) async -> WebServiceError.Code? {
+            let clock = ManualTimekeeper()
+            let task = WebService.make(timekeeper: clock).GET(path).setDeadline(.seconds(1)).data().resume()
+            clock.advance(by: .seconds(2))
+            do {
+                _ = try await task.value
+                return nil
+            } catch let error as WebServiceError {
+                return error.code
+            } catch {
+                return nil
+            }
+        }
+        let (first, second) = await (codeOfDeadline("/a"), codeOfDeadline("/b"))
+        #expect(first == .deadline && first == second)
+    }
+}

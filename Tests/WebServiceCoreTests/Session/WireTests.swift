@@ -1,0 +1,106 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What happens to one response between the session and the handlers.
+@Suite("Responses of a session", .timeLimit(.minutes(1)))
+struct WireTests {
+    @Test("a request that does not handle cookies stores none, also on the way of a redirect", arguments: [true, false])
+    func cookiesNotStored(isHandled: Bool) async throws {
+        let session = ScriptedSession([
+            .status(302, headers: ["Location": "/v1/y", "Set-Cookie": "a=1"]), .status(200, headers: ["Set-Cookie": "b=2"]),
+        ])
+        let service = WebService.make(session)
+        let jar = CookieJar()
+        service.cookieJar = jar
+        _ = try await service.GET("/x").setShouldHandleCookies(isHandled).data().value
+        let url = try #require(URL(string: "https://h/v1/x"))
+        #expect(jar.header(for: url) == (isHandled ? "a=1; b=2" : nil))
+        #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [nil, isHandled ? "a=1" : nil])
+    }
+
+    @Test("the error of a redirect that is not followed has its response and body")
+    func refusedRedirect() async throws {
+        let session = ScriptedSession([.status(301, headers: ["Location": "ftp://h/x"], body: "moved")])
+        let task = WebService.make(session).GET("/x").data()
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.body == Data("moved".utf8))
+        #expect(error?.status == 301)
+        #expect(session.sent.count == 1)
+    }
+
+    @Test("the second completion of a session is ignored, also where the first one is a redirect", arguments: [200, 302])
+    func secondCompletion(second: Int) async throws {
+        let session = HandSession()
+        let service = WebService.make(session)
+        let url = try #require(URL(string: "https://h/v1/x"))
+        let task = service.GET("/x").data().resume()
+        let first = session.exchanges.values[0]
+        for status in [302, second] {
+            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: status == 302 ? ["Location": "/y"] : [:])
+            first.completion(Data("first".utf8), response, nil)
+        }
+        first.completion(nil, nil, URLError(.networkConnectionLost))
+        #expect(session.exchanges.values.count == 2)
+        session.exchanges.values[1].answer("second", status: 203)
+        let response = try await task.response
+        #expect(response.status == 203 && response.data == Data("second".utf8))
+        #expect(task.task.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [302, 203])
+    }
+
+    @Test("a media type is required of a body only: a 204 has none")
+    func contentTypeOfNothing() async throws {
+        let empty = WebService.make(ScriptedSession([.status(204)]))
+        #expect(try await empty.GET("/x").data().validate(contentTypes: ["application/json"]).value.isEmpty)
+        let body = WebService.make(ScriptedSession([.status(200, body: "x")]))
+        let error = await #expect(throws: WebServiceError.self) { try await body.GET("/x").data().validate(contentTypes: ["application/json"]).value }
+        #expect(error?.code == .unexpectedContentType)
+    }
+
+    @Test(
+        "application/json stands for types that end in +json, and for no others",
+        arguments: [
+            ("application/json; charset=utf-8", true), ("application/problem+json", true), ("image/x+json", true), ("text/json", false),
+            ("application/xjson", false), ("application/jsonp", false), ("json", false), ("", false),
+        ])
+    func jsonTypes(type: String, isAccepted: Bool) async throws {
+        let service = WebService.make(ScriptedSession([.status(200, headers: ["Content-Type": type], body: "{}")]))
+        let result = await service.GET("/x").data().validate(contentTypes: ["application/json"]).result
+        switch result {
+        case .success: #expect(isAccepted)
+        case .failure(let error): #expect(!isAccepted && (error as? WebServiceError)?.code == .unexpectedContentType)
+        }
+    }
+
+    @Test("the delegate is not notified of a transport error as a failed result, however many typed steps follow")
+    func transportError() async throws {
+        let failures = Failures()
+        let service = WebService.make(ScriptedSession([.error(.timedOut)]), delegate: failures)
+        let task = service.GET("/x").data().map(\.count).map { $0 + 1 }
+        let error = await #expect(throws: URLError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+        _ = await task.map { $0 }.result
+        #expect(failures.calls.values.isEmpty)
+    }
+
+    @Test("the delegate is notified once of a handler that fails, with its error, also where typed steps follow")
+    func handlerError() async throws {
+        let failures = Failures()
+        let service = WebService.make(ScriptedSession([.status(200, body: "{}")]), delegate: failures)
+        let task = service.GET("/x").response { _, _ in throw TestError(name: "handler") }.data().map(\.count)
+        await #expect(throws: TestError(name: "handler")) { try await task.value }
+        #expect(failures.calls.values == ["handler"])
+    }
+
+    private final class Failures: ServicePassthroughDelegate {
+        let calls = Collected<String>()
+        func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+            calls.add((error as? TestError)?.name ?? "\(error.map { "\($0)" } ?? "none")")
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Where the body of a cancelled request is deallocated.
+@Suite("Bodies of cancelled requests", .timeLimit(.minutes(2)))
+struct CancelledBodyTests {
+    enum Place: CaseIterable { case beforeResume, interceptor, provider, retryPause, inFlight, suspended }
+
+    @Test("a cancelled request frees its body at once, wherever it waited", arguments: Place.allCases)
+    func freed(place: Place) async throws {
+        let freed = Collected<String>()
+        let waiting = Collected<Void>()
+        do {
+            let session = MockSession()
+            var silence = MockResponse(statusCode: place == .retryPause ? 503 : 200)
+            if place != .retryPause { silence.wire = .noAnswer }
+            let answer = silence
+            session.addStub { _ in
+                waiting.add(())
+                return answer
+            }
+            let clock = ManualTimekeeper()
+            let service = WebService.make(session, timekeeper: clock)
+            let task = service.PUT("/x")
+            let never: @Sendable () async throws -> Void = {
+                waiting.add(())
+                try await TaskClock(clock).sleep(for: .seconds(1_000))
+            }
+            task.setBody(.watched { freed.add("freed") })
+            switch place {
+            case .beforeResume, .inFlight: break
+            case .suspended:
+                task.intercepted(
+                    by: .closure { [weak task] request, next in
+                        task?.suspend()
+                        waiting.add(())
+                        return try await next(request)
+                    })
+            case .interceptor:
+                task.intercepted(
+                    by: .closure { request, next in
+                        try await never()
+                        return try await next(request)
+                    })
+            case .provider:
+                let body = task.request.body
+                task.setBody {
+                    try await never()
+                    return body ?? Data()
+                }
+            case .retryPause: service.interceptors = [RetryPolicy(sleep: { _ in try await never() })]
+            }
+            if place != .beforeResume {
+                task.resume()
+                await waiting.wait(for: place == .retryPause ? 2 : 1)
+            }
+            #expect(freed.values.isEmpty)
+            task.cancel()
+        }
+        #expect(await freed.wait() == ["freed"])
+    }
+
+    @Test("of 200 cancelled uploads over FoundationSession no body stays, those in flight and those that wait for a connection")
+    func foundation() async throws {
+        let listener = try MockServer { _ in
+            var response = MockResponse(statusCode: 200)
+            response.wire = .noAnswer
+            return response
+        }
+        defer { listener.stop() }
+        let count = 200
+        let freed = Collected<Int>()
+        do {
+            let service = WebService(baseURLString: listener.baseURLString)
+            let tasks = (0..<count).map { number in service.PUT("/x").setBody(.watched { freed.add(number) }).resume() }
+            for task in tasks { task.cancel() }
+        }
+        #expect(Set(await freed.wait(for: count)) == Set(0..<count))
+    }
+}

@@ -1,0 +1,201 @@
+import Dispatch
+import Foundation
+import Synchronization
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Many requests with many kinds of faults. `WEBSERVICE_SOAK=1` runs the full length.
+@Suite("G11: load over a mock session", .serialized, .timeLimit(.minutes(60)))
+struct MockSoakTests {
+    /// What goes wrong, and how a request has to end.
+    enum Kind: Int, CaseIterable {
+        case fine, json, empty, notFound, serverError, retried, retriesUsedUp, rateLimited, redirected, redirectLoop, unauthorized, stillUnauthorized,
+            connectionLost, offline, noHost, silent, cancelledBefore, cancelledInFlight, cancelledAfter, deadline, invalidURL, failedProvider,
+            failedInterceptor, rejected, notJSON, tooLong, noStub, suspended
+
+        /// Everything that a request of this kind may end with.
+        var ends: Set<String> {
+            switch self {
+            case .fine, .json, .empty, .retried, .rateLimited, .redirected, .unauthorized, .suspended: ["value"]
+            case .notFound, .serverError, .retriesUsedUp, .stillUnauthorized: ["unacceptableStatus"]
+            case .redirectLoop: ["tooManyRedirects"]
+            case .connectionLost: ["-1005"]
+            case .offline: ["-1009"]
+            case .noHost: ["-1003"]
+            case .silent: ["-1001"]
+            case .cancelledBefore, .cancelledInFlight: ["-999"]
+            case .cancelledAfter: ["value"]
+            case .deadline: ["deadline"]
+            case .invalidURL: ["invalidURL"]
+            case .failedProvider, .failedInterceptor, .rejected: ["test"]
+            case .notJSON: ["decoding"]
+            case .tooLong: ["responseTooLarge"]
+            case .noStub: ["noStub"]
+            }
+        }
+    }
+
+    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+    private static let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] != nil
+    private static let live = Atomic<Int>(0)
+
+    private final class Live: Sendable {
+        init() { MockSoakTests.live.add(1, ordering: .relaxed) }
+        deinit { MockSoakTests.live.subtract(1, ordering: .relaxed) }
+        func touch() {}
+    }
+
+    /// A service over a mock that has an answer for each kind; a new one for each wave, because a
+    /// mock records what it is asked.
+    private static func makeService(_ clock: ManualTimekeeper) -> WebService {
+        let session = MockSession()
+        let attempts = Mutex<[String: Int]>([:])
+        session.addStub(requestMatcher: { $0.urlRequestValue.url?.host == "h" }) { request in
+            let request = request.urlRequestValue
+            let parts = (request.url?.path ?? "").split(separator: "/")
+            let kind = parts.first.flatMap { Int($0) }.flatMap(Kind.init) ?? .fine
+            let attempt = attempts.withLock { attempts in
+                attempts[request.url?.path ?? "", default: 0] += 1
+                return attempts[request.url?.path ?? "", default: 0]
+            }
+            var response = MockResponse(statusCode: 200, data: Data(#"{"n":1}"#.utf8))
+            switch kind {
+            case .empty: response = MockResponse(statusCode: 204)
+            case .notFound: response.statusCode = 404
+            case .serverError: response.statusCode = 500
+            case .retried: if attempt < 3 { response.statusCode = 503 }
+            case .retriesUsedUp: response.statusCode = 503
+            case .rateLimited:
+                if attempt == 1 {
+                    response.statusCode = 429
+                    response.headers[.retryAfter] = "0"
+                }
+            case .redirected:
+                if parts.count == 2 {
+                    response.statusCode = 302
+                    response.headers[.location] = (request.url?.path ?? "") + "/next"
+                }
+            case .redirectLoop:
+                response.statusCode = 302
+                response.headers[.location] = request.url?.path ?? ""
+            case .unauthorized: if request.value(forHTTPHeaderField: "Authorization") == nil { response.statusCode = 401 }
+            case .stillUnauthorized: response.statusCode = 401
+            case .connectionLost: return URLError(.networkConnectionLost)
+            case .offline: return URLError(.notConnectedToInternet)
+            case .noHost: return URLError(.cannotFindHost)
+            case .silent, .deadline, .cancelledInFlight: response.wire = .noAnswer
+            case .notJSON: response.data = Data("{".utf8)
+            case .tooLong: response.data = Data(count: 101)
+            default: break
+            }
+            return response
+        }
+        let service = WebService.make(session, base: "https://h/", timekeeper: clock)
+        service.interceptors = [
+            .closure { request, next in
+                let response = try await next(request)
+                guard response.status == 401, request.headers[.authorization] == nil else { return response }
+                var renewed = request
+                renewed.headers[.authorization] = "t"
+                return try await next(renewed)
+            },
+            RetryPolicy(sleep: { _ in }),
+        ]
+        return service
+    }
+
+    private static func makeTask(_ kind: Kind, _ number: Int, _ service: WebService) -> SessionTask {
+        let path = kind == .noStub ? "http://other/x" : kind == .invalidURL ? "//h/{id}" : "/\(kind.rawValue)/\(number)"
+        let task = kind == .failedProvider ? service.POST(path) : service.GET(path)
+        task.setDeadline(.seconds(1_000_000))
+        switch kind {
+        case .silent: task.setTimeout(0.02)
+        case .deadline: task.setDeadline(.seconds(1))
+        case .failedProvider: task.setBody { throw TestError() }
+        case .failedInterceptor: task.intercepted(by: .closure { _, _ in throw TestError() })
+        case .tooLong: task.setMaximumResponseBytes(100)
+        default: break
+        }
+        return task
+    }
+
+    @Test("G11: of requests with 28 kinds of faults none is lost and none ends twice; nothing stays in memory")
+    func soak() async throws {
+        let total = Self.isSoak ? 1_000_000 : Self.isSanitized ? 2_000 : 20_000
+        let waves = 20
+        let wrong = Collected<String>()
+        var memory = 0
+        for wave in 0..<waves {
+            let clock = ManualTimekeeper()
+            let service = Self.makeService(clock)
+            let count = total / waves
+            let left = Atomic<Int>(count)
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                for number in 0..<count {
+                    let kind = Kind.allCases[number % Kind.allCases.count]
+                    let live = Live()
+                    let ends = Ends()
+                    let task = Self.makeTask(kind, number, service)
+                    if kind == .suspended {
+                        task.intercepted(
+                            by: .closure { [weak task] request, next in
+                                let task = task
+                                task?.suspend()
+                                Task { task?.resume() }
+                                return try await next(request)
+                            })
+                    }
+                    var typed = task.data()
+                    if kind == .rejected { typed = typed.validate { _ in throw TestError() } }
+                    if kind == .notJSON || kind == .json {
+                        typed = typed.map { try JSONSerialization.jsonObject(with: $0) is [String: Any] ? $0 : Data() }
+                    }
+                    typed.onCompletion { result in
+                        live.touch()
+                        let end = Self.name(of: result)
+                        if ends.add() != 1 || !kind.ends.contains(end) { wrong.add("\(kind) ended with \(end)") }
+                        if left.subtract(1, ordering: .relaxed).newValue == 0 { continuation.resume() }
+                    }
+                    if kind == .cancelledBefore { task.cancel() }
+                    task.resume()
+                    if kind == .cancelledInFlight { DispatchQueue.global().async { task.cancel() } }
+                    if kind == .cancelledAfter { typed.onCompletion { _ in task.cancel() } }
+                    if kind == .deadline { clock.advance(by: .seconds(2)) }
+                }
+            }
+            if wave == waves / 4 { memory = Self.residentMemory }
+        }
+        #expect(wrong.values.isEmpty, "\(wrong.values.prefix(5))")
+        let end = ContinuousClock.now + .seconds(60)
+        while Self.live.load(ordering: .relaxed) > 0, ContinuousClock.now < end { await Task.yield() }
+        #expect(Self.live.load(ordering: .relaxed) == 0)
+        if Self.isSoak, memory > 0 { #expect(Self.residentMemory < memory + 16 << 20) }
+    }
+
+    private final class Ends: Sendable {
+        private let count = Atomic<Int>(0)
+        func add() -> Int { count.add(1, ordering: .relaxed).newValue }
+    }
+
+    private static func name(of result: Result<Data, any Error>) -> String {
+        switch result {
+        case .success: "value"
+        case .failure(let error as URLError): "\(error.code.rawValue)"
+        case .failure(let error as WebServiceError): error.code.description
+        case .failure(let error as TestError): error.name
+        case .failure(let error): "\(type(of: error))"
+        }
+    }
+
+    /// 0 where the system does not tell.
+    private static var residentMemory: Int {
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }  // only Linux has it
+        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+    }
+}
