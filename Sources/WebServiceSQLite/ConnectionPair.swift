@@ -10,13 +10,17 @@ final class ConnectionPair: Sendable {
     private let durability: StorageDurability
     private let clock: TaskClock
     private let patience: Duration
+    private let isForked: Bool
 
-    /// - Parameter patience: How long somebody else may keep the database before it is an error.
-    init(files: DatabaseFiles, durability: StorageDurability, clock: TaskClock, patience: Duration) {
+    /// - Parameters:
+    ///   - patience: How long somebody else may keep the database before it is an error.
+    ///   - isForked: Whether the process was forked: there, no thread runs what is left to a queue.
+    init(files: DatabaseFiles, durability: StorageDurability, clock: TaskClock, patience: Duration, isForked: Bool = false) {
         self.files = files
         self.durability = durability
         self.clock = clock
         self.patience = patience
+        self.isForked = isForked
         reader = ConnectionSlot("reader", clock: clock, nanosecondsBetweenLooks: 100_000_000)
         writer = ConnectionSlot("writer", clock: clock, nanosecondsBetweenLooks: 0)
     }
@@ -34,10 +38,12 @@ final class ConnectionPair: Sendable {
     func later<Value: Sendable>(
         _ slot: ConnectionSlot, _ name: String, _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
-        try await withCheckedThrowingContinuation { continuation in
-            slot.queue.async {
+        // What waits on the queue for others that wait for the database does not wait longer for that.
+        let end = clock.now.addingSaturated(patience)
+        return try await withCheckedThrowingContinuation { continuation in
+            let body: @Sendable () -> Void = {
                 do {
-                    let (value, checkpointIsDue) = try self.perform(slot) { (try work($0), $0.takeCheckpointIsDue()) }
+                    let (value, checkpointIsDue) = try self.perform(slot, until: end) { (try work($0), $0.takeCheckpointIsDue()) }
                     if checkpointIsDue { self.checkpoint(slot) }
                     continuation.resume(returning: value)
                 } catch let error as SQLiteError {
@@ -49,6 +55,7 @@ final class ConnectionPair: Sendable {
                     continuation.resume(throwing: error)
                 }
             }
+            if isForked { slot.queue.sync(execute: body) } else { slot.queue.async(execute: body) }
         }
     }
 
@@ -58,15 +65,16 @@ final class ConnectionPair: Sendable {
     }
 
     private func checkpoint(_ slot: ConnectionSlot) {
-        slot.queue.async {
-            try? self.perform(slot) { try $0.checkpoint() }  // the log grows on, and the next write tries again
+        let end = clock.now.addingSaturated(patience)
+        let body: @Sendable () -> Void = {
+            try? self.perform(slot, until: end) { try $0.checkpoint() }  // the log grows on, and the next write tries again
         }
+        if isForked { body() } else { slot.queue.async(execute: body) }
     }
 
     /// Does something with the connection of a slot: again while the database is busy, once more with new connections after a failure, and with a new
     /// database when the old one is damaged.
-    private func perform<Value>(_ slot: ConnectionSlot, _ work: (Connection) throws -> Value) throws -> Value {
-        let end = clock.now.addingSaturated(patience)
+    private func perform<Value>(_ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value) throws -> Value {
         var pause: Int32 = 1
         var failures = 0
         var before: DatabaseFiles.Snapshot?

@@ -9,7 +9,8 @@ public import WebServiceCore
 /// and an empty `.lock`.
 ///
 /// All members may be used from any thread. A read or a write is done at once on the thread of the caller, some microseconds; what waits for the
-/// disk or for another process does so on a queue of the storage. Reads do not wait for writes. When a call returns, reads that begin afterwards see
+/// disk or for another process does so on a queue of the storage, for a minute at most (in a forked process, which opens the database anew, on the thread of the
+/// caller). Reads do not wait for writes. When a call returns, reads that begin afterwards see
 /// what it did.
 ///
 /// Errors are of the code `WebServiceError.Code.storage`; the underlying error is an ``SQLiteError`` or the system's. After one the database is opened
@@ -24,7 +25,9 @@ public final class SQLiteStorage: ResponseStorage {
     /// What a stored entry survives.
     public let durability: StorageDurability
 
-    private let connections: ConnectionPair
+    /// A forked process opens connections of its own: SQLite's must not be used there, nor closed.
+    private let pairs: PerProcess<ConnectionPair>
+    private var connections: ConnectionPair { pairs.value }
     private var limits: StorageLimits { StorageLimits(bytes: maximumBytes, count: maximumCount) }
 
     /// An entry that is longer is not written on the thread of the caller.
@@ -68,7 +71,10 @@ public final class SQLiteStorage: ResponseStorage {
         self.maximumBytes = maximumBytes
         self.maximumCount = maximumCount
         self.durability = durability
-        connections = ConnectionPair(files: DatabaseFiles(database: path), durability: durability, clock: clock, patience: patience)
+        pairs = PerProcess { isForked in
+            ConnectionPair(
+                files: DatabaseFiles(database: path), durability: durability, clock: clock, patience: patience, isForked: isForked)
+        }
     }
 
     deinit {

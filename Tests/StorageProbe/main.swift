@@ -9,16 +9,21 @@ import WebServiceSQLite
 //
 //     storage-probe sqlite|file PATH write COUNT SEED      writes entries, and prints `ack N` when entry N is stored
 //     storage-probe sqlite|file PATH fill COUNT SEED       the same with short entries of keys of its own, and prints `done` at the end
+//     storage-probe sqlite|file PATH step 0 0              reads, replaces and removes entries while system calls fail; prints nothing
+//     storage-probe sqlite|file PATH fork COUNT SEED       forks, and writes and reads in both processes; prints `done` at the end
 //
-// The exit status is 0, 1 when something was thrown, and 2 for wrong arguments.
+// `sqlite-power` and `file-power` are the same with the durability `power`. The exit status is 0, 1 when something was thrown, and 2 for
+// wrong arguments; that of `step` is in `steps(of:)`.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 
 func makeStorage(_ kind: String, _ path: String) throws -> (any ResponseStorage)? {
     switch kind {
-    case "file": return try FileStorage(folder: URL(fileURLWithPath: path, isDirectory: true))
+    case "file", "file-power":
+        return try FileStorage(folder: URL(fileURLWithPath: path, isDirectory: true), durability: kind == "file" ? .process : .power)
     #if WEBSERVICE_SQLITE
-    case "sqlite": return try SQLiteStorage(file: URL(fileURLWithPath: path))
+    case "sqlite", "sqlite-power":
+        return try SQLiteStorage(file: URL(fileURLWithPath: path), durability: kind == "sqlite" ? .process : .power)
     #endif
     default: return nil
     }
@@ -36,13 +41,51 @@ func payload(_ number: Int, _ seed: Int) -> Data {
     return Data("\(number) \(seed) \(length)\n".utf8) + Data(repeating: pattern, count: length)
 }
 
+/// Reads `a`, replaces it, reads it, removes `b` and reads it, whether or not the step before succeeded.
+///
+/// - Returns: 64 and a bit for each step that did not throw; 3 when one of these gave a value that is neither the old nor the new one.
+func steps(of storage: any ResponseStorage) async -> Int32 {
+    var status: Int32 = 64
+    let (a, b) = (StorageKey(identifier: "a"), StorageKey(identifier: "b"))
+    let (old, new) = (Data(repeating: 1, count: 9_000), Data(repeating: 2, count: 7_000))
+    func step(_ bit: Int32, _ body: () async throws -> Bool) async {
+        do {
+            if try await body() { status |= bit } else { status = 3 }
+        } catch {
+            // The error of a system call that failed: the bit is missing.
+        }
+    }
+    await step(1) { try await storage.entry(for: a)?.data == old }
+    await step(2) {
+        try await storage.store(StorageEntry(.raw(new), date: Date()), for: a)
+        return true
+    }
+    let isStored = status & 2 != 0
+    await step(4) {
+        let found = try await storage.entry(for: a)?.data
+        return found == new || !isStored && found == old
+    }
+    await step(8) {
+        try await storage.removeEntry(for: b)
+        return true
+    }
+    let isRemoved = status & 8 != 0
+    await step(16) {
+        let found = try await storage.entry(for: b)?.data
+        return found == nil || !isRemoved && found == Data("b".utf8)
+    }
+    return status
+}
+
 do {
     guard arguments.count == 5, let storage = try makeStorage(arguments[0], arguments[1]), let count = Int(arguments[3]),
-        let seed = Int(arguments[4]), ["write", "fill"].contains(arguments[2])
+        let seed = Int(arguments[4]), ["write", "fill", "step", "fork"].contains(arguments[2])
     else {
-        print("storage-probe sqlite|file PATH write|fill COUNT SEED")
+        print("storage-probe sqlite|file[-power] PATH write|fill|step|fork COUNT SEED")
         exit(2)
     }
+    if arguments[2] == "step" { exit(await steps(of: storage)) }
+    if arguments[2] == "fork" { exit(try await writeInFork(storage, count, seed)) }
     for number in 0..<count {
         if arguments[2] == "write" {
             try await storage.store(StorageEntry(.raw(payload(number, seed)), date: Date()), for: StorageKey(identifier: "entry \(number % 16)"))

@@ -34,10 +34,14 @@ extension CacheExchange {
                 return answer
             }
         }
-        guard stored != nil, !isOwnCondition else { return response }
-        next.record(.cache, "the 304 is not for what is stored")
+        guard let stored else { return response }
+        if !isOwnCondition { next.record(.cache, "the 304 is not for what is stored") }
+        // The server has another representation than the stored one.
+        if !isOwnCondition || stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
+        if isOwnCondition { return response }
         let (second, again, end) = await send(plain)
         let whole = try second.get()
+        guard whole.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
         store(whole, flight, again, end)
         return whole
     }
@@ -52,7 +56,7 @@ extension CacheExchange {
             if response.status == 200, let updated = stored.validated(by: response, requestTime, responseTime) {
                 replace(stored, by: updated, flight)
             } else if response.status < 300 || [404, 410].contains(response.status) {
-                update(flight) { [request] in $0.remove(for: request) }
+                update(flight) { [selecting] in $0.remove(for: selecting) }
             }
         }
         return response
@@ -80,30 +84,37 @@ extension CacheExchange {
 
     /// Stores an answer to GET, or removes what it has made out of date.
     private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
-        guard demands.stores else { return }
-        if let answer = CachedResponse(response, to: request, account: account, requestTime: requestTime, responseTime: responseTime) {
-            update(flight) { [request] in $0.insert(answer, for: request) }
-        } else if response.redirects.isEmpty, (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
-        {
-            update(flight) { [request] in $0.remove(for: request) }
+        guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
+        do throws(CacheRefusal) {
+            let answer = try CachedResponse(response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
+            update(flight) { [selecting] in $0.insert(answer, for: selecting) }
+        } catch {
+            next.record(.cache, "not stored: \(error.reason)")
+            let isNew = (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
+            if response.redirects.isEmpty, isNew { update(flight) { [selecting] in $0.remove(for: selecting) } }
         }
     }
 
     /// Stores what was validated, or removes it where it must not be stored any more, unless a newer answer has been stored meanwhile.
     private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
-        guard demands.stores else { return }
-        var updated = updated
-        let selection = CachedResponse.selection(updated.status, updated.headers, to: request, account: account)
-        updated.selection = selection ?? updated.selection
-        update(flight) { [request, updated] variants in
-            guard variants.match(request)?.responseTime == stored.responseTime else { return }
-            if selection == nil { variants.remove(for: request) } else { variants.insert(updated, for: request) }
+        guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
+        var replacement: CachedResponse? = updated
+        do throws(CacheRefusal) {
+            replacement?.selection = try CachedResponse.selection(updated.status, updated.headers, to: selecting, account: account)
+        } catch {
+            next.record(.cache, "not stored: \(error.reason)")
+            replacement = nil
+        }
+        update(flight) { [selecting, replacement] variants in
+            guard variants.match(selecting)?.responseTime == stored.responseTime else { return }
+            if let replacement { variants.insert(replacement, for: selecting) } else { variants.remove(for: selecting) }
         }
     }
 
     /// Changes what is stored, unless the account is another one by now: then nobody knows whose answer it is.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
-        if cache.account() == account { cache.update(key, flight, change) }
+        guard cache.account() == account else { return next.record(.cache, "not stored: the account has changed since") }
+        cache.update(key, flight, change)
     }
 }
 
@@ -111,9 +122,8 @@ extension CachedResponse {
     /// What a 304 or the answer to HEAD makes of it; `nil` where it speaks of another representation (RFC 9111, sections 4.3.4 and 4.3.5).
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
         guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
-        if let old = eTag, let new = response.header(.eTag) {
-            guard EntityTag.matchesWeakly(old, new) else { return nil }
-        } else if let old = lastModified, let new = response.header("Last-Modified"), old != new {
+        if contradicts(response) { return nil }
+        if eTag == nil || response.header(.eTag) == nil, let old = lastModified, let new = response.header("Last-Modified"), old != new {
             return nil
         }
         if response.status != 304 {
@@ -123,5 +133,11 @@ extension CachedResponse {
             }
         }
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// Whether a response names another entity tag than this one.
+    fileprivate func contradicts(_ response: Response) -> Bool {
+        guard let old = eTag, let new = response.header(.eTag) else { return false }
+        return !EntityTag.describes(new, old)
     }
 }

@@ -7,6 +7,8 @@ import FoundationNetworking
 /// One request on its way through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
+    /// The request as stored responses are selected by it: it handles cookies only where a cookie jar adds some after the cache.
+    let selecting: Request
     /// What is asked for, with its query, in the one form that stands for all its spellings.
     let url: String
     let account: String?
@@ -20,6 +22,9 @@ struct CacheExchange: Sendable {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
+        var selecting = request
+        if next.service.cookieJar == nil { selecting.shouldHandleCookies = false }
+        self.selecting = selecting
         self.url = url
         self.account = account
         key = Self.key(url, account)
@@ -80,16 +85,29 @@ struct CacheExchange: Sendable {
         return false
     }
 
-    private func stored() async -> CachedResponse? {
-        let stored = await cache.variants(for: key).match(request)
+    /// Whether the request holds what separates its sender from others: an account is named, or no `Authentication` adds credentials later.
+    private func hasKnownAsker() -> Bool {
+        guard account == nil, next.following.contains(where: { $0 is Authentication }) else { return true }
+        next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
+        return false
+    }
+
+    /// Whether the request is for a part of a representation, or on a condition that only the server can test.
+    private func isOfCondition() -> Bool {
+        guard let name = Self.passing.first(where: { request.headers[$0] != nil }) else { return false }
+        if request.method == .GET { next.record(.cache, "not stored: the request has \(name.rawValue)") }
+        return true
+    }
+
+    private func stored() async throws -> CachedResponse? {
+        let stored = try await cache.variants(for: key, next.context.clock).match(selecting)
         return stored?.isRedirect(for: request) == true ? nil : stored
     }
 
     /// - Parameter load: Asks the server, where something is stored with its validators.
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
-        let isSame = try isSameAccount()
-        let isPassing = !isSame || Self.passing.contains { request.headers[$0] != nil }
-        let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : await stored()
+        let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
+        let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
         let now = cache.now()
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)

@@ -4,7 +4,7 @@ struct CacheSelection: Sendable, Hashable {
     /// In lower case, in order, each once.
     let names: [String]
     let fingerprint: Fingerprint
-    /// What the request said who asks, where nobody has named an account.
+    /// The names and values of the request's credential fields, where no account is named.
     let asker: Fingerprint?
 
     /// 128 bits.
@@ -19,27 +19,42 @@ struct CacheSelection: Sendable, Hashable {
         self.asker = asker
     }
 
-    /// - Returns: `nil` for an answer that fits no other request: it varies by `*`, or by fields that are added behind the cache.
-    init?(of headers: Headers, to request: Request, account: String?) {
-        let names = Array(Set(headers.values(for: "Vary").flatMap(CacheControl.names))).sorted()
-        guard Self.areKnown(names, in: request) else { return nil }
-        self.names = names
+    /// - Throws: Why the response matches no other request: it varies by `*`, or by cookies that are added after the cache.
+    init(of headers: Headers, to request: Request, account: String?) throws(CacheRefusal) {
+        let members = Set(headers.values(for: "Vary").flatMap(Self.members))
+        guard !members.contains("*") else { throw CacheRefusal("Vary is *") }
+        guard members.allSatisfy(ASCII.isToken) else { throw CacheRefusal("Vary is malformed") }
+        names = members.sorted()
+        guard Self.areKnown(names, in: request) else {
+            throw CacheRefusal("Vary names Cookie, and the cookie jar adds cookies after the cache")
+        }
         fingerprint = Self.fingerprint(names, request)
-        asker = account == nil ? Self.fingerprint(Self.askerNames, request) : nil
+        asker = account == nil ? Self.asker(of: request) : nil
     }
 
     /// Whether an answer to such a request answers this one as well (RFC 9111, section 4.1).
     func matches(_ request: Request) -> Bool {
         Self.areKnown(names, in: request) && fingerprint == Self.fingerprint(names, request)
-            && (asker == nil || asker == Self.fingerprint(Self.askerNames, request))
+            && (asker == nil || asker == Self.asker(of: request))
     }
 
-    private static let askerNames = ["authorization", "cookie"]
+    /// The members of a list in lower case, without empty ones (RFC 9110, section 5.6.1). One that is no field name makes the list malformed.
+    private static func members(_ list: String) -> [String] {
+        list.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
+            let name = trimmed(member)
+            return name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
+        }
+    }
 
-    /// Whether the request as the cache sees it says what will be sent: a cookie jar adds cookies behind it, an authentication may add credentials.
+    /// Whether the request holds the values that will be sent: a cookie jar adds cookies after the cache.
     private static func areKnown(_ names: [String], in request: Request) -> Bool {
-        !names.contains("*") && !(names.contains("cookie") && request.shouldHandleCookies)
-            && !(names.contains("authorization") && request.headers[.authorization] == nil)
+        !(names.contains("cookie") && request.shouldHandleCookies)
+    }
+
+    private static func asker(of request: Request) -> Fingerprint {
+        let names = Set(request.headers.map { $0.name.asciiLowercased() })
+        let isCredential = { request.credentialFields.contains(Headers.Name($0)) || Redaction.standard.isSecret(header: $0) }
+        return fingerprint(names.filter(isCredential).sorted(), request)
     }
 
     private static func fingerprint(_ names: [String], _ request: Request) -> Fingerprint {
@@ -62,7 +77,19 @@ struct CacheSelection: Sendable, Hashable {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
             return value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(ASCII.lowercased)
         }
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        return value.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
+        return trimmed(value.utf8[...])
     }
+
+    /// Without the spaces and tabs around it.
+    private static func trimmed(_ bytes: Substring.UTF8View) -> [UInt8] {
+        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+        return bytes.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
+    }
+}
+
+/// Why a response is not stored.
+struct CacheRefusal: Error {
+    let reason: String
+
+    init(_ reason: String) { self.reason = reason }
 }

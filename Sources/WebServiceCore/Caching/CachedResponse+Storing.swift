@@ -5,31 +5,37 @@ import FoundationNetworking
 #endif
 
 extension CachedResponse {
-    /// The answer to a GET request as it is stored (RFC 9111, section 3); `nil` where it must not be, or could answer nothing.
-    init?(_ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date) {
+    /// Creates the stored form of a response to a GET request (RFC 9111, section 3).
+    ///
+    /// - Throws: Why it must not be stored, or could answer no request.
+    init(_ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date) throws(CacheRefusal) {
         let headers = response.headers
         let status = response.status
         // What a redirect led to is the answer of another URL; a part, or what says that nothing has changed, is no answer that could stand for the
         // whole.
-        guard response.head.isHTTP, response.redirects.isEmpty, (200...999).contains(status), status != 206, status != 304,
-            headers.allSatisfy(Self.canBeWritten), let selection = Self.selection(status, headers, to: request, account: account)
-        else { return nil }
+        guard response.head.isHTTP else { throw CacheRefusal("the response is not of HTTP") }
+        guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
+        guard (200...999).contains(status), status != 206, status != 304 else { throw CacheRefusal("status \(status)") }
+        guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }
+        let selection = try Self.selection(status, headers, to: request, account: account)
         self.init(
             status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime, responseTime: responseTime,
             selection: selection)
     }
 
-    /// For which requests an answer with these fields is stored; `nil` where it must not be, or could answer none.
-    static func selection(_ status: Int, _ headers: Headers, to request: Request, account: String?) -> CacheSelection? {
+    /// The requests for which a response with these fields is stored.
+    ///
+    /// - Throws: Why it must not be stored, or could answer no request.
+    static func selection(_ status: Int, _ headers: Headers, to request: Request, account: String?) throws(CacheRefusal) -> CacheSelection {
         let control = CacheControl(headers.values(for: .cacheControl))
         if control.has("must-understand") {
-            guard understoodStatuses.contains(status) else { return nil }
+            guard understoodStatuses.contains(status) else { throw CacheRefusal("must-understand, and status \(status) is not known") }
         } else if control.has("no-store") {
-            return nil
+            throw CacheRefusal("no-store in the response")
         }
         guard heuristicStatuses.contains(status) || ["max-age", "public", "private"].contains(where: control.has) || headers["Expires"] != nil
-        else { return nil }
-        return CacheSelection(of: headers, to: request, account: account)
+        else { throw CacheRefusal("status \(status) without explicit freshness") }
+        return try CacheSelection(of: headers, to: request, account: account)
     }
 
     /// What a 304, or the answer to HEAD, makes of it (RFC 9111, section 3.2): every field that came takes the place of the stored one.

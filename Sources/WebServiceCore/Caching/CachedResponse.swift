@@ -64,8 +64,10 @@ struct CachedResponse: Sendable {
     /// The longest time that is guessed: a week.
     static let longestGuess: TimeInterval = 7 * 86_400
 
-    var eTag: String? { usable("ETag") }
-    var lastModified: String? { usable("Last-Modified") }
+    /// `nil` also for what is no entity tag: sent as a condition, `*` would mean any.
+    var eTag: String? { usable("ETag").flatMap { EntityTag.isValid($0) ? $0 : nil } }
+    /// `nil` also for what is no date.
+    var lastModified: String? { usable("Last-Modified").flatMap { HTTPDate.parse($0, now: responseTime) == nil ? nil : $0 } }
 
     /// A value that can be sent back.
     private func usable(_ name: Headers.Name) -> String? {
@@ -80,6 +82,19 @@ struct CachedResponse: Sendable {
 
 /// Whether two entity tags mean the same (RFC 9110, section 8.8.3.2).
 enum EntityTag {
+    /// Whether it is one by the grammar (RFC 9110, section 8.8.3).
+    static func isValid(_ tag: String) -> Bool {
+        let bytes = opaque(tag).utf8
+        return bytes.count >= 2 && bytes.first == UInt8(ascii: "\"") && bytes.last == UInt8(ascii: "\"")
+            && bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") }
+    }
+
+    /// Whether a response with the tag `new` describes a stored one with the tag `old` (RFC 9111, section 4.3.4): a strong tag describes
+    /// only the same strong one.
+    static func describes(_ new: String, _ old: String) -> Bool {
+        new.hasPrefix("W/") ? matchesWeakly(old, new) : old == new
+    }
+
     static func matchesWeakly(_ first: String, _ second: String) -> Bool { opaque(first) == opaque(second) }
     private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
 

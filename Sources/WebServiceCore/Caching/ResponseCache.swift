@@ -20,19 +20,24 @@ import FoundationNetworking
 /// - Every answer to GET that may be stored is stored, unless a redirect led to it: also one that says nothing about caching, for the policies that
 ///   take any age. 206 is never stored, and a request with `Range`, or with `If-Match`, `If-Unmodified-Since` or `If-Range`, passes through. To one
 ///   with `If-None-Match` or `If-Modified-Since` of its own, a fresh stored answer answers, with 304 where that is due; else the server does.
-/// - `Vary` selects among up to 8 answers for one URL; the values of the request's fields are kept as fingerprints only. An answer that varies by
-///   `Cookie` is not stored unless the request handles no cookies, nor one that varies by an `Authorization` that the request does not have: what is
-///   added behind the cache, it cannot see.
+/// - `Vary` selects among up to 8 answers for one URL; the values of the request's fields are kept as fingerprints only, and a field that is absent
+///   matches requests without it (RFC 9111, section 4.1). `Vary: *`, and a `Vary` that is no list of field names, prevent storing; so does
+///   `Vary: Cookie` where the service has a cookie jar, which adds cookies after the cache.
+/// - A 304 that names another entity tag than the stored one removes what is stored, and the request is sent again without a condition; a 304 to that
+///   is `URLError.badServerResponse`.
 /// - A successful request with a method that is not safe removes what is stored of its URL, and of `Location` and `Content-Location` in the same
 ///   origin. What a GET brings that was under way meanwhile is not stored.
 ///
-/// Accounts never see each other's answers. Where `account` gives `nil`, an answer to a request with `Authorization` or `Cookie` answers only
-/// requests with the same; name an account where a cookie jar, or anything else behind the cache, says who asks. What is stored is status, header
+/// Accounts never see each other's answers. Where `account` gives `nil`, a response is delivered only to requests whose credentials are the same: all
+/// fields that ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and those that an ``Authentication`` has
+/// set. A cache that an ``Authentication`` follows, in the service's list or that of the request, then neither stores nor delivers anything. Name an
+/// account where a cookie jar, or anything else after the cache, adds credentials, and where a field such as a signature changes with every request. What is stored is status, header
 /// fields without `Set-Cookie` and without those of the connection, and the body, under a key that holds the URL and the account; nothing is
 /// encrypted. The storage's own limits decide how much there is, and of the directives only `no-store` keeps an answer out.
 ///
-/// A storage that fails never fails a request. Answers are stored behind the answer's back, and every later request to the same cache sees them. All
-/// members may be used from any thread. Every decision is in the task's ``Timeline``.
+/// A storage that fails never fails a request, and one that hangs delays it by 10 seconds at most: then nothing is stored as far as the request is
+/// concerned, and the observer is notified. Answers are stored behind the answer's back, and every later request to the same cache sees them. All
+/// members may be used from any thread. Every decision is in the task's ``Timeline``, each refusal to store a response to GET with its reason.
 public final class ResponseCache: Interceptor {
     /// Whether answers that do not say how long they are fresh count as fresh for a tenth of the time since they were last modified, at most a week.
     public let usesHeuristics: Bool
@@ -77,7 +82,8 @@ public final class ResponseCache: Interceptor {
     /// Answers from the storage, or passes the request on and stores the answer.
     ///
     /// - Throws: `URLError.resourceUnavailable` when the policy is `returnCacheDataDontLoad` and nothing is stored,
-    ///   ``WebServiceError/Code/responseTooLarge``, and whatever `next` throws.
+    ///   ``WebServiceError/Code/responseTooLarge``, `URLError.badServerResponse` for a 304 to a request without a condition, and whatever `next`
+    ///   throws.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         guard let exchange = CacheExchange(request, next, self) else { return try await next(request) }
         return try await exchange.response()
@@ -106,10 +112,18 @@ public final class ResponseCache: Interceptor {
 
 /// What is stored.
 extension ResponseCache {
-    /// What is stored under a key, as it is after all that was begun before.
-    func variants(for key: StorageKey) async -> CachedVariants {
-        await order.settled(key)
-        return await read(key) ?? CachedVariants()
+    /// What is stored under a key, as it is after all that was begun before; nothing where the storage cannot be read within its time.
+    ///
+    /// - Throws: `CancellationError`.
+    func variants(for key: StorageKey, _ clock: TaskClock) async throws -> CachedVariants {
+        do {
+            let entry = try await storage.entry(for: key, after: order, clock)
+            return entry?.data.flatMap { CachedVariants($0, for: key) } ?? CachedVariants()
+        } catch {
+            try Task.checkCancellation()
+            report(.read, key, error)
+            return CachedVariants()
+        }
     }
 
     /// - Returns: `nil` where something may be there that cannot be read.
@@ -123,9 +137,10 @@ extension ResponseCache {
         }
     }
 
-    /// Changes what is stored, behind what was begun before, unless the flight was overtaken.
+    /// Changes what is stored, behind what was begun before, unless the flight was overtaken. Where too many changes wait for the storage, what
+    /// is stored is removed instead.
     func update(_ key: StorageKey, _ flight: CacheFlight? = nil, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
-        order.change(key) { [self] in
+        queue(.store, key) { [self] in
             guard flight?.isOvertaken != true else { return }
             let old = await read(key)
             var variants = old ?? CachedVariants()
@@ -141,7 +156,15 @@ extension ResponseCache {
     /// Removes what is stored under a key: what requests bring that are under way comes too late.
     func invalidate(_ key: StorageKey) {
         overtake(key)
-        order.change(key) { [self] in await erase(key) }
+        queue(.remove, key) { [self] in await erase(key) }
+    }
+
+    private func queue(_ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void) {
+        do throws(WebServiceError) {
+            try order.change(key, orElse: { [self] in await erase(key) }, work)
+        } catch {
+            report(operation, key, error)
+        }
     }
 
     private func erase(_ key: StorageKey) async {

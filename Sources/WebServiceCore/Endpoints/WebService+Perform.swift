@@ -120,13 +120,19 @@ extension WebService {
         let isWanted = Decision()
         let storable = rawData?.isStorable == false ? nil : place
         // The place in the order is taken before anybody has the answer, so that a read that follows the answer sees it.
+        var refusal: WebServiceError?
         let ended = registry.end(context.id, isSuccess: (try? result.get()) != nil) { [rawData] flight in  // only asks which it is
             guard let storable, case .success(let output) = result else { return }
-            typed.order.change(storable.key) {
-                guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
-                await self.store(output, rawData, of: request, in: storable, typed)
+            do throws(WebServiceError) {
+                try typed.order.change(storable.key) {
+                    guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
+                    await self.store(output, rawData, of: request, in: storable, typed)
+                }
+            } catch {
+                refusal = error
             }
         }
+        if let refusal, let storable { typed.report(.store, storable, storable.storage, refusal) }
         guard let flight = ended else { return }
         let exchange = context.flight.exchange
         let outcome: Outcome

@@ -14,6 +14,9 @@ package struct SystemFailure: Error {
     /// What it left in `errno`.
     let number: Int32
 
+    /// Whether a file is longer than the memory.
+    var isTooLong: Bool { call == "malloc" }
+
     var description: String { "\(call): \(String(cString: strerror(number)))" }
 
     /// What a storage throws because of it; the underlying error is a `POSIXError`.
@@ -60,7 +63,9 @@ struct Descriptor: ~Copyable {
 
     /// At most `count` bytes, fewer where the file ends before.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
-        guard let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
+        // The system may grant more than there is, and end the process when it is used.
+        let isPossible = count <= 1 << 30 || UInt64(count) <= ProcessInfo.processInfo.physicalMemory
+        guard isPossible, let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
         var filled = 0
         do throws(SystemFailure) {
             while filled < count {

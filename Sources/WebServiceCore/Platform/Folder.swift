@@ -111,8 +111,12 @@ package struct Folder: ~Copyable {
 
     /// All bytes of a file, and what it was when they were read.
     ///
+    /// - Parameter isWhole: Whether a file of more than 1 MiB with these first bytes, and of this length, is read further.
     /// - Returns: `nil` when there is no regular file; nothing but such a one is read, and no FIFO is waited for.
-    borrowing func content(of name: String) throws(SystemFailure) -> (bytes: Data, status: FileStatus)? {
+    /// - Throws: ``SystemFailure``; its `isTooLong` for a file that is longer than the memory.
+    borrowing func content(
+        of name: String, isWhole: (_ head: Data, _ count: Int) -> Bool = { _, _ in true }
+    ) throws(SystemFailure) -> (bytes: Data, status: FileStatus)? {
         guard let found = try status(of: name), found.isRegular else { return nil }
         let file: Descriptor
         do throws(SystemFailure) {
@@ -122,7 +126,14 @@ package struct Folder: ~Copyable {
             return nil
         }
         let status = try file.status()
-        return status.isRegular ? (try file.content(count: status.size), status) : nil
+        guard status.isRegular else { return nil }
+        if status.size > 1 << 20 {
+            let head = try file.content(count: 64)
+            guard isWhole(head, status.size) else { return (head, status) }
+            let number = file.number
+            try system("lseek") { lseek(number, 0, SEEK_SET) }
+        }
+        return (try file.content(count: status.size), status)
     }
 
     /// Puts a file of these bytes, for the user alone (0600), into the place of what has the name. It is written under another name first, so there

@@ -93,7 +93,7 @@ public final class Authentication: Interceptor {
         var ticket = flight.ticket
         guard next.context.account(id, ticket.account) == ticket.account else { throw Self.cleared }
         var credential = try await current(ticket)
-        if let given = credential, request.headers[given.header] != nil { return try await next(request) }
+        if let given = credential, request.headers[given.header] != nil { return try await next(request.marking(given.header)) }
         if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
@@ -161,6 +161,13 @@ extension Request {
     fileprivate func with(_ credential: Credential) -> Request {
         var request = self
         request.headers[credential.header] = credential.value
+        return request.marking(credential.header)
+    }
+
+    /// Marks a field as one that holds a credential.
+    fileprivate func marking(_ field: Headers.Name) -> Request {
+        var request = self
+        request.credentialFields.insert(field)
         return request
     }
 }

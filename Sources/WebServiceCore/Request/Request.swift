@@ -57,6 +57,9 @@ public struct Request: Sendable {
     /// Whether cookies are sent and stored for this request, where the session handles cookies at all.
     public var shouldHandleCookies = true
 
+    /// The header fields in which an ``Authentication`` has found or set a credential.
+    var credentialFields: Set<Headers.Name> = []
+
     /// Whether a ``ResponseCache`` among the interceptors may answer. Without one, `returnCacheDataDontLoad` fails with
     /// `URLError.resourceUnavailable`, and all others ask the server.
     public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy

@@ -33,6 +33,8 @@ public struct Next: Sendable {
     let context: ExchangeContext
     /// Whose exchange it is; for what an interceptor sends in an exchange of its own.
     let service: WebService
+    /// The interceptors that follow.
+    let following: ArraySlice<any Interceptor>
     let send: @Sendable (Request) async throws -> Response
 
     /// Passes a request on and waits for the answer.

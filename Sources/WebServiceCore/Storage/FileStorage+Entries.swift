@@ -33,6 +33,16 @@ extension FileStorage {
             return bytes
         }
 
+        /// Whether a file that begins with these bytes has the length that they name; of other versions it is not known.
+        static func isWhole(_ head: Data, count: Int) -> Bool {
+            guard head.count >= headCount, count >= overhead, head.starts(with: magic) else { return false }
+            return head.withUnsafeBytes { head in
+                let room = UInt64(count - overhead)
+                let keyCount = UInt64(number(head, at: 16, UInt32.self))
+                return head[4] != version || keyCount <= room && number(head, at: 20, UInt64.self) == room - keyCount
+            }
+        }
+
         static func read(_ bytes: Data, for key: StorageKey) -> Wrapped {
             guard bytes.count >= overhead else { return .damaged }
             return bytes.withUnsafeBytes { file in

@@ -17,7 +17,7 @@ public import Foundation
 /// is removed once it is an hour old, when the folder is first used.
 ///
 /// Nothing is read or written before the first call. Everything happens on a queue of the storage, one call after another, on none of the threads of
-/// Swift's own pool; a call that has begun is finished, also when its task is cancelled. With limits, the first store counts all files, and so does
+/// Swift's own pool (in a forked process, on the thread of the caller); a call that has begun is finished, also when its task is cancelled. With limits, the first store counts all files, and so does
 /// every store after as many removals for want of room as an eighth of them; the others cost no more than without.
 public final class FileStorage: ResponseStorage {
     /// What is in a file.
@@ -48,7 +48,8 @@ public final class FileStorage: ResponseStorage {
     private let format: Format
     private let durability: StorageDurability
     private let now: @Sendable () -> Date
-    private let queue = DispatchQueue(label: "WebService.FileStorage")
+    /// A forked process does not have the threads that the queue of its parent runs on.
+    private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
     /// Changed on the queue only.
     private let state = Mutex(State())
 
@@ -105,7 +106,7 @@ public final class FileStorage: ResponseStorage {
 
     /// The entry of a key.
     ///
-    /// - Returns: `nil` when there is none. A damaged file counts as none and is removed; one of a newer version of this framework, or of another key
+    /// - Returns: `nil` when there is none. A damaged file, and one that is longer than the memory, counts as none and is removed; one of a newer version of this framework, or of another key
     ///   whose name is the same, counts as none and stays.
     /// - Throws: ``WebServiceError/Code/storage`` when it cannot be told, such as for want of permission; its underlying error is a `POSIXError`.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
@@ -157,7 +158,7 @@ public final class FileStorage: ResponseStorage {
 
     private func perform<Result: Sendable>(_ complaint: String, _ work: @escaping @Sendable () throws -> Result) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
-            queue.async {
+            let body: @Sendable () -> Void = {
                 do {
                     continuation.resume(returning: try work())
                 } catch let failure as SystemFailure {
@@ -166,6 +167,7 @@ public final class FileStorage: ResponseStorage {
                     continuation.resume(throwing: error)
                 }
             }
+            if queue.isForked { queue.value.sync(execute: body) } else { queue.value.async(execute: body) }
         }
     }
 
@@ -197,7 +199,15 @@ public final class FileStorage: ResponseStorage {
     private func read(_ key: StorageKey) throws -> StorageEntry? {
         guard let folder = try openFolder() else { return nil }
         let name = names.entry(key)
-        guard let (bytes, status) = try folder.content(of: name) else {
+        let found: (bytes: Data, status: FileStatus)?
+        do throws(SystemFailure) {
+            found = try folder.content(of: name) { format == .bare || WrappedFile.isWhole($0, count: $1) }
+        } catch {
+            guard error.isTooLong, let status = try folder.status(of: name) else { throw error }
+            discard(name, status, key, in: folder)
+            return nil
+        }
+        guard let (bytes, status) = found else {
             if let status = try folder.status(of: name), !status.isRegular, !status.isFolder { discard(name, status, key, in: folder) }
             return nil
         }

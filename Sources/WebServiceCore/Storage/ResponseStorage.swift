@@ -5,6 +5,10 @@
 /// Different keys, and calls that do not come from one service, meet: every member may be called from any thread at any time.
 ///
 /// What a storage throws never fails a request: the service hands it to ``WebService/storageErrorObserver``.
+///
+/// A storage may take its time, but a service and a ``ResponseCache`` wait at most 10 seconds until an entry is read, earlier changes of its
+/// key included: then the read has failed with ``WebServiceError/Code/storage``. Of one key, at most 64 changes wait for the storage; later
+/// responses are not stored, which is reported as such a failure as well.
 public protocol ResponseStorage: Sendable {
     /// What kinds of data belong here; `nil` for any. Left out, it is `nil`.
     var classifications: Set<DataClassification>? { get }
@@ -38,6 +42,18 @@ extension ResponseStorage {
     /// Whether the answers become bytes.
     public func supports(_ request: any StorableRequest) -> Bool {
         request is any RawStorableRequest || request is any ValueStorableRequest
+    }
+
+    /// Reads an entry after the changes that were begun before, within 10 seconds.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` after that; what the storage throws; `CancellationError`.
+    func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry? {
+        let entry = try await clock.value(within: .seconds(10)) {
+            await order.settled(key)
+            return try await self.entry(for: key)
+        }
+        guard let entry else { throw WebServiceError(.storage, "the storage did not return an entry within 10 seconds") }
+        return entry
     }
 
     /// Whether answers to the request are kept here.

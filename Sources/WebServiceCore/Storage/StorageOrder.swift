@@ -8,6 +8,8 @@ final class StorageOrder: Sendable {
     private struct State {
         /// The last change of each key that has any; it stands behind the earlier ones.
         var byKey: [StorageKey: Change] = [:]
+        /// How many changes of each key wait, those of everything aside.
+        var counts: [StorageKey: Int] = [:]
         /// The last change of everything.
         var ofAll: Change?
         var lastID: UInt64 = 0
@@ -18,14 +20,20 @@ final class StorageOrder: Sendable {
         }
 
         mutating func add(_ change: Change, _ key: StorageKey?) {
-            if let key { byKey[key] = change } else { ofAll = change }
+            guard let key else { return ofAll = change }
+            byKey[key] = change
+            counts[key, default: 0] += 1
         }
 
         mutating func remove(_ id: UInt64, _ key: StorageKey?) {
             if let key, byKey[key]?.id == id { byKey[key] = nil }
             if key == nil, ofAll?.id == id { ofAll = nil }
+            if let key, let count = counts[key] { counts[key] = count > 1 ? count - 1 : nil }
         }
     }
+
+    /// How many changes of one key may wait: each may hold the body of a response.
+    private static let maximumCount = 64
 
     private let state = Mutex(State())
 
@@ -34,18 +42,37 @@ final class StorageOrder: Sendable {
     /// - Parameter key: What is changed; `nil` for all.
     @discardableResult
     func change(_ key: StorageKey?, _ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        state.withLock { state in
-            let before = state.before(key)
-            state.lastID += 1
-            let id = state.lastID
-            let task = Task {
-                for change in before { await change.task.value }
-                await work()
-                self.state.withLock { $0.remove(id, key) }
-            }
-            state.add(Change(id: id, task: task), key)
-            return task
+        state.withLock { add(work, key, to: &$0) }
+    }
+
+    /// Makes a change of a key, unless 64 of them wait for the storage.
+    ///
+    /// - Parameter last: A change that is made once in place of those that are too many.
+    /// - Throws: ``WebServiceError/Code/storage`` when the change is not made.
+    func change(
+        _ key: StorageKey, orElse last: (@Sendable () async -> Void)? = nil, _ work: @escaping @Sendable () async -> Void
+    ) throws(WebServiceError) {
+        let isMade = state.withLock { state in
+            let count = state.counts[key] ?? 0
+            let isPossible = count < Self.maximumCount
+            if isPossible { add(work, key, to: &state) } else if count == Self.maximumCount, let last { add(last, key, to: &state) }
+            return isPossible
         }
+        guard isMade else { throw WebServiceError(.storage, "too many changes of one key wait for the storage") }
+    }
+
+    @discardableResult
+    private func add(_ work: @escaping @Sendable () async -> Void, _ key: StorageKey?, to state: inout State) -> Task<Void, Never> {
+        let before = state.before(key)
+        state.lastID += 1
+        let id = state.lastID
+        let task = Task {
+            for change in before { await change.task.value }
+            await work()
+            self.state.withLock { $0.remove(id, key) }
+        }
+        state.add(Change(id: id, task: task), key)
+        return task
     }
 
     /// Returns when the changes that were begun so far are made.

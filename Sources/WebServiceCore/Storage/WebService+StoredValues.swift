@@ -38,13 +38,12 @@ extension WebService {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw Self.noStorage(for: request) }
         guard let key = request.storageKey(account: typed.storageAccount) else { throw Self.noStoredData("the request names no identifier") }
         let place = StoragePlace(storage: storage, key: key)
-        await typed.order.settled(key)
         let entry: StorageEntry
         do {
-            guard let found = try await storage.entry(for: key) else { throw Self.noStoredData("nothing is stored") }
+            guard let found = try await storage.entry(for: key, after: typed.order, clock) else { throw Self.noStoredData("nothing is stored") }
             entry = found
         } catch {
-            if (error as? WebServiceError)?.code != .noStoredData { typed.report(.read, place, storage, error) }
+            if (error as? WebServiceError)?.code != .noStoredData, !(error is CancellationError) { typed.report(.read, place, storage, error) }
             throw error
         }
         let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }

@@ -55,7 +55,10 @@ extension WebService {
         _ request: Request, _ chain: ArraySlice<any Interceptor>, _ wire: Wire, _ task: SessionTask
     ) async throws -> Response {
         guard let interceptor = chain.first else { return try await Leg(of: task).response(to: request, over: wire) }
-        let next = Next(context: task.exchangeContext, service: self) { [self] in try await intercepted($0, chain.dropFirst(), wire, task) }
+        let following = chain.dropFirst()
+        let next = Next(context: task.exchangeContext, service: self, following: following) { [self] in
+            try await intercepted($0, following, wire, task)
+        }
         return try await interceptor.intercept(request, next: next)
     }
 }

@@ -1,5 +1,4 @@
 import Dispatch
-import Synchronization
 import WebServiceCore
 
 #if canImport(Darwin)
@@ -184,13 +183,4 @@ private final class StartFailure: Sendable {
     func set(_ error: any Error) {
         state.withLock { $0 = error }
     }
-}
-
-/// Tells a forked process from its parent: a fork takes only the thread that calls it along.
-enum Fork {
-    private static let forks = Atomic<Int>(0)
-    private static let isCounting: Bool = pthread_atfork(nil, nil) { Fork.forks.add(1, ordering: .relaxed) } == 0
-
-    /// How many forks lie between the process that asked first and this one.
-    static var count: Int { isCounting ? forks.load(ordering: .relaxed) : 0 }
 }

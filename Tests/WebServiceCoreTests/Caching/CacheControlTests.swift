@@ -11,7 +11,8 @@ struct CacheControlTests {
             ("max-age=60, max-age=5", 5), ("max-age=5, max-age=60", 5), ("max-age=2147483648", 2_147_483_648),
             ("max-age=99999999999999999999", 2_147_483_648),
             ("max-age=-1", 0), ("max-age=1.5", 0), ("max-age='60'", 0), ("max-age", 0), ("max-age=", 0), ("max-age =60", 0), ("max-age= 60", 0),
-            ("max-age=60 61", 0), ("max-age=\"60", 60), ("max-age=6\u{663}", 0),
+            ("max-age=60 61", 0), ("max-age=\"60", 60), ("max-age=\"60\"x", 0), ("max-age=\"60\" x", 0), ("max-age=\"60\"\"\"", 0),
+            ("max-age=\"60\" ,x", 60), ("max-age=6\u{663}", 0),
         ])
     func maximumAge(field: String, seconds: TimeInterval) {
         #expect(CacheControl([field]).least("max-age") == seconds)

@@ -32,15 +32,17 @@ final class CacheFixture: Sendable {
         let value = Mutex(State())
     }
 
-    init(_ storage: any ResponseStorage = MemoryStorage(), usesHeuristics: Bool = false, outer: [any Interceptor] = [], inner: [any Interceptor] = [])
-    {
+    init(
+        _ storage: any ResponseStorage = MemoryStorage(), usesHeuristics: Bool = false, outer: [any Interceptor] = [],
+        inner: [any Interceptor] = [], timekeeper: (any Timekeeper)? = nil
+    ) {
         let state = StateBox()
         let (sent, failures) = (sent, failures)
         self.state = state
         cache = ResponseCache(
             storage: storage, account: { state.value.withLock { $0.account } }, usesHeuristics: usesHeuristics,
             now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) })
-        service = WebService(baseURLString: "https://h/v1")
+        service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
         service.session = Origin { request in
             sent.add(request)
             return await state.value.withLock { $0.reply }(request)

@@ -48,10 +48,42 @@ struct ResponseCacheChangeTests {
         fixture.serve(["Location": "http://h/v1/b"], "", status: 500)
         _ = try await fixture.get(method: .POST)
         #expect(try await fixture.text() == "cache one")
-        fixture.serve(["Location": "https://other/v1/b", "Content-Location": "//h:444/v1/b"])
-        _ = try await fixture.get("/x", method: .POST)
         _ = try await fixture.get("/a", method: .OPTIONS)
         for path in ["/a", "/b"] { #expect(try await fixture.text(path) == "cache one") }
+    }
+
+    @Test("M-22: what Location and Content-Location name in another origin stays stored")
+    func otherOrigins() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        let others = ["https://other/v1/b", "https://h:444/v1/b", "http://h/v1/b", "https://sub.h/v1/b"]
+        func source(_ url: String) async throws -> Response.Source {
+            try await fixture.service.sessionTask(request: Request(url: url)).data().validateNothing().response.source
+        }
+        for url in others + ["https://h/v1/b"] {
+            #expect(try await source(url) == .network)
+            #expect(try await source(url) == .cache)
+        }
+        for (location, contentLocation) in [(others[0], "//h:444/v1/b"), (others[2], others[3]), ("//h:443/v1/x", "b")] {
+            fixture.serve(["Location": location, "Content-Location": contentLocation])
+            _ = try await fixture.get("/x", method: .POST)
+        }
+        for url in others { #expect(try await source(url) == .cache, "\(url)") }
+        #expect(try await source("https://h/v1/b") == .network)  // named by the last one
+    }
+
+    @Test("M-22: a change that was redirected removes what is stored on the way, also where its end is an error")
+    func redirectedChange() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        for path in ["/a", "/b", "/c"] { _ = try await fixture.get(path) }
+        fixture.serve { request in
+            request.method == .POST ? CacheFixture.Reply(status: 303, headers: ["Location": "b"]) : CacheFixture.Reply(status: 500)
+        }
+        #expect(try await fixture.get(method: .POST).status == 500)
+        fixture.serve([:], "new")
+        for path in ["/a", "/b"] { #expect(try await fixture.text(path) == "network new") }
+        #expect(try await fixture.text("/c") == "cache one")
     }
 
     @Test("what was asked for before a change, and comes after it, is not stored")

@@ -174,7 +174,7 @@ struct ResponseCacheStorageTests {
         #expect(try await fixture.text() == "network two")
     }
 
-    @Test("an answer is given before it is stored, and the next request waits until it is")
+    @Test("an answer is given before it is stored, and the next request waits for that, within the limit of a read")
     func behind() async throws {
         let gate = Decision()
         let storage = HandStorage(gate: gate)

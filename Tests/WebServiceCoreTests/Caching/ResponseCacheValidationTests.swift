@@ -83,6 +83,86 @@ struct ResponseCacheValidationTests {
         #expect(try await fixture.text() == "network there")
     }
 
+    @Test(
+        "M-23: a 304 that names another entity tag than the stored one is not used, and removes what is stored (RFC 9111, section 4.3.4)",
+        arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"1\""), ("\"1\"", "*"), ("\"1\"", "1")])
+    func otherTag(stored: String, named: String) async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": stored], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve { request in
+            request.headers[.ifNoneMatch] == nil
+                ? CacheFixture.Reply(headers: ["Cache-Control": "no-store"], body: "two") : CacheFixture.Reply(status: 304, headers: ["ETag": named])
+        }
+        #expect(try await fixture.text() == "network two")
+        #expect(fixture.sent.values.dropFirst().map { $0.headers[.ifNoneMatch] } == [stored, nil])
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
+    @Test("M-23: a 304 with a weak entity tag validates the same strong one")
+    func weakTag() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve(["ETag": "W/\"1\""], "", status: 304)
+        #expect(try await fixture.text() == "revalidated one")
+    }
+
+    @Test(
+        "M-23: a server that answers 304 to everything is an error, never a 304 to a caller without a condition, and nothing stays stored",
+        arguments: [["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"]] as [Headers])
+    func always304(headers: Headers) async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\"", "Last-Modified": CachedResponseTests.text(-9)], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        var headers = headers
+        if headers[.eTag] == nil { headers[.eTag] = "\"3\"" }
+        fixture.serve(headers, "", status: 304)
+        await #expect(throws: URLError(.badServerResponse)) { try await fixture.get() }
+        #expect(fixture.sent.values.count == 3)
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
+    @Test("M-23: a 304 to the caller's own condition that names another entity tag goes to the caller, and removes what is stored")
+    func otherTagOfOwnCondition() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        fixture.serve([:], "", status: 304)
+        #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
+        #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache one")
+        fixture.serve(["ETag": "\"2\""], "", status: 304)
+        #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
+    @Test(
+        "M-22: what is no entity tag, and no date, is never sent as a condition",
+        arguments: ["*", "1", "w/\"1\"", "\"1", "1\"", "W/1", "\"1\", \"2\"", "\"a\"b\"", "\"", "W/", "\"a b\""])
+    func invalidValidators(tag: String) async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5", "ETag": tag, "Last-Modified": "yesterday"], "one")
+        #expect(try await fixture.text() == "network one")
+        fixture.advance(by: 6)
+        #expect(try await fixture.text() == "network one")
+        #expect(fixture.sent.values.map { $0.headers[.ifNoneMatch] } == [nil, nil])
+        #expect(fixture.sent.values.map { $0.headers["If-Modified-Since"] } == [nil, nil])
+    }
+
+    @Test("M-22: an entity tag of the grammar is sent as it came", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
+    func validTags(tag: String) async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5"], "one", tag: tag)
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        #expect(try await fixture.text() == "revalidated one")
+        #expect(fixture.sent.values.last?.headers[.ifNoneMatch] == tag)
+    }
+
     @Test("a request that is cancelled while it waits for the storage, or is validated, ends once, sends nothing more and stores nothing")
     func cancelled() async throws {
         let gate = Decision()

@@ -35,6 +35,44 @@ struct TemporaryFileTests {
         expectFailure(.encoding, naming: ["temporary file"]) { try TemporaryFile.mapping(source, in: place.appendingPathComponent("missing")) }
     }
 
+    #if os(Linux)
+    /// A file system of 64 KB, which only the administrator can make; `nil` for others.
+    private static func smallDisk() -> URL? {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("temporary-file-\(UUID())", isDirectory: true)
+        guard mkdir(folder.path, 0o700) == 0 else { return nil }
+        if mount("tmpfs", folder.path, "tmpfs", 0, "size=64k") == 0 { return folder }
+        rmdir(folder.path)
+        return nil
+    }
+
+    private static func remove(_ folder: URL) {
+        umount2(folder.path, Int32(MNT_DETACH))
+        rmdir(folder.path)
+    }
+
+    private static let canMount = smallDisk().map(remove) != nil
+
+    @Test(
+        "H-36: a disk that is full while a body is written is an error, and the space is free again",
+        .enabled(if: canMount, "needs the right to mount a file system"), arguments: [100_000, 200_000, 1 << 20])
+    func fullDisk(count: Int) throws {
+        let place = try #require(Self.smallDisk())
+        defer { Self.remove(place) }
+        let folder = try FormFolder()
+        func body(_ count: Int) throws -> BodySource {
+            let form = try MultipartFormData.make { $0.append(file: try folder.file("file\(count)", Data(count: count)), name: "photo") }
+            return try #require(try form.request.encode().bodySource)
+        }
+        for _ in 0..<3 {
+            let error = #expect(throws: WebServiceError.self) { try TemporaryFile.mapping(body(count), in: place) }
+            #expect(error?.code == .encoding && (error?.underlying as? SystemFailure)?.number == ENOSPC)
+            #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).isEmpty)
+        }
+        let small = try body(40_000)
+        #expect(try TemporaryFile.mapping(small, in: place) == small.read(in: 1000))
+    }
+    #endif
+
     @Test(
         "a task that is cancelled before its body is written ends as cancelled and starts nothing, also where the file is gone",
         arguments: [false, true])

@@ -79,6 +79,24 @@ struct FileStorageDamageTests {
         #expect(count == 9)
     }
 
+    @Test(
+        "an entry that has become longer than any memory is damage, and is removed",
+        arguments: [FileStorage.Format.wrapped, .bare], [false, true])
+    func tooLongForMemory(format: FileStorage.Format, isEmptied: Bool) async throws {
+        try await withScratchFolder { folder in
+            let storage = try FileStorage(folder: folder, format: format)
+            let entry = StorageEntry(.raw(Data("old".utf8)), date: nil)
+            try await storage.store(entry, for: Self.key)
+            let path = folder.appendingPathComponent(Self.name).path
+            if isEmptied { #expect(truncate(path, 0) == 0) }
+            #expect(truncate(path, 1 << 46) == 0 || truncate(path, 1 << 43) == 0, "this file system has no files of 8 TiB")
+            #expect(try await storage.entry(for: Self.key) == nil)
+            #expect(try names(in: folder) == [])
+            try await storage.store(entry, for: Self.key)
+            #expect(try await storage.entry(for: Self.key)?.data == Data("old".utf8))
+        }
+    }
+
     @Test("a whole file of a newer version is no entry, and stays until a store replaces it")
     func newer() async throws {
         try await withScratchFolder { folder in

@@ -1,0 +1,67 @@
+extension TaskClock {
+    /// Runs an operation and returns its value, unless it takes longer than the limit by this clock. An operation that is not over by then is
+    /// cancelled, and its value is dropped.
+    ///
+    /// - Returns: `nil` after the limit.
+    /// - Throws: What the operation throws; `CancellationError` as soon as the Swift task is cancelled.
+    func value<Value: Sendable>(within limit: Duration, of operation: @escaping @Sendable () async throws -> Value) async throws -> Value? {
+        let race = Race<Value>(self)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { race.begin($0, limit, operation) }
+        } onCancel: {
+            race.end(.failure(CancellationError()))
+        }
+    }
+}
+
+/// An operation and the alarm of its limit: the first of them to end decides.
+private final class Race<Value: Sendable>: AlarmTarget {
+    private struct State {
+        var continuation: CheckedContinuation<Value?, any Error>?
+        var alarm: Alarm?
+        var task: Task<Void, Never>?
+        var isOver = false
+    }
+
+    private let clock: TaskClock
+    private let state = Mutex(State())
+
+    init(_ clock: TaskClock) { self.clock = clock }
+
+    func begin(
+        _ continuation: CheckedContinuation<Value?, any Error>, _ limit: Duration, _ operation: @escaping @Sendable () async throws -> Value
+    ) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.continuation = continuation }
+            return state.isOver
+        }
+        guard !isOver else { return continuation.resume(throwing: CancellationError()) }
+        let alarm = clock.schedule(after: limit, self)
+        let task = Task {
+            let result: Result<Value?, any Error>
+            do { result = .success(try await operation()) } catch { result = .failure(error) }
+            end(result)
+        }
+        let hasEnded = state.withLock { state in
+            if !state.isOver { (state.alarm, state.task) = (alarm, task) }
+            return state.isOver
+        }
+        guard hasEnded else { return }
+        clock.cancel(alarm)
+        task.cancel()
+    }
+
+    func ring() { end(.success(nil)) }
+
+    func end(_ result: Result<Value?, any Error>) {
+        let ended = state.withLock { state -> State? in
+            guard !state.isOver else { return nil }
+            defer { state = State(isOver: true) }
+            return state
+        }
+        guard let ended else { return }
+        if let alarm = ended.alarm { clock.cancel(alarm) }
+        ended.task?.cancel()
+        ended.continuation?.resume(with: result)
+    }
+}

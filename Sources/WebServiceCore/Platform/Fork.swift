@@ -1,0 +1,60 @@
+import Synchronization
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// Tells a forked process from its parent: a fork takes only the thread that calls it along.
+package enum Fork {
+    private static let forks = Atomic<Int>(0)
+    private static let isCounting: Bool = pthread_atfork(nil, nil) { Fork.forks.add(1, ordering: .relaxed) } == 0
+
+    /// How many forks lie between the process that asked first and this one.
+    package static var count: Int { isCounting ? forks.load(ordering: .relaxed) : 0 }
+}
+
+/// A value that a forked process has anew: a lock of its parent may never be released there, a queue has no threads, and a connection is the
+/// parent's. The parent's value is left alone in the forked process and is not released there.
+package final class PerProcess<Value: Sendable>: Sendable {
+    private final class Box: Sendable {
+        let forks = Fork.count
+        let value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private let original: Box
+    private let own = Mutex<Box?>(nil)
+    private let make: @Sendable (_ isForked: Bool) -> Value
+
+    /// - Parameter make: Creates the value, and that of a forked process when it is needed there; calls nothing else.
+    package init(_ make: @escaping @Sendable (_ isForked: Bool) -> Value) {
+        self.make = make
+        original = Box(make(false))
+    }
+
+    /// Whether the process was forked from the one that made this.
+    package var isForked: Bool { original.forks != Fork.count }
+
+    package var value: Value {
+        let count = Fork.count
+        if count == original.forks { return original.value }
+        return own.withLock { own in
+            if let own, own.forks == count { return own.value }
+            if let inherited = own { _ = Unmanaged.passRetained(inherited) }
+            let box = Box(make(true))
+            own = box
+            return box.value
+        }
+    }
+
+    deinit {
+        for box in [original, own.withLock(\.self)] {
+            if let box, box.forks != Fork.count { _ = Unmanaged.passRetained(box) }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("ResponseCache over a storage that hangs", .timeLimit(.minutes(3)))
+struct ResponseCacheHangTests {
+    /// Turns the clock until the operation ends, and returns its result and for how many seconds it waited.
+    private func turning<Value: Sendable>(
+        _ clock: ManualTimekeeper, _ operation: @escaping @Sendable () async throws -> Value
+    ) async -> (result: Result<Value, any Error>, seconds: UInt64) {
+        let start = clock.now
+        let result = Mutex<Result<Value, any Error>?>(nil)
+        let task = Task {
+            let outcome: Result<Value, any Error>
+            do { outcome = .success(try await operation()) } catch { outcome = .failure(error) }
+            let seconds = (clock.now - start) / 1_000_000_000
+            result.withLock { $0 = outcome }
+            return seconds
+        }
+        while result.withLock({ $0 == nil }) {
+            for _ in 0..<200 { await Task.yield() }
+            if result.withLock({ $0 == nil }) { clock.advance(by: .milliseconds(10)) }
+        }
+        let seconds = await task.value
+        return (result.withLock { $0 } ?? .failure(TestError()), seconds)
+    }
+
+    @Test("a read that hangs delays a request by 10 seconds at most: it is a miss, and the observer is notified")
+    func reading() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        storage.hangs(.read, true)
+        let (result, seconds) = await turning(clock) { try await fixture.text() }
+        #expect(try result.get() == "network one")
+        #expect(seconds == 10)
+        let failure = try #require(fixture.failures.values.first)
+        #expect(failure.operation == .read && (failure.error as? WebServiceError)?.code == .storage)
+        storage.hangs(.read, false)
+        await fixture.cache.finishStoring()
+        #expect(try await fixture.text() == "cache one")
+    }
+
+    @Test("a write that hangs delays the next request for the key by 10 seconds at most, and those for other keys not at all")
+    func writing() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        storage.hangs(.store, true)
+        #expect(try await fixture.text() == "network one")
+        let other = await turning(clock) { try await fixture.text("/b") }
+        #expect(try other.result.get() == "network one" && other.seconds == 0)
+        let (result, seconds) = await turning(clock) { try await fixture.text() }
+        #expect(try result.get() == "network one")
+        #expect(seconds == 10)
+        storage.hangs(.store, false)
+        await fixture.cache.finishStoring()
+        #expect(try await fixture.text() == "cache one")
+    }
+
+    @Test("changes that wait for a storage that hangs are limited in number, and what they would have replaced is removed")
+    func waitingChanges() async throws {
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage)
+        fixture.serve(["Cache-Control": "max-age=60"], "old")
+        _ = try await fixture.get()
+        await fixture.cache.finishStoring()
+        storage.hangs(.store, true)
+        for number in 0..<200 {
+            fixture.serve(["Cache-Control": "max-age=60"], "\(number)")
+            _ = try await fixture.get(policy: .reloadIgnoringLocalCacheData)
+        }
+        storage.hangs(.store, false)
+        await fixture.cache.finishStoring()
+        #expect(storage.stores < 100)
+        #expect(fixture.failures.values.filter { $0.operation == .store }.count > 100)
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        #expect(try await fixture.text() == "network 199")
+        #expect(try await fixture.text() == "cache 199")
+    }
+
+    @Test("a request is cancelled, and ends by its deadline, at once while the storage hangs")
+    func ends() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        storage.hangs(.read, true)
+        let ends = Collected<String>()
+        func begin(_ deadline: Duration) -> SessionTask {
+            var request = fixture.service.request(.GET, path: "/a")
+            request.deadline = deadline
+            return fixture.service.sessionTask(request: request).response { _, _ in .empty }.responseError {
+                ends.add((($0 as? URLError)?.code).map { "\($0.rawValue)" } ?? (($0 as? WebServiceError)?.code).map { "\($0)" } ?? "\($0)")
+            }.resume()
+        }
+        let cancelled = begin(.seconds(100))
+        await storage.reads.wait(for: 1)
+        cancelled.cancel()
+        #expect(await ends.wait(for: 1) == ["-999"])
+        _ = begin(.seconds(5))
+        await storage.reads.wait(for: 2)
+        clock.advance(by: .seconds(5))
+        #expect(await ends.wait(for: 2).last == "\(WebServiceError.Code.deadline)")
+        clock.advance(by: .seconds(10))
+        storage.hangs(.read, false)
+        #expect(fixture.sent.values.isEmpty)
+        // Neither of them waits for the storage any more.
+        #expect(clock.pending == 0)
+    }
+
+    @Test("a stored value whose storage hangs is an error after 10 seconds, which the observer is notified of")
+    func storedValue() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let service = WebService.make(timekeeper: clock)
+        service.storages = [storage]
+        let failures = Collected<StorageFailure>()
+        service.storageErrorObserver = { failures.add($0) }
+        storage.hangs(.read, true)
+        let (result, seconds) = await turning(clock) { try await service.stored(NamedRequest()).value.value }
+        let error = #expect(throws: WebServiceError.self) { try result.get() }
+        #expect(error?.code == .storage && seconds == 10)
+        #expect(failures.values.map(\.operation) == [.read])
+    }
+}
+
+private struct NamedRequest: ValueStorableRequest {
+    typealias Output = String
+    var storageIdentifier: String? { "a" }
+}
+
+/// A storage that hangs when the test says so.
+private final class HangingStorage: ResponseStorage {
+    private struct State {
+        var hanging: Set<StorageFailure.Operation> = []
+        var waiting: [CheckedContinuation<Void, Never>] = []
+        var stores = 0
+    }
+
+    let reads = Collected<StorageKey>()
+    private let memory = MemoryStorage()
+    private let state = Mutex(State())
+
+    /// How many entries were stored.
+    var stores: Int { state.withLock { $0.stores } }
+
+    func hangs(_ operation: StorageFailure.Operation, _ hangs: Bool) {
+        let waiting = state.withLock { state in
+            if hangs { state.hanging.insert(operation) } else { state.hanging.remove(operation) }
+            defer { if !hangs { state.waiting = [] } }
+            return hangs ? [] : state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    private func wait(_ operation: StorageFailure.Operation) async {
+        await withCheckedContinuation { continuation in
+            let hangs = state.withLock { state in
+                guard state.hanging.contains(operation) else { return false }
+                state.waiting.append(continuation)
+                return true
+            }
+            if !hangs { continuation.resume() }
+        }
+    }
+
+    func entry(for key: StorageKey) async throws -> StorageEntry? {
+        reads.add(key)
+        await wait(.read)
+        return memory.entry(for: key)
+    }
+
+    func store(_ entry: StorageEntry, for key: StorageKey) async throws {
+        await wait(.store)
+        state.withLock { $0.stores += 1 }
+        try memory.store(entry, for: key)
+    }
+
+    func removeEntry(for key: StorageKey) async throws {
+        await wait(.remove)
+        memory.removeEntry(for: key)
+    }
+
+    func removeAll() async throws { memory.removeAll() }
+}

@@ -1,0 +1,173 @@
+#if os(Linux)
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceSQLite
+
+/// The program strace, which lets system calls of `storage-probe` fail.
+enum Strace {
+    /// Whether it is installed and the system permits tracing.
+    static let works: Bool = {
+        let works = (try? run(["-o", "/dev/null", "true"]))?.status == 0  // where it cannot be started, it does not work
+        if !works { print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)") }
+        return works
+    }()
+
+    /// What is traced, and what fails: the k-th call of each thread.
+    struct Fault: Sendable {
+        /// Only calls that name one of these files, or a descriptor of one.
+        var paths: [String] = []
+        var calls: String
+        var error: String
+        var number: Int
+    }
+
+    /// - Returns: The exit status of the probe, 128 and the signal where one ended it (137 after a minute), and the lines of the trace.
+    static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
+        let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: trace) }  // a leftover in the temporary folder
+        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("storage-probe").path
+        let status = try run(["-f", "-qq", "-o", trace.path] + options + [probe] + arguments).status
+        let lines = try String(decoding: Data(contentsOf: trace), as: UTF8.self).split(separator: "\n").map(String.init)
+        return (status, lines)
+    }
+
+    static func probe(_ arguments: [String], _ fault: Fault) throws -> (status: Int32, isInjected: Bool, trace: [String]) {
+        let filter = fault.paths.isEmpty ? ["-e", "trace=\(fault.calls)"] : fault.paths.flatMap { ["-P", $0] }
+        let (status, trace) = try probe(
+            arguments, filter + ["-e", "inject=\(fault.calls):error=\(fault.error):when=\(fault.number)"])
+        return (status, trace.contains { $0.hasSuffix("(INJECTED)") }, trace)
+    }
+
+    private static func run(_ arguments: [String]) throws -> (status: Int32, isSignal: Bool) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+        process.arguments = ["-s", "KILL", "60", "strace"] + arguments
+        process.environment = ["SWIFT_BACKTRACE": "enable=no", "PATH": "/usr/bin:/bin"]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        let isSignal = process.terminationReason == .uncaughtSignal
+        return (process.terminationStatus + (isSignal ? 128 : 0), isSignal)
+    }
+}
+
+/// Lets every k-th system call of a storage fail, and looks at what is there afterwards. All of them with `WEBSERVICE_SOAK`, a part without.
+@Suite("Storages whose system calls fail", .enabled(if: Strace.works, "needs strace, and the permission to trace"), .timeLimit(.minutes(60)))
+struct SystemCallTests {
+    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+    private static let errors = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES"]
+    private static let (old, new) = (Data(repeating: 1, count: 9_000), Data(repeating: 2, count: 7_000))
+
+    @Test(
+        "H-37, H-41: whatever system call fails: the old or the new value, an error that the caller sees, and a storage that works afterwards",
+        arguments: ["file", "file-power", "sqlite", "sqlite-power"])
+    func everyCall(kind: String) async throws {
+        let isFile = kind.hasPrefix("file")
+        try await withScratchFolder(inMemory: true) { scratch in
+            let (template, folder) = (scratch.appendingPathComponent("template"), scratch.appendingPathComponent("storage"))
+            try FileManager.default.createDirectory(at: template, withIntermediateDirectories: false)
+            try await Self.fill(Self.storage(isFile, template))
+            let file = folder.appendingPathComponent("a.db").path
+            let named =
+                isFile
+                ? [folder.path] + ["a", "b"].map { folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path }
+                : [folder.path] + ["", "-wal", "-shm", ".lock"].map { file + $0 }
+            // `close` is not among them: a call that is made to fail is not made, and a real one that fails closes all the same.
+            let of = "openat,read,pread64,write,pwrite64,lseek,fstat,newfstatat,statx,access,faccessat,faccessat2,readlink,getdents64,mmap,fcntl,"
+                + "flock,fsync,fdatasync,ftruncate,utimensat,mkdir,unlink,unlinkat,rename,renameat,renameat2,linkat,fchmod,fchown"
+            // Calls for files of random names cannot be found by their path; these are made by nothing else than the storage.
+            let unnamed = "write,pwrite64,fsync,fdatasync,ftruncate,utimensat,renameat,renameat2,unlinkat,linkat,mkdir,unlink,rename,flock"
+            var runs = 0
+            for (paths, calls) in [(named, of), ([], unnamed)] {
+                for (index, error) in Self.errors.enumerated() {
+                    var number = Self.isSoak ? 1 : 1 + index
+                    while number <= 400 {
+                        try FileManager.default.copyItem(at: template, to: folder)
+                        let fault = Strace.Fault(paths: paths, calls: calls, error: error, number: number)
+                        let (status, isInjected, trace) = try await blocking {
+                            try Strace.probe([kind, isFile ? folder.path : file, "step", "0", "0"], fault)
+                        }
+                        let text = Comment(rawValue: "\(kind), \(error) of call \(number): status \(status)\n" + trace.suffix(5).joined(separator: "\n"))
+                        #expect((64..<128).contains(status), text)
+                        if (64..<128).contains(status) { try await Self.check(Self.storage(isFile, folder), folder, isFile, status - 64, text) }
+                        try FileManager.default.removeItem(at: folder)
+                        runs += 1
+                        guard isInjected else { break }
+                        number += Self.isSoak ? 1 : 2 * Self.errors.count
+                    }
+                }
+            }
+            print("\(kind): \(runs) runs with a system call that failed")
+            #expect(runs >= 10)
+        }
+    }
+
+    private static func storage(_ isFile: Bool, _ folder: URL) throws -> any ResponseStorage {
+        if isFile { return try FileStorage(folder: folder) }
+        return try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
+    }
+
+    private static func fill(_ storage: any ResponseStorage) async throws {
+        try await storage.store(StorageEntry(.raw(old), date: nil), for: "a")
+        try await storage.put("b", "b")
+        (storage as? SQLiteStorage)?.close()
+    }
+
+    /// - Parameter steps: A bit for each step of the probe that succeeded.
+    private static func check(_ storage: any ResponseStorage, _ folder: URL, _ isFile: Bool, _ steps: Int32, _ text: Comment) async throws {
+        let (a, b) = (try await storage.entry(for: "a")?.data, try await storage.text("b"))
+        #expect(a == new || steps & 2 == 0 && a == old, text)
+        #expect(b == nil || steps & 8 == 0 && b == "b", text)
+        for key in ["a", "b"] as [StorageKey] {
+            try await storage.put("newer", key)
+            #expect(try await storage.text(key) == "newer", text)
+        }
+        if isFile {
+            let isEntry = { (name: String) in name.hasSuffix(".entry") }
+            let names = try names(in: folder)
+            #expect(names.filter(isEntry).count == 2 && names.count <= 3, text)
+        } else {
+            (storage as? SQLiteStorage)?.close()
+            #expect(try Foreigner(folder.appendingPathComponent("a.db")).value("PRAGMA integrity_check") == "ok", text)
+            let names = try names(in: folder)
+            #expect(names == ["a.db", "a.db.lock"], text)
+        }
+    }
+
+    @Test("M-21: with the durability `power`, the disk is asked to write before an entry counts as stored; with `process` it is not")
+    func fsync() async throws {
+        try await withScratchFolder { scratch in
+            for kind in ["file", "file-power", "sqlite", "sqlite-power"] {
+                let folder = scratch.appendingPathComponent(kind)
+                try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+                let path = kind.hasPrefix("file") ? folder.path : folder.appendingPathComponent("a.db").path
+                // 20 entries, each with a line once it is stored.
+                let (status, trace) = try await blocking {
+                    try Strace.probe([kind, path, "write", "20", "1"], ["-y", "-e", "trace=fsync,fdatasync,write,renameat,renameat2"])
+                }
+                #expect(status == 0)
+                var (synchronized, all) = (0, 0)
+                var waiting = 0
+                for line in trace {
+                    if line.contains("fsync(") || line.contains("fdatasync(") { waiting += 1 }
+                    guard line.contains("\"ack ") else { continue }
+                    all += 1
+                    // Of a file the bytes before it gets its name, and its name.
+                    if waiting >= (kind == "file-power" ? 2 : 1) { synchronized += 1 }
+                    waiting = 0
+                }
+                #expect(all == 20)
+                #expect(kind.hasSuffix("power") ? synchronized == 20 : synchronized <= 1, "\(kind): \(synchronized)")
+                guard kind == "file-power" else { continue }
+                let order = trace.filter { $0.contains("fsync(") || $0.contains("renameat") }.map { line in
+                    line.contains("renameat") ? "rename" : line.contains(".temporary>") ? "file" : "folder"
+                }
+                #expect(order == Array(repeating: ["file", "rename", "folder"], count: 20).flatMap(\.self))
+            }
+        }
+    }
+}
+#endif
