@@ -45,7 +45,7 @@ final class Connection: @unchecked Sendable {
         locate = try database.prepare("SELECT number FROM entries WHERE key = ?1")
         delete = try database.prepare("DELETE FROM entries WHERE key = ?1")
         deleteDamaged = try database.prepare("DELETE FROM entries WHERE key = ?1 AND checksum = ?2")
-        snapshot = files.snapshot()
+        snapshot = try files.snapshot()
         // In place of SQLite's own hook, which copies the log at once.
         sqlite3_wal_hook(
             database.handle,
@@ -59,8 +59,8 @@ final class Connection: @unchecked Sendable {
     deinit {
         sqlite3_wal_hook(database.handle, nil, nil)
         // Whoever closes last copies the log into the database and deletes it; not where these are not what we know any more.
-        let now = files.snapshot()
-        if !snapshot.hasSameDatabase(now) || !snapshot.hasSameIndex(now) || snapshot.hasShorterLog(now) {
+        let now = try? files.snapshot()  // where they cannot be looked at, they are not known either
+        if now.map({ !snapshot.hasSameDatabase($0) || !snapshot.hasSameIndex($0) || snapshot.hasShorterLog($0) }) ?? true {
             csqlite_configure(database.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         }
     }
@@ -69,8 +69,8 @@ final class Connection: @unchecked Sendable {
     func isCurrent(_ clock: TaskClock, lookingEvery nanoseconds: UInt64) -> Bool {
         let moment = nanoseconds > 0 ? clock.now : 0
         if nanoseconds > 0, moment &- lastLook < nanoseconds { return true }
-        let now = files.snapshot()
-        guard snapshot.isStill(now) else { return false }
+        // Where they cannot be looked at, the connection is closed, and opening one throws.
+        guard let now = try? files.snapshot(), snapshot.isStill(now) else { return false }
         (snapshot, lastLook) = (now, moment)
         return true
     }

@@ -115,8 +115,8 @@ final class ConnectionPair: Sendable {
     /// Opens the database, or a new one when it is damaged. What cannot be read is moved aside, but never what another has just put in its place.
     private func open(after before: DatabaseFiles.Snapshot?, instead damaged: FileIdentity?) throws -> Connection {
         try files.exclusively(durability) {
-            if let before { files.deleteLog(ifStrangeTo: before) }
-            if let damaged, damaged == files.snapshot().database?.file { try files.moveAside() }
+            if let before { try files.deleteLog(ifStrangeTo: before) }
+            if let damaged, damaged == (try files.snapshot()).database?.file { try files.moveAside() }
             try files.makeDatabase()
             do {
                 return try Connection(files, durability: durability, clock: clock)

@@ -38,8 +38,9 @@ struct DatabaseFiles: Sendable {
         lock = database + ".lock"
     }
 
-    func snapshot() -> Snapshot {
-        Snapshot(database: Self.look(database), log: Self.look(log), index: Self.look(index))
+    /// - Throws: Where it cannot be told whether a file is there. It must not pass for deleted: its log would be deleted as well.
+    func snapshot() throws(SystemFailure) -> Snapshot {
+        Snapshot(database: try Self.look(database), log: try Self.look(log), index: try Self.look(index))
     }
 
     /// Does something while nobody else does; what is locked already is an error that passes.
@@ -66,8 +67,8 @@ struct DatabaseFiles: Sendable {
     }
 
     /// Deletes a log that is of another database than the one beside it: SQLite would put the two together.
-    func deleteLog(ifStrangeTo snapshot: Snapshot) {
-        guard snapshot.hasStrangeLog(self.snapshot()) else { return }
+    func deleteLog(ifStrangeTo snapshot: Snapshot) throws(SystemFailure) {
+        guard snapshot.hasStrangeLog(try self.snapshot()) else { return }
         unlink(log)
         unlink(index)
     }
@@ -80,9 +81,10 @@ struct DatabaseFiles: Sendable {
         unlink(index)
     }
 
-    private static func look(_ path: String) -> (file: FileIdentity, size: Int64)? {
+    private static func look(_ path: String) throws(SystemFailure) -> (file: FileIdentity, size: Int64)? {
         var status = stat()
-        guard lstat(path, &status) == 0 else { return nil }
+        let isThere = try system("lstat") { lstat(path, &status) == 0 ? 1 : errno == ENOENT || errno == ENOTDIR ? 0 : -1 } == 1
+        guard isThere else { return nil }
         return (FileIdentity(device: status.st_dev, inode: status.st_ino), Int64(status.st_size))
     }
 }

@@ -90,11 +90,12 @@ func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) asyn
 
 /// The numbers of the descriptors of databases that the process has open.
 private func databaseDescriptors() -> Set<Int32> {
-    Set((0..<1024).filter { (number: Int32) in
-        var path = [CChar](repeating: 0, count: 4096)
-        let length = readlink("/proc/self/fd/\(number)", &path, path.count - 1)
-        return length > 0 && String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).hasSuffix(".db")
-    })
+    Set(
+        (0..<1024).filter { (number: Int32) in
+            var path = [CChar](repeating: 0, count: 4096)
+            let length = readlink("/proc/self/fd/\(number)", &path, path.count - 1)
+            return length > 0 && String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).hasSuffix(".db")
+        })
 }
 #else
 func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) async throws -> Int32 { 2 }

@@ -4,7 +4,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: damage", .timeLimit(.minutes(3)))
+@Suite("SQLiteStorage: damage", .timeLimit(.minutes(15)))
 struct DamageTests {
     /// What is in the database that is damaged: from nothing to several pages.
     private static let contents: [(key: StorageKey, data: Data)] = (0..<10).map { number in

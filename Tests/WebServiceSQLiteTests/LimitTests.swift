@@ -4,7 +4,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: limits", .timeLimit(.minutes(2)))
+@Suite("SQLiteStorage: limits", .timeLimit(.minutes(15)))
 struct LimitTests {
     private func totals(_ file: URL) throws -> (count: Int?, bytes: Int?) {
         let database = try Foreigner(file)

@@ -34,7 +34,9 @@ struct ProcessTests {
             for index in 0..<16 {
                 let data = try #require(try await storage.entry(for: StorageKey(identifier: "entry \(index)"))?.data)
                 let head = String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ").compactMap { Int($0) }
-                #expect(head.count == 3 && head[0] % 16 == index && head[0] >= Self.count / 4 - 16 && data.count == "\(head[0]) \(head[1]) \(head[2])\n".utf8.count + head[2])
+                try #require(head.count == 3)
+                #expect(head[0] % 16 == index && head[0] >= Self.count / 4 - 16)
+                #expect(data.count == "\(head[0]) \(head[1]) \(head[2])\n".utf8.count + head[2])
             }
             #expect(try names(in: folder).count == 4 * Self.count + 16)
         }

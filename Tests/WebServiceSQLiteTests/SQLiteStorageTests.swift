@@ -5,7 +5,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage", .timeLimit(.minutes(2)))
+@Suite("SQLiteStorage", .timeLimit(.minutes(15)))
 struct SQLiteStorageTests {
     @Test("bytes and their form come back, also to another storage; a time comes back to the microsecond")
     func roundTrip() async throws {

@@ -5,7 +5,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: several at once", .timeLimit(.minutes(3)))
+@Suite("SQLiteStorage: several at once", .timeLimit(.minutes(15)))
 struct SharingTests {
     @Test("H-39: four processes write 10,000 entries each to one file: none fails, none is lost")
     func processes() async throws {

@@ -76,21 +76,23 @@ struct SystemCallTests {
                 ? [folder.path] + ["a", "b"].map { folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path }
                 : [folder.path] + ["", "-wal", "-shm", ".lock"].map { file + $0 }
             // `close` is not among them: a call that is made to fail is not made, and a real one that fails closes all the same.
-            let of = "openat,read,pread64,write,pwrite64,lseek,fstat,newfstatat,statx,access,faccessat,faccessat2,readlink,getdents64,mmap,fcntl,"
+            let calls =
+                "openat,read,pread64,write,pwrite64,lseek,fstat,newfstatat,statx,access,faccessat,faccessat2,readlink,getdents64,mmap,fcntl,"
                 + "flock,fsync,fdatasync,ftruncate,utimensat,mkdir,unlink,unlinkat,rename,renameat,renameat2,linkat,fchmod,fchown"
             // Calls for files of random names cannot be found by their path; these are made by nothing else than the storage.
             let unnamed = "write,pwrite64,fsync,fdatasync,ftruncate,utimensat,renameat,renameat2,unlinkat,linkat,mkdir,unlink,rename,flock"
             var runs = 0
-            for (paths, calls) in [(named, of), ([], unnamed)] {
+            for (paths, set) in [(named, calls), ([], unnamed)] {
                 for (index, error) in Self.errors.enumerated() {
                     var number = Self.isSoak ? 1 : 1 + index
                     while number <= 400 {
                         try FileManager.default.copyItem(at: template, to: folder)
-                        let fault = Strace.Fault(paths: paths, calls: calls, error: error, number: number)
+                        let fault = Strace.Fault(paths: paths, calls: set, error: error, number: number)
                         let (status, isInjected, trace) = try await blocking {
                             try Strace.probe([kind, isFile ? folder.path : file, "step", "0", "0"], fault)
                         }
-                        let text = Comment(rawValue: "\(kind), \(error) of call \(number): status \(status)\n" + trace.suffix(5).joined(separator: "\n"))
+                        let injected = trace.filter { $0.hasSuffix("(INJECTED)") }.joined(separator: "\n")
+                        let text = Comment(rawValue: "\(kind), \(error) of call \(number): status \(status)\n\(injected)")
                         #expect((64..<128).contains(status), text)
                         if (64..<128).contains(status) { try await Self.check(Self.storage(isFile, folder), folder, isFile, status - 64, text) }
                         try FileManager.default.removeItem(at: folder)

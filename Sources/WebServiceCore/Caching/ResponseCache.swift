@@ -161,7 +161,7 @@ extension ResponseCache {
 
     private func queue(_ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void) {
         do throws(WebServiceError) {
-            try order.change(key, orElse: { [self] in await erase(key) }, work)
+            try order.changeWithinLimit(key, orElse: { [self] in await erase(key) }, work)
         } catch {
             report(operation, key, error)
         }

@@ -51,7 +51,10 @@ private final class Race<Value: Sendable>: AlarmTarget {
         task.cancel()
     }
 
-    func ring() { end(.success(nil)) }
+    func ring() {
+        // In a task of its own: where all threads are busy, an operation that waits for one as well comes first.
+        Task { end(.success(nil)) }
+    }
 
     func end(_ result: Result<Value?, any Error>) {
         let ended = state.withLock { state -> State? in

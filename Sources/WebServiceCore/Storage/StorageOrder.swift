@@ -49,7 +49,7 @@ final class StorageOrder: Sendable {
     ///
     /// - Parameter last: A change that is made once in place of those that are too many.
     /// - Throws: ``WebServiceError/Code/storage`` when the change is not made.
-    func change(
+    func changeWithinLimit(
         _ key: StorageKey, orElse last: (@Sendable () async -> Void)? = nil, _ work: @escaping @Sendable () async -> Void
     ) throws(WebServiceError) {
         let isMade = state.withLock { state in

@@ -88,7 +88,9 @@ struct ResponseCacheCredentialTests {
         #expect(try await body() == "cache Bearer bob")
     }
 
-    @Test("M-22: a response that varies by credentials the request does not have is stored for requests without them", arguments: ["Cookie", "Authorization"])
+    @Test(
+        "M-22: a response that varies by credentials the request does not have is stored for requests without them",
+        arguments: ["Cookie", "Authorization"])
     func varyByAbsentCredential(name: String) async throws {
         for account in [nil, "ann"] {
             let fixture = CacheFixture()

@@ -22,8 +22,8 @@ struct ResponseCacheHangTests {
             return seconds
         }
         while result.withLock({ $0 == nil }) {
-            for _ in 0..<200 { await Task.yield() }
-            if result.withLock({ $0 == nil }) { clock.advance(by: .milliseconds(10)) }
+            for _ in 0..<100 { await Task.yield() }
+            if result.withLock({ $0 == nil }) { clock.advance(by: .milliseconds(50)) }
         }
         let seconds = await task.value
         return (result.withLock { $0 } ?? .failure(TestError()), seconds)
