@@ -73,7 +73,7 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("SQLiteStorage: files that others change", .timeLimit(.minutes(2)))
+@Suite("SQLiteStorage: files that others change", .timeLimit(.minutes(15)))
 struct SabotageTests {
     @Test(
         "H-40, H-38: what becomes of the files while they are open is noticed: no wrong bytes, and the next entry is stored",

@@ -34,7 +34,7 @@ final class CacheFixture: Sendable {
 
     init(
         _ storage: any ResponseStorage = MemoryStorage(), usesHeuristics: Bool = false, outer: [any Interceptor] = [],
-        inner: [any Interceptor] = [], timekeeper: (any Timekeeper)? = nil
+        inner: [any Interceptor] = [], timekeeper: (any Timekeeper)? = ManualTimekeeper()
     ) {
         let state = StateBox()
         let (sent, failures) = (sent, failures)

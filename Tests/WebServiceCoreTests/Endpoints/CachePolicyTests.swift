@@ -22,7 +22,10 @@ struct CachePolicyTests {
     private let early = Collected<String>()
 
     init() {
-        service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
+        // No machine is too slow for a clock that stands still.
+        service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper())
+        service.endpoints = [endpoint]
+        service.storages = [MemoryStorage()]
     }
 
     private func store(_ text: String) async {

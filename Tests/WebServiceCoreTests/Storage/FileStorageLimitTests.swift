@@ -113,22 +113,6 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("an entry that another storage has written again since the count is no old one")
-    func rewrittenByAnother() async throws {
-        try await withScratchFolder { folder in
-            let clock = TestClock()
-            let keys = (0..<18).map { StorageKey(identifier: "\($0)") }
-            let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
-            let other = try FileStorage(folder: folder, now: clock.tick)
-            for key in keys[..<16] { try await other.store(entry, for: key) }
-            let storage = try FileStorage(folder: folder, maximumCount: 16, now: clock.tick)
-            try await storage.store(entry, for: keys[16])  // counts, and removes the oldest
-            try await other.store(entry, for: keys[1])
-            try await storage.store(entry, for: keys[17])
-            #expect(try names(in: folder) == (keys[3...] + [keys[1]]).map { $0.fileName + ".entry" }.sorted())
-        }
-    }
-
     @Test("what is written again, or in place of something removed, costs no other its place", arguments: [true, false])
     func places(byCount: Bool) async throws {
         try await withScratchFolder { folder in

@@ -24,7 +24,7 @@ struct StoredAnswersTests {
     private let failures = Collected<StorageFailure>()
 
     private func service(_ storages: [any ResponseStorage]) -> WebService {
-        let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: nil, date: { [calendar] in calendar.now })
+        let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper(), date: { [calendar] in calendar.now })
         service.endpoints = [endpoint]
         service.storages = storages
         service.storageErrorObserver = { [failures] in failures.add($0) }
