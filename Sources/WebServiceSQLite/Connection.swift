@@ -69,8 +69,8 @@ final class Connection: @unchecked Sendable {
     func isCurrent(_ clock: TaskClock, lookingEvery nanoseconds: UInt64) -> Bool {
         let moment = nanoseconds > 0 ? clock.now : 0
         if nanoseconds > 0, moment &- lastLook < nanoseconds { return true }
-        // Where they cannot be looked at, the connection is closed, and opening one throws.
-        guard let now = try? files.snapshot(), snapshot.isStill(now) else { return false }
+        let now = try? files.snapshot()  // where they cannot be looked at, the connection is closed, and opening one throws
+        guard let now, snapshot.isStill(now) else { return false }
         (snapshot, lastLook) = (now, moment)
         return true
     }

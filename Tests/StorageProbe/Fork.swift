@@ -76,7 +76,7 @@ func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) asyn
     var hasEnded = false
     for _ in 0..<6_000 where !hasEnded {
         hasEnded = waitpid(child, &status, WNOHANG) != 0
-        if !hasEnded { usleep(10_000) }
+        if !hasEnded { poll(nil, 0, 10) }
     }
     guard hasEnded else {
         kill(child, SIGKILL)
