@@ -288,6 +288,11 @@ import FoundationNetworking
                 })
             for request in bodies {
                 let body = try #require(try request.encode().body)
+                // JSONSerialization drops a byte order mark from a string, so this body is compared as it is.
+                guard string != "\u{FEFF}" else {
+                    #expect(body == Data("{\"\u{FEFF}\":\"\u{FEFF}\"}".utf8))
+                    continue
+                }
                 let object = try #require(try JSONSerialization.jsonObject(with: body) as? [String: String])
                 #expect(object.map { Array($0.key.utf8) } == [Array(string.utf8)])
                 #expect(object.map { Array($0.value.utf8) } == [Array(string.utf8)])

@@ -84,7 +84,7 @@ struct HostileHeadTests {
         let fields = try #require(response).allHeaderFields
         switch kind {
         case .names: #expect(fields.count == 20_000)
-        case .repeatedName: #expect((fields["a"] as? String)?.hasPrefix("b, b, b") == true && fields.count == 1)
+        case .repeatedName: #expect(response?.value(forHTTPHeaderField: "a")?.hasPrefix("b, b, b") == true && fields.count == 1)
         case .folds: #expect((fields["X-Folds"] as? String)?.utf8.count == 60_001)
         case .blanks: #expect(fields["X-Blanks"] as? String == "a")
         default: #expect(!fields.isEmpty)
