@@ -24,6 +24,53 @@ struct WireTests {
         #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [nil, isHandled ? "a=1" : nil])
     }
 
+    @Test("a request that does not handle cookies sends none of the jar", arguments: [true, false])
+    func cookiesNotSent(isHandled: Bool) async throws {
+        let session = ScriptedSession([.status(200)])
+        let service = WebService.make(session)
+        let jar = CookieJar()
+        jar.store(["a=1"], joined: false, from: try #require(URL(string: "https://h/v1/x")))
+        service.cookieJar = jar
+        _ = try await service.GET("/x").setShouldHandleCookies(isHandled).data().value
+        #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [isHandled ? "a=1" : nil])
+    }
+
+    @Test("a body as long as the limit is delivered, and one that is longer is an error", arguments: [2, 3, 4])
+    func bodyLimit(maximum: Int) async throws {
+        let service = WebService.make(ScriptedSession([.status(200, body: "abc")]))
+        let result = await service.GET("/x").setMaximumResponseBytes(maximum).data().result
+        switch result {
+        case .success(let data): #expect(maximum >= 3 && data == Data("abc".utf8))
+        case .failure(let error): #expect(maximum == 2 && (error as? WebServiceError)?.code == .responseTooLarge)
+        }
+    }
+
+    @Test("an exchange whose task is cancelled while the session creates it is cancelled and never resumed")
+    func cancelledWhileCreated() async {
+        let session = CancellingSession()
+        let errors = Collected<URLError.Code?>()
+        let task = WebService.make(session).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        session.task.withLock { $0 = task }
+        task.resume()
+        #expect(await errors.wait() == [.cancelled])
+        #expect(session.exchanges.values.map(\.log) == [["cancel"]])
+    }
+
+    /// Cancels a task when its request reaches the session.
+    private final class CancellingSession: Session {
+        let task = Mutex<SessionTask?>(nil)
+        let exchanges = Collected<HandSession.Exchange>()
+
+        func dataTask(
+            request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+        ) -> any DataTask {
+            let exchange = HandSession.Exchange(request, completion) { _ in }
+            exchanges.add(exchange)
+            task.withLock { $0.take() }?.cancel()
+            return exchange
+        }
+    }
+
     @Test("the error of a redirect that is not followed has its response and body")
     func refusedRedirect() async throws {
         let session = ScriptedSession([.status(301, headers: ["Location": "ftp://h/x"], body: "moved")])

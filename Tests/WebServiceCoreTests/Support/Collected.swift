@@ -27,6 +27,14 @@ final class Collected<Value: Sendable>: Sendable {
         for (continuation, values) in ready { continuation.resume(returning: values) }
     }
 
+    func removeAll() {
+        let removed = state.withLock { state in
+            defer { state.values = [] }
+            return state.values
+        }
+        withExtendedLifetime(removed) {}  // values are freed outside the lock
+    }
+
     /// Waits until there are at least `count` values.
     @discardableResult
     func wait(for count: Int = 1) async -> [Value] {

@@ -107,6 +107,83 @@ struct TaskStateTests {
         #expect(!hasToRun)
     }
 
+    @Test("a preparation that is attached after its exchange does not replace it")
+    func latePreparation() {
+        var state = make()
+        _ = state.resume()
+        _ = state.attach(.exchange(Exchange()))
+        let (isWanted, replaced) = state.attach(.preparation(Task {}))
+        #expect(isWanted)
+        #expect(replaced == nil)
+        guard case .exchange = state.cancel()?.transport else {
+            Issue.record("the exchange has to be cancelled")
+            return
+        }
+    }
+
+    @Test("H-17: an exchange sends 100 requests and no more")
+    func messageLimit() throws {
+        var state = make()
+        _ = state.resume()
+        let request = try Request(url: "https://h/").encode()
+        let permissions = (0...SessionTask.maximumMessages).map { _ in state.willSend(request, at: 0).permission }
+        #expect(permissions == Array(repeating: .granted, count: SessionTask.maximumMessages) + [.refused])
+        #expect(state.messages == SessionTask.maximumMessages)
+    }
+
+    @Test("a task that is suspended between two handlers runs the second one after resume", arguments: [false, true])
+    func suspendedBetweenHandlers(isOnMain: Bool) {
+        var state = make()
+        let second: Handler = isOnMain ? .updateUI { _ in } : .lookAtResponse { _, _ in }
+        _ = state.add(second)
+        _ = state.resume()
+        #expect(state.complete(Outcome(data: Data()))?.runsHandlers == true)
+        let track = state.chain.pickUp()
+        guard case .run(.step) = state.nextStep(on: track) else {
+            Issue.record("the first handler has to run")
+            return
+        }
+        state.suspend()
+        if isOnMain {
+            let handler = state.nextMainHandler(on: track)
+            #expect(handler == nil)
+        }
+        guard case .rest = state.nextStep(on: track) else {
+            Issue.record("no handler may run while the task is suspended")
+            return
+        }
+        guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp()) else {
+            Issue.record("the second handler has to run")
+            return
+        }
+        #expect(handler.runsOnMain == isOnMain)
+    }
+
+    @Test("an interruption ends the attempt in flight; a response that was there before ends no second one", arguments: [false, true])
+    func interruptedAttempt(isInFlight: Bool) throws {
+        var state = make()
+        _ = state.resume()
+        let request = try Request(url: "https://h/").encode()
+        _ = state.willSend(request, at: 1)
+        state.recordAttempt(request, Outcome(data: Data()), at: 2)
+        if isInFlight { _ = state.willSend(request, at: 3) }
+        _ = state.cancel(at: 4)
+        let attempts = state.timeline.ordered.filter { $0.attempt != nil }
+        #expect(attempts.map(\.start) == (isInFlight ? [1, 3] : [1]))
+        #expect(attempts.map(\.end) == (isInFlight ? [2, 4] : [2]))
+    }
+
+    @Test("a Swift task that awaits the end runs the handlers only where no closure of the caller is among them")
+    func adoption() {
+        var own = make()
+        let runsOwn = own.adopt()
+        #expect(runsOwn)
+        var mixed = make()
+        _ = mixed.add(.lookAtResponse { _, _ in })
+        let runsMixed = mixed.adopt()
+        #expect(!runsMixed)
+    }
+
     @Test("rule 3: what each track admits")
     func admission() {
         let success: [Handler] = [

@@ -58,6 +58,17 @@ struct TypedTaskCancelTests {
         #expect(throws: CancellationError.self) { try result.get() }
     }
 
+    @Test("a mapAsync that begins after the cancel is cancelled")
+    func mapAsyncAfterCancel() async throws {
+        let task = WebService.make(HandSession(text: "1")).GET("/x")
+        let mapped = task.data().onCompletion { _ in task.cancel() }.mapAsync { _ -> Bool in
+            let end = ContinuousClock.now + .seconds(30)
+            while !Task.isCancelled, ContinuousClock.now < end { await Task.yield() }
+            return Task.isCancelled
+        }
+        #expect(try await mapped.value)
+    }
+
     @Test("cancel stops the second exchange of a flatMap")
     func flatMap() async {
         let second = HandSession()
