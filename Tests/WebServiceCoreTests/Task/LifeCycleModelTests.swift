@@ -12,9 +12,7 @@ import FoundationNetworking
 /// Random sequences of operations on a task, compared with a model after each operation.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full length.
-@Suite(
-    "C-34, G8: the life cycle of a task and its model", .serialized, .timeLimit(.minutes(60)),
-    .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"))
+@Suite("C-34, G8: the life cycle of a task and its model", .serialized, .timeLimit(.minutes(60)))
 struct LifeCycleModelTests {
     enum Operation: CaseIterable {
         case resume, suspend, cancel, addHandler, complete, fail, redirect, unauthorized, deadline, drop

@@ -38,7 +38,7 @@ struct MockSoakTests {
             case .deadline: ["deadline"]
             case .invalidURL: ["invalidURL"]
             case .failedProvider, .failedInterceptor, .rejected: ["test"]
-            case .notJSON: ["decoding"]
+            case .notJSON: ["NSError"]  // of JSONSerialization, which the step calls
             case .tooLong: ["responseTooLarge"]
             case .noStub: ["noStub"]
             }
