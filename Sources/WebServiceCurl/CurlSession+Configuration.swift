@@ -128,9 +128,12 @@ extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertib
         case .environment: return "environment"
         case .none: return "none"
         case .url(let url):
-            let scheme = url.firstRange(of: "://").map { String(url[..<$0.upperBound]) } ?? ""
-            let authority = url.lastIndex(of: "@").map { url[url.index(after: $0)...] } ?? url.dropFirst(scheme.count)
-            return scheme.contains("@") ? "url" : scheme + authority.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+            // Bytes, because a character that combines with a delimiter is another `Character`.
+            let bytes = Array(url.utf8)
+            let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]
+            let authority = bytes[(bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? scheme.endIndex)...]
+            if scheme.contains(UInt8(ascii: "@")) { return "url" }
+            return String(decoding: scheme + authority.prefix { !"/?#".utf8.contains($0) }, as: UTF8.self)
         }
     }
 

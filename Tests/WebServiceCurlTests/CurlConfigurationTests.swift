@@ -158,6 +158,17 @@ struct CurlConfigurationTests {
         #expect("\(CurlSession.Proxy.url("socks5h://u:p@h:1080"))" == "socks5h://h:1080")
     }
 
+    @Test(
+        "C-66: a character that combines with a delimiter shows no password of a proxy",
+        arguments: [
+            ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"), ("http://\u{301}u:canary@h", "http://h"),
+            ("u:canary@\u{301}h://x", "url"), ("u:canary@\u{301}h", "\u{301}h"), ("http://h\u{600}/canary", "http://h\u{600}"),
+            ("http://h?\u{301}canary", "http://h"), ("http://h#\u{301}canary", "http://h"),
+        ])
+    func combiningCharacters(url: String, expected: String) {
+        #expect(Array(CurlSession.Proxy.url(url).description.utf8) == Array(expected.utf8))
+    }
+
     private static func walk(_ mirror: Mirror, into text: inout String) {
         for child in mirror.children {
             text += " \(child.value)"

@@ -35,6 +35,12 @@ struct CurlErrorTests {
         "clientCertificateRequired": .clientCertificateRequired, "unknown": .unknown,
     ]
 
+    @Test("C-66: an error shows no URL with user information, also where a character combines with the @", arguments: ["@", "@\u{301}", "\u{600}@"])
+    func userInformation(at: String) {
+        let error = CurlError.error(CURLE_COULDNT_RESOLVE_PROXY, "Could not resolve u:canary\(at)h")
+        #expect(!error.localizedDescription.contains("u:canar") && error.code == .cannotFindHost)
+    }
+
     @Test("rule 7: every result of libcurl is the URLError that the Guide says")
     func table() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

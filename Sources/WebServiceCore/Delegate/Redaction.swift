@@ -76,25 +76,31 @@ public struct Redaction: Sendable {
 
     /// A URL with the secret values of its query replaced, and user information and fragment left out.
     public func url(_ text: String) -> String {
-        let withoutFragment = text.prefix { $0 != "#" }
-        let parts = withoutFragment.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
-        var address = String(parts.first ?? "")
-        let scheme = address.hasPrefix("//") ? address.range(of: "//") : address.range(of: "://")
-        if let scheme {
-            let authority = address[scheme.upperBound...].prefix { $0 != "/" }
-            if let at = authority.lastIndex(of: "@") { address.removeSubrange(scheme.upperBound...at) }
+        // Bytes, because a character that combines with a delimiter is another `Character`.
+        let bytes = Array(text.utf8)
+        let withoutFragment = bytes.prefix { $0 != UInt8(ascii: "#") }
+        var address = withoutFragment.prefix { $0 != UInt8(ascii: "?") }
+        let query = withoutFragment[address.endIndex...]
+        let start = address.starts(with: "//".utf8) ? 2 : address.firstRange(of: "://".utf8)?.upperBound
+        if let start {
+            let authority = address[start...].prefix { $0 != UInt8(ascii: "/") }
+            if let at = authority.lastIndex(of: UInt8(ascii: "@")) { address.removeSubrange(start...at) }
         }
-        return parts.count == 2 ? "\(address)?\(pairs(String(parts[1])))" : address
+        return String(decoding: query.isEmpty ? address : address + query.prefix(1) + pairs(query.dropFirst()), as: UTF8.self)
     }
 
     /// The pairs of a query or a form with the secret values replaced.
     public func pairs(_ text: String) -> String {
-        text.split(separator: "&", omittingEmptySubsequences: false).map { pair in
-            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            guard parts.count == 2 else { return String(pair) }
-            let name = String(decoding: percentDecoded(parts[0].utf8), as: UTF8.self)
-            return isSecret(parameter: name) ? "\(parts[0])=\(placeholder)" : String(pair)
-        }.joined(separator: "&")
+        String(decoding: pairs(Array(text.utf8)[...]), as: UTF8.self)
+    }
+
+    private func pairs(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+        let pairs = bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
+            let name = pair.prefix { $0 != UInt8(ascii: "=") }
+            guard name.count < pair.count, isSecret(parameter: String(decoding: percentDecoded(name), as: UTF8.self)) else { return pair }
+            return name + Array("=\(placeholder)".utf8)
+        }
+        return Array(pairs.joined(separator: "&".utf8))
     }
 
     /// A body as text with the secret values replaced: JSON, forms and `text/…`. `nil` for any other media type and for what is no UTF-8.
@@ -303,7 +309,9 @@ extension String {
     /// The text with control characters, line separators and invisible format characters (so also those that turn the direction of writing)
     /// written as `\n`, `\u{1B}` …: safe for terminals and for logs that count lines.
     package var escapingControls: String {
-        var result = String.UnicodeScalarView()
+        // Bytes, because a view of scalars takes quadratic time to grow.
+        var result: [UInt8] = []
+        result.reserveCapacity(utf8.count)
         for scalar in unicodeScalars {
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .unassigned:
@@ -314,11 +322,11 @@ extension String {
                     case "\t": "\\t"
                     default: "\\u{\(String(scalar.value, radix: 16, uppercase: true))}"
                     }
-                result.append(contentsOf: text.unicodeScalars)
+                result.append(contentsOf: text.utf8)
             default:
-                result.append(scalar)
+                result.append(contentsOf: scalar.utf8)
             }
         }
-        return String(result)
+        return String(decoding: result, as: UTF8.self)
     }
 }

@@ -22,7 +22,10 @@ extension WebServiceError {
     public var problem: ProblemDetails? {
         let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type") ?? ""
         guard MediaType.essence(type) == "application/problem+json" else { return nil }
-        return try? decodeBody(ProblemDetails.self)  // a body that is no problem document describes no problem
+        // Not with JSONDecoder on Linux, which takes seconds for 512 levels of values of any type.
+        let json = try? decodeBody(JSONValue.self, decoder: JSONValue.Parser())  // a body that is no object describes no problem
+        guard case .object(let members)? = json else { return nil }
+        return ProblemDetails(members)
     }
 
     /// The beginning of the body as text of at most 200 characters with secrets and control characters replaced, for a person who looks for what is
@@ -50,7 +53,11 @@ public struct ProblemDetails: Sendable, Hashable, Decodable {
 
     /// Decodes a problem document; members of the wrong type are ignored, as the standard asks.
     public init(from decoder: any Decoder) throws {
-        var members = try [String: JSONValue](from: decoder)
+        self.init(try [String: JSONValue](from: decoder))
+    }
+
+    fileprivate init(_ members: [String: JSONValue]) {
+        var members = members
         type = members.removeValue(forKey: "type")?.string ?? "about:blank"
         title = members.removeValue(forKey: "title")?.string
         status = members.removeValue(forKey: "status")?.integer

@@ -132,9 +132,8 @@ extension Request {
         guard !JSON.isTooDeep(json) else {
             throw WebServiceError(.encoding, "a value of the type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
         }
-        // A value that is no JSON raises an Objective-C exception on Apple platforms unless it is checked before; the check knows
-        // only arrays and dictionaries at the top, so a single value is checked inside an array.
-        guard JSONSerialization.isValidJSONObject([json]) else {
+        // A value that is no JSON raises an Objective-C exception on Apple platforms unless it is checked before.
+        guard JSON.isValid(json) else {
             throw WebServiceError(.encoding, "a value of the type \(type(of: json)) holds something that JSON cannot say")
         }
         do {

@@ -42,7 +42,7 @@ enum CurlError {
     /// The error with what libcurl says about it; no URL is in it.
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
         // libcurl repeats the URL of a proxy that it cannot use, with the password in it.
-        let isSecret = detail.contains("@") || detail.hasPrefix("Unsupported proxy")
+        let isSecret = detail.utf8.contains(UInt8(ascii: "@")) || detail.hasPrefix("Unsupported proxy")
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
     }
 

@@ -94,6 +94,15 @@ struct CookieJarTests {
         #expect(header == (matches ? "n=v" : nil))
     }
 
+    @Test(
+        "the default path of a cookie is the path of the URL up to its last slash, and / where that is all of it",
+        arguments: [("", "/"), ("/", "/"), ("/a", "/"), ("?q=/x/y", "/"), ("/a/", "/a"), ("/a/b", "/a"), ("/a/b/c", "/a/b"), ("//b", "/")])
+    func defaultPath(path: String, expected: String) throws {
+        let jar = CookieJar()
+        jar.store(["n=v", "m=v; Path=x"], from: try #require(URL(string: "http://h.example" + path)))
+        #expect(jar.cookies.map(\.path) == [expected, expected])
+    }
+
     @Test("longer paths come first, then older cookies, and a replaced one keeps its place")
     func order() throws {
         let jar = CookieJar()
@@ -254,6 +263,16 @@ struct CookieJarTests {
         #expect(try Self.sent([], from: "http://h.example/", to: "http://h1.example/", in: jar) == "n=1")
         #expect(try Self.sent([], from: "http://h.example/", to: "http://h3.example/", in: jar) == "n=3")
         #expect(jar.cookies.count == 3_000)
+    }
+
+    @Test("G18: cookies that were set and removed 4,000 times leave their places, and one more cookie removes no other")
+    func removedCookiesAreNotCounted() throws {
+        let jar = CookieJar()
+        let url = "http://h.example/"
+        for place in 0..<60 { _ = try Self.sent(["n\(place)=1"], from: url, to: url, in: jar) }
+        for _ in 0..<4_000 { _ = try Self.sent(["x=1", "x=; Max-Age=0"], from: "http://other.example/", to: url, in: jar) }
+        #expect(try Self.sent(["y=1"], from: url, to: "http://other.example/", in: jar) == nil)
+        #expect(jar.cookies.map(\.name) == (0..<60).map { "n\($0)" } + ["y"])
     }
 
     @Test("C-66: nothing that a cookie or a jar prints holds a value or a control character")

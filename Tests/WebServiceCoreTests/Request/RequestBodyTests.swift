@@ -61,6 +61,32 @@ import FoundationNetworking
         }
     }
 
+    @Test("H-46: what JSON cannot say is found at any depth, and what it can say is written at any depth", arguments: [1, 2, 40, 511])
+    func deepValues(levels: Int) throws {
+        func nested(_ value: Any) -> [Any] {
+            [(0..<levels).reduce(value) { inner, _ in [inner] }, (0..<levels).reduce(value) { inner, _ in ["a": inner] }]
+        }
+        for value in [Double.nan, Date(), Set(["a"]), [1: "a"]] as [Any] {
+            for json in nested(value) {
+                var request = Request.make(.POST)
+                expectFailure(.encoding) { try request.serialize(json: json) }
+                #expect(request.body == nil)
+            }
+        }
+        let valid: [(Any, String)] = [
+            ("é", #""é""#), (1, "1"), (true, "true"), (1.5, "1.5"), (NSNull(), "null"), (NSNumber(value: 2), "2"), ([Any](), "[]"),
+            (Optional(3) as Any, "3"), (Optional<Int>.none as Any, "null"), (Float(0.5), "0.5"), (UInt8(7), "7"),
+        ]
+        for (value, text) in valid where levels < 511 || !(value is [Any]) {
+            for json in nested(value) {
+                let request = try Request.make(.POST) { try $0.serialize(json: json) }
+                let isList = json is [Any]
+                let start = String(repeating: isList ? "[" : #"{"a":"#, count: levels)
+                #expect(try request.encodedBody() == start + text + String(repeating: isList ? "]" : "}", count: levels))
+            }
+        }
+    }
+
     // MARK: Encodable
 
     @Test("A value is encoded by the given encoder under the given media type")

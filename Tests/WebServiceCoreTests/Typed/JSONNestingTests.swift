@@ -167,7 +167,7 @@ struct JSONNestingTests {
         #expect(try JSON.decode([String].self, from: list, using: PropertyListDecoder()).first?.count == 600)
     }
 
-    @Test("C-38: an object of 500 levels is serialized, and one of more than 512 is an encoding error", arguments: [500, 513, 5_000])
+    @Test("C-38: an object of 512 levels is serialized, and one of more is an encoding error", arguments: [511, 512, 513, 5_000])
     func serializing(depth: Int) throws {
         var list: Any = 1
         var object: Any = "x"
@@ -185,6 +185,25 @@ struct JSONNestingTests {
                 #expect(request.body == nil)
             }
         }
+    }
+
+    @Test("H-45: 512 levels are written in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
+    func serializingCost(kind: String) throws {
+        let object = try JSON.object(from: Data(Self.text(kind, depth: 512, isClosed: true).utf8))
+        var request = Request(.POST, url: "https://h/")
+        let times = try (0..<3).map { _ in try processorTime { try request.serialize(json: object) } }
+        #expect(try #require(times.min()) < 0.1)
+    }
+
+    @Test("H-45: a problem document of 512 levels is read in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
+    func problemCost(kind: String) throws {
+        let url = try #require(URL(string: "https://h/"))
+        let headers = ["Content-Type": "application/problem+json"]
+        let response = HTTPURLResponse(url: url, statusCode: 400, httpVersion: nil, headerFields: headers)
+        let body = Data((#"{"title":"x","a":"# + Self.text(kind, depth: 511, isClosed: true) + "}").utf8)
+        let error = WebServiceError(.unacceptableStatus, "", response: response, body: body)
+        let times = (0..<3).map { _ in processorTime { #expect(error.problem?.title == "x" && error.problem?.extensions["a"] != nil) } }
+        #expect(try #require(times.min()) < 0.1)
     }
 
     @Test("the check of the nesting costs little beside parsing")

@@ -165,6 +165,54 @@ struct TypedTaskTests {
         }
     }
 
+    @Test(
+        "M-13: a pattern matches its own media type, every subtype for type/*, and all of them for */*",
+        arguments: [
+            ("text/plain", "text/*", true), ("TEXT/html; a=b", "text/*", true), ("text/", "text/*", true), ("textual/plain", "text/*", false),
+            ("text", "text/*", false), ("text2/plain", "text/*", false), ("image/text", "text/*", false), ("a/b", "*/*", true), ("", "*/*", true),
+            ("text/json", "application/json", false), ("application/xjson", "application/json", false), ("a/b+json", "application/json", true),
+            ("a/b+json", "application/xml", false), ("application/json;\u{301}a=b", "application/json", true),
+            ("application/json\u{600};a=b", "application/json", true), ("text/html;, application/json", "application/json", false),
+        ])
+    func mediaTypes(type: String, pattern: String, matches: Bool) {
+        #expect(MediaType.matches(type, pattern: pattern) == matches)
+    }
+
+    @Test(
+        "a charset is read with and without quotation marks, and a character that combines with a delimiter does not hide it",
+        arguments: [
+            ("text/plain; charset=latin1", "latin1"), ("a/b;charset=\"latin1\"", "latin1"), ("a/b; CharSet = 'latin1' ", "latin1"),
+            ("a/b; a=b; charset=latin1; charset=utf-8", "latin1"), ("a/b;charset=", nil), ("a/b;charset", nil), ("charset=latin1", nil),
+            ("a/b; xcharset=latin1", nil), ("a/b\u{600};charset=latin1", "latin1"), ("a/b; a=\u{301}b;charset=latin1", "latin1"),
+            ("a/b; charset=\u{301}x", "\u{301}x"), ("a/b; a=b;\u{301};charset=latin1", "latin1"), ("a/b; charset=x=y", "x=y"),
+        ] as [(String, String?)])
+    func charsets(type: String, charset: String?) {
+        #expect(MediaType.parameter("charset", of: type).map { Array($0.utf8) } == charset.map { Array($0.utf8) })
+    }
+
+    @Test(
+        "every check of a task is made, and the first that fails is the error",
+        arguments: [(true, true), (false, true), (true, false), (false, false)])
+    func severalChecks(first: Bool, second: Bool) async throws {
+        let made = Collected<Int>()
+        let task = service("x").GET("/x").data()
+            .validate { _ in
+                made.add(1)
+                if !first { throw TestError(name: "first") }
+            }
+            .validate { _ in
+                made.add(2)
+                if !second { throw TestError(name: "second") }
+            }
+        let result = await task.result
+        if first, second {
+            #expect(try result.get() == Data("x".utf8))
+        } else {
+            #expect(throws: TestError(name: first ? "second" : "first")) { try result.get() }
+        }
+        #expect(made.values == (first ? [1, 2] : [1]))
+    }
+
     @Test("a problem document is read from the error, and other bodies decode to types of one's own")
     func problem() async throws {
         let body = #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#

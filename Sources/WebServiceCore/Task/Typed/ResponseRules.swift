@@ -67,7 +67,8 @@ extension StepInput {
 enum MediaType {
     /// Type and subtype in lower case, without parameters; at most 80 printable bytes.
     static func essence(_ value: String) -> String {
-        let text = value.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).asciiLowercased()
+        let type = String(decoding: value.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
+        let text = type.trimmingCharacters(in: .whitespaces).asciiLowercased()
         return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
     }
 
@@ -82,10 +83,12 @@ enum MediaType {
 
     /// The value of a parameter such as `charset`, without quotes.
     static func parameter(_ name: String, of value: String) -> String? {
-        for part in value.split(separator: ";").dropFirst() {
-            let pair = part.split(separator: "=", maxSplits: 1)
-            guard pair.count == 2, pair[0].trimmingCharacters(in: .whitespaces).equalsIgnoringASCIICase(name) else { continue }
-            return pair[1].trimmingCharacters(in: .whitespaces).trimmingCharacters(in: ["\"", "'"])
+        for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
+            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
+                String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+            }
+            guard pair.count == 2, pair[0].equalsIgnoringASCIICase(name) else { continue }
+            return pair[1].trimmingCharacters(in: ["\"", "'"])
         }
         return nil
     }

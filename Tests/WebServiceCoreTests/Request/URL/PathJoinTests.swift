@@ -137,6 +137,12 @@ import Testing
         expectFailure(.invalidURL, naming: ["{y}"], hiding: ["s3cret"]) { try service.absoluteURL(path, pathParameters: values) }
     }
 
+    @Test("A placeholder with two values is an error that names it and hides them", arguments: ["{x}", "a/{x}/{x}", "{x}{y}", "https://o/{x}"])
+    func twoValues(path: String) {
+        let values: Parameters = path.contains("{y}") ? ["x": "s3cret", "y": 1, "x": "s3cret2"] : ["x": "s3cret", "x": "s3cret2"]
+        expectFailure(.invalidURL, naming: ["{x}", "has two values"], hiding: ["s3cret"]) { try service.absoluteURL(path, pathParameters: values) }
+    }
+
     @Test(
         "Placeholders may share a segment and be repeated",
         arguments: [
