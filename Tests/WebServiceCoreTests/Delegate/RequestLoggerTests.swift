@@ -155,7 +155,7 @@ struct RequestLoggerTests {
         #expect(!lines.values.joined().contains("canary"))
     }
 
-    @Test("H-53: an output that takes long delays no other task, and changes no result")
+    @Test("H-53: an output that takes long delays no other task, and changes no result", .enabled(if: isAlone))
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
         let logger = RequestLogger { text in

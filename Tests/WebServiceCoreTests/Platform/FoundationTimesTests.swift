@@ -52,7 +52,7 @@ struct FoundationTimesTests {
 }
 
 /// The session of Foundation that carries the exchanges of a ``FoundationSession``.
-@Suite("Sessions of Foundation", .timeLimit(.minutes(1)))
+@Suite("Sessions of Foundation", .enabled(if: isAlone), .timeLimit(.minutes(1)))
 struct ExchangeTableTests {
     /// Loads nothing, and is stopped only when the test allows it.
     private final class HeldProtocol: URLProtocol {

@@ -86,7 +86,7 @@ import FoundationNetworking
         #expect(try request.urlRequest().allHTTPHeaderFields == ["Content-Type": "application/x-www-form-urlencoded"])
     }
 
-    @Test("A body stream is kept until a body is set")
+    @Test("A body stream is kept until a body or parameters that belong in the body are set")
     func stream() throws {
         let stream = InputStream(data: Data("stream".utf8))
         var request = Request(
@@ -102,11 +102,14 @@ import FoundationNetworking
         replaced.body = nil
         #expect(try replaced.urlRequest().httpBody == nil && replaced.urlRequest().httpBodyStream == nil)
         #expect(try request.urlRequest().httpBodyStream === stream, "a copy of a request is its own")
-        request.parameters = ["p": 1]
-        expectFailure(.encoding, naming: ["body", "parameters"]) { try request.urlRequest() }
-        request.parameters = nil
+        var form = request
+        form.parameters = ["p": 1]
+        #expect(try form.urlRequest().httpBody == Data("p=1".utf8) && form.urlRequest().httpBodyStream == nil)
         request.method = .GET
         expectFailure(.encoding, naming: ["GET", "body"]) { try request.urlRequest() }
+        request.parameters = ["p": 1]
+        request.method = .POST
+        expectFailure(.encoding, naming: ["body", "parameters"]) { try request.urlRequest() }
     }
 
     @Test("Cookie flag, cache policy and timeout of a request are those of the URLRequest", arguments: [true, false])
