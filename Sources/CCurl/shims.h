@@ -52,6 +52,15 @@ static inline CURLcode ccurl_restrict_protocols(CURL *easy) {
 #endif
 }
 
+// CURLOPT_QUICK_EXIT of libcurl 7.87: a name look-up that is no longer of use is left to its thread. Older ones do not know it and wait for the look-up.
+static inline CURLcode ccurl_set_quick_exit(CURL *easy) { return curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_LONG + 322), 1L); }
+
+// Whether libcurl joins a folded header line to a field of the response before, whose memory was freed: from 7.83 until it was mended in 8.1.
+static inline int ccurl_joins_freed_headers(void) {
+    unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
+    return version >= 0x075300 && version < 0x080100;
+}
+
 static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }
@@ -151,6 +160,31 @@ static inline void *_Nullable ccurl_openssl_connection(CURL *_Nonnull easy) {
     struct curl_tlssessioninfo *information = NULL;
     if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &information) != CURLE_OK || !information) return NULL;
     return information->backend == CURLSSLBACKEND_OPENSSL ? information->internals : NULL;
+}
+
+// What the TLS library under libcurl has decrypted and not handed over: OpenSSL's function, or that of GnuTLS.
+
+typedef struct {
+    int (*_Nullable SSL_has_pending)(const void *_Nonnull);
+    size_t (*_Nullable gnutls_record_check_pending)(void *_Nonnull);
+} ccurl_tls;
+
+static inline ccurl_tls ccurl_load_tls(void) {
+    void *program = dlopen(NULL, RTLD_NOW);
+    ccurl_tls tls = {NULL, NULL};
+    if (!program) return tls;
+    tls.SSL_has_pending = (int (*)(const void *))dlsym(program, "SSL_has_pending");
+    tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(program, "gnutls_record_check_pending");
+    return tls;
+}
+
+// Whether the connection of an exchange holds decrypted bytes; 0 without TLS, and where the TLS library does not tell.
+static inline int ccurl_tls_has_pending(CURL *easy, ccurl_tls tls) {
+    struct curl_tlssessioninfo *info = NULL;
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 0;
+    if (info->backend == CURLSSLBACKEND_OPENSSL && tls.SSL_has_pending) return tls.SSL_has_pending(info->internals);
+    if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_record_check_pending) return tls.gnutls_record_check_pending(info->internals) > 0;
+    return 0;
 }
 
 static inline curl_socket_t ccurl_socket_timeout(void) { return CURL_SOCKET_TIMEOUT; }

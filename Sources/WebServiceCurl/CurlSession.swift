@@ -45,6 +45,7 @@ public final class CurlSession: ResponseSession {
             for _ in 0..<min(max(configuration.loops, 1), 64) { loops.append(try CurlLoop(configuration)) }
         } catch {
             for loop in loops { loop.end(.cancelling) }
+            for loop in loops { loop.join() }
             throw error
         }
         self.loops = loops

@@ -36,6 +36,10 @@ if arguments.first == "probe", let probe = Probe.all.first(where: { $0.name == a
         exit(Probe.Outcome.broken.rawValue)
     }
 }
+#if WEBSERVICE_CURL
+// session-probe curl lookup|descriptors <base URL of a server>
+if arguments.first == "curl", arguments.count == 3 { exit(await CurlProbe.run(arguments[1], arguments[2]) ? 0 : 2) }
+#endif
 let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments[1] }
 let limit = arguments.count < 3 ? 5 : Double(arguments[2]) ?? 0
 guard limit > 0, (1...3).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {

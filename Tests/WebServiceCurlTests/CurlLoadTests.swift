@@ -63,12 +63,22 @@ struct CurlLoadTests {
             case 1: response.wire = .reset(after: 10)
             case 2: response.wire = .cut(after: 30)
             case 3: response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n".utf8))
-            case 4: response.wire = .raw(Data("garbage\r\n\r\n".utf8))
+            case 4: response.wire = .raw(Data(faults[(request.number ?? 0) / 25 % faults.count].utf8))
             default: break
             }
             return response
         }
     }
+
+    /// Messages that are no responses, or not whole.
+    private static let faults = [
+        "garbage\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n X: folded\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnone", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 103 Early\r\n\r\n", "<html></html>", "",
+    ]
 
     struct Tally {
         var answers = 0
@@ -88,13 +98,16 @@ struct CurlLoadTests {
         defer { server.stop() }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 8 }
         let service = WebService(server, session)
-        let before = Resources.descriptors
-        let most = Box(0)
+        let (before, threads) = (Resources.descriptors, Resources.threads)
+        let (most, mostThreads) = (Box(0), Box(0))
         let wrong = await withTaskGroup(of: Int.self) { group in
             for number in 0..<10_000 {
                 group.addTask {
                     let text = try? await service.GET("/").setQueryParameters(["n": number]).string().value
-                    if number.isMultiple(of: 500) { most.change { $0 = max($0, Resources.descriptors) } }
+                    if number.isMultiple(of: 500) {
+                        most.change { $0 = max($0, Resources.descriptors) }
+                        mostThreads.change { $0 = max($0, Resources.threads) }
+                    }
                     return text == "n=\(number)" ? 0 : 1
                 }
             }
@@ -104,6 +117,56 @@ struct CurlLoadTests {
         #expect(server.connectionCount <= 8)
         // Both ends of each connection are in this process.
         if before > 0, isAlone { #expect(most.value < before + 40) }
+        // Eight of the server's connections have a thread each, and so have Swift's and Dispatch's pools.
+        if threads > 0, isAlone { #expect(mostThreads.value <= 64) }
+    }
+
+    @Test("C-35: sessions that are closed at any moment, with requests that are cancelled at any moment, complete each request once")
+    func closedAtRandom() async throws {
+        let server = try MockServer { request in
+            var response = MockResponse(request.query ?? "")
+            if let number = request.number, number.isMultiple(of: 5) { response.wire = .noAnswer }
+            return response
+        }
+        defer { server.stop() }
+        let (descriptors, threads) = (Resources.descriptors, Resources.threads)
+        var random = SystemRandomNumberGenerator()
+        for round in 0..<(Self.isSoak ? 2_000 : isSanitized ? 20 : 60) {
+            let session = try CurlSession {
+                $0.loops = 1 + round % 3
+                $0.maximumConnectionsPerHost = 1 + round % 8
+            }
+            let completions = Box([Int](repeating: 0, count: 40))
+            let wrong = Box(0)
+            let tasks = (0..<40).map { number in
+                session.responseTask(request: Request(.GET, url: server.baseURLString + "/?n=\(number)"), progress: nil) { result, _ in
+                    completions.change { $0[number] += 1 }
+                    let isRight: Bool
+                    switch result {
+                    case .success(let response): isRight = response.data == Data("n=\(number)".utf8)
+                    case .failure: isRight = result.urlErrorCode == .cancelled || result.code == .sessionClosed
+                    }
+                    if !isRight { wrong.change { $0 += 1 } }
+                }
+            }
+            let closing: CurlSession.Closing = round.isMultiple(of: 2) ? .cancelling : .finishing
+            let closingIndex = Int.random(in: 0..<40, using: &random)
+            for (number, task) in tasks.enumerated() {
+                if number == closingIndex { DispatchQueue.global().async { session.close(closing) } }
+                task.resume()
+                if Bool.random(using: &random) { DispatchQueue.global().async { task.cancel() } }
+            }
+            // Those that are never answered end when they are cancelled or the session is closed.
+            if closing == .finishing { for task in tasks { task.cancel() } }
+            session.close(.cancelling)
+            await eventually("every request completes") { completions.value.allSatisfy { $0 >= 1 } }
+            #expect(completions.value.allSatisfy { $0 == 1 } && wrong.value == 0)
+        }
+        server.stop()
+        guard isAlone else { return }
+        await eventually("descriptors and threads come back") {
+            Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
+        }
     }
 
     @Test("a thousand connections that are kept cost no thread")
@@ -117,6 +180,7 @@ struct CurlLoadTests {
             $0.maximumIdleConnections = count
         }
         let service = WebService(server, session)
+        let (threads, connections) = (Resources.threads, server.connectionCount)
         for _ in 0..<2 {
             let statuses = await withTaskGroup(of: Int.self) { group in
                 for number in 0..<count {
@@ -127,7 +191,14 @@ struct CurlLoadTests {
             #expect(statuses == count)
         }
         #expect(server.connectionCount <= count)
+        // The server has a thread for each connection; the rest is Swift's and Dispatch's pools.
+        if threads > 0, isAlone { #expect(Resources.threads - (server.connectionCount - connections) <= threads + 64) }
     }
+}
+
+extension ReceivedRequest {
+    /// The number in the query.
+    fileprivate var number: Int? { query.flatMap { Int($0.dropFirst(2)) } }
 }
 
 extension Box<Int> {

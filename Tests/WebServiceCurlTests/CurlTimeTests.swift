@@ -2,7 +2,7 @@ import Foundation
 import Testing
 import WebServiceCore
 import WebServiceCurl
-import WebServiceMocking
+@testable import WebServiceMocking
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -78,24 +78,164 @@ struct CurlTimeTests {
         #expect(await task.data().result.urlErrorCode == .timedOut)
     }
 
-    @Test("G15: from cancel to the end it takes less than 50 milliseconds, in the median")
+    @Test("G15: from cancel to the end it takes less than 50 milliseconds in 99 of 100 cases")
     func cancel() async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
         let session = try CurlSession()
         var times: [Duration] = []
-        for round in 1...20 {
-            let ended = Box<ContinuousClock.Instant?>(nil)
-            let task = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, error in
-                if (error as? URLError)?.code == .cancelled { ended.change { $0 = .now } }
+        // Other tests keep the processors busy, so three measurements may be the best one.
+        for attempt in 0..<3 {
+            times = []
+            for round in 1...100 {
+                let ended = Box<ContinuousClock.Instant?>(nil)
+                let task = session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) { result, _ in
+                    if result.urlErrorCode == .cancelled { ended.change { $0 = .now } }
+                }
+                task.resume()
+                await eventually("the request arrives") { server.receivedRequests.count == attempt * 100 + round }
+                let start = ContinuousClock.now
+                task.cancel()
+                await eventually("it ends") { ended.value != nil }
+                times.append(ended.value.map { start.duration(to: $0) } ?? .seconds(60))
             }
-            task.resume()
-            await eventually("the request arrives") { server.receivedRequests.count == round }
-            let start = ContinuousClock.now
-            task.cancel()
-            await eventually("it ends") { ended.value != nil }
-            times.append(ended.value.map { start.duration(to: $0) } ?? .seconds(60))
+            times.sort()
+            if times[98] < .milliseconds(50) { break }
         }
-        #expect(times.sorted()[10] < .milliseconds(50))
+        #expect(times[98] < .milliseconds(50))
+    }
+
+    /// Where a connection can hang before a request is sent on it.
+    enum Hang: CaseIterable, Sendable { case connect, handshake, proxy, proxyConnect }
+
+    /// How a request that hangs ends.
+    enum End: CaseIterable, Sendable { case cancel, deadline, close }
+
+    @Test("H-05, G15: cancelling, the deadline and closing are prompt while a connection hangs", arguments: Hang.allCases, End.allCases)
+    func hanging(_ hang: Hang, _ end: End) async throws {
+        let listener = try FullListener(backlog: hang == .connect || hang == .proxyConnect ? 0 : 5)
+        var delay = Duration.seconds(60)
+        for _ in 0..<3 where delay > .milliseconds(50) {
+            let session = try CurlSession {
+                $0.proxy = hang == .proxy || hang == .proxyConnect ? .url("http://127.0.0.1:\(listener.port)") : .none
+            }
+            let service = WebService(baseURLString: "https://127.0.0.1:\(hang == .proxy || hang == .proxyConnect ? 9 : listener.port)")
+            service.session = session
+            let untyped = service.GET("/")
+            if end == .deadline { untyped.setDeadline(.milliseconds(100)) }
+            let task = untyped.data()
+            let ended = Box<ContinuousClock.Instant?>(nil)
+            let code = Box<(URLError.Code?, WebServiceError.Code?)>((nil, nil))
+            task.onCompletion { result in
+                code.change { $0 = (result.urlErrorCode, result.code) }
+                ended.change { $0 = .now }
+            }
+            var start = ContinuousClock.now
+            task.resume()
+            try await TaskClock.system.sleep(for: .milliseconds(80))
+            if end != .deadline { #expect(ended.value == nil) }
+            switch end {
+            case .cancel:
+                start = .now
+                task.cancel()
+            case .deadline: start += .milliseconds(100)
+            case .close:
+                start = .now
+                session.close(.cancelling)
+                #expect(start.duration(to: .now) < .seconds(1))
+            }
+            await eventually("it ends") { ended.value != nil }
+            delay = ended.value.map { start.duration(to: $0) } ?? .seconds(60)
+            #expect(end == .deadline ? code.value.1 == .deadline : code.value.0 == .cancelled)
+        }
+        #expect(delay < .milliseconds(50))
+    }
+
+    @Test("H-05: a server that ends its half of the connection, or the connection, within an answer is an error at once", arguments: [3, 30, 60])
+    func halfClosed(count: Int) async throws {
+        let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        let (result, time) = await timed(below: .milliseconds(500)) { service.POST("/").data() }
+        #expect(result.urlErrorCode == .networkConnectionLost || result.urlErrorCode == .badServerResponse)
+        #expect(time < .milliseconds(500))
+    }
+
+    @Test("the idle timeout counts bytes, and not lines of the head")
+    func drippingHead() async throws {
+        let server = try MockServer { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        // A line takes more than half a second.
+        #expect(try await service.GET("/").setTimeout(0.4).string().value == "ale")
+    }
+
+    @Test("exchanges whose responses arrived while the loop was held up are not ended as idle")
+    func stalledLoop() async throws {
+        let count = 200
+        let gate = DispatchSemaphore(value: 0)
+        let sent = Box(0)
+        let server = try MockServer { request in
+            if request.path == "/stall" { return MockResponse("stalled") }
+            gate.wait()
+            var response = MockResponse("ale")
+            response.surplus = { _ in sent.change { $0 += 1 } }
+            return response
+        }
+        defer { server.stop() }
+        let session = try CurlSession {
+            $0.maximumConnectionsPerHost = count + 1
+            $0.maximumIdleConnections = count + 1
+        }
+        let service = WebService(server, session)
+        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(5).string().resume() }
+        await eventually("all arrive") { server.receivedRequests.count == count }
+        let hasStalled = Box(false)
+        let stall = service.GET("/stall").onProgress { _ in
+            // The loop's thread: nothing moves on it for longer than the idle timeout, while all the responses arrive.
+            let isFirst = hasStalled.withValue { value in
+                defer { value = true }
+                return !value
+            }
+            guard isFirst else { return }
+            let end = ContinuousClock.now + .milliseconds(5_200)
+            for _ in 0..<count { gate.signal() }
+            while ContinuousClock.now < end || sent.value < count { sched_yield() }
+        }.string()
+        #expect(try await stall.value == "stalled")
+        var timedOut = 0
+        for task in tasks where await task.result.urlErrorCode == .timedOut { timedOut += 1 }
+        #expect(timedOut == 0)
+        for task in tasks { #expect(await (try? task.value) == "ale") }
+    }
+
+    @Test("a cancelled request that waits for its turn frees its body at once")
+    func cancelledWhileWaiting() async throws {
+        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
+        defer { server.stop() }
+        let session = try CurlSession { $0.maximumConnectionsPerHost = 1 }
+        let first = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, _ in }
+        first.resume()
+        await eventually("the first one arrives") { server.receivedRequests.count == 1 }
+        let (freed, ended) = (Box(0), Box(0))
+        var tasks: [any DataTask] = []
+        for _ in 0..<200 {
+            let memory = UnsafeMutableRawPointer.allocate(byteCount: 1 << 16, alignment: 1)
+            var request = Request(.PUT, url: server.baseURLString)
+            request.body = Data(
+                bytesNoCopy: memory, count: 1 << 16,
+                deallocator: .custom { pointer, _ in
+                    pointer.deallocate()
+                    freed.change { $0 += 1 }
+                })
+            tasks.append(session.dataTask(request: request) { _, _, error in if error != nil { ended.change { $0 += 1 } } })
+        }
+        for task in tasks { task.resume() }
+        for task in tasks { task.cancel() }
+        await eventually("all are cancelled") { ended.value == 200 }
+        await eventually("their bodies are freed while the first one is in flight") { freed.value == 200 }
+        #expect(first.state == .running)
+        first.cancel()
+        session.close(.cancelling)
     }
 }

@@ -24,8 +24,9 @@ package final class HandlerPool: Sendable {
 
         /// Whether somebody has to come for what waits.
         mutating func need() -> Need {
-            guard bunches == 0, !waiting.isEmpty else { return .nothing }
-            if workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
+            guard !waiting.isEmpty else { return .nothing }
+            // What brings a bunch may wait for a part of it, so that is watched as well.
+            if bunches == 0, workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
                 workers += 1
                 return .worker
             }

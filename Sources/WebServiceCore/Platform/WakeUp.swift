@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// A pipe that wakes a thread which waits for descriptors.
+/// Two ends that wake a thread which waits for descriptors.
 package final class WakeUp: Sendable {
     /// Readable after a signal, until ``clear()``.
     package let reader: Int32
@@ -16,12 +16,22 @@ package final class WakeUp: Sendable {
 
     package init(orThrow code: WebServiceError.Code) throws {
         var ends: [Int32] = [-1, -1]
+        #if os(Linux)
+        // A pipe gets its flags only afterwards, and a child that another thread starts in between would keep it. Swift does not import pipe2.
+        #if canImport(Musl)
+        let type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK
+        #else
+        let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        #endif
+        _ = try SystemCall.check("socketpair", socketpair(AF_UNIX, type, 0, &ends), orThrow: code)
+        #else
         _ = try SystemCall.check("pipe", pipe(&ends), orThrow: code)
-        (reader, writer) = (ends[0], ends[1])
         for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
         }
+        #endif
+        (reader, writer) = (ends[0], ends[1])
     }
 
     deinit {

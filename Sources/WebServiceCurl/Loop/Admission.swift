@@ -19,6 +19,8 @@ struct Admission<Item> {
     private var lines: [String: Line] = [:]
     /// Lines with somebody waiting and room for them, in turn.
     private var ready = Queue<Line>()
+    /// With how many lines those of hosts without requests are removed.
+    private var pruningCount = 1_000
 
     /// Streams of one HTTP/2 connection, as libcurl counts.
     private static var streams: Int { 100 }
@@ -69,6 +71,9 @@ struct Admission<Item> {
     /// Whether nobody goes and nobody waits.
     var isEmpty: Bool { active == 0 && ready.isEmpty }
 
+    /// How many hosts there are lines for.
+    var hostCount: Int { lines.count }
+
     private func hasRoom(_ line: Line) -> Bool {
         line.active < (line.isMultiplexed ? max(maximumPerHost, Self.streams) : maximumPerHost)
     }
@@ -80,7 +85,10 @@ struct Admission<Item> {
     }
 
     private mutating func makeLine(_ host: String) -> Line {
-        if lines.count >= 1_000 { lines = lines.filter { $0.value.active > 0 || !$0.value.waiting.isEmpty } }
+        if lines.count >= pruningCount {
+            lines = lines.filter { $0.value.active > 0 || !$0.value.waiting.isEmpty }
+            pruningCount = max(1_000, lines.count * 2)
+        }
         let line = Line()
         lines[host] = line
         return line

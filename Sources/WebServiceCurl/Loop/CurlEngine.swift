@@ -25,10 +25,11 @@ final class CurlEngine {
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer
     private var poller: Poller
-    private var admission: Admission<CurlLoop.Submission>
+    private var admission: Admission<CurlTransfer>
     private var busy: [CurlHandle] = []
     private var free: [CurlHandle] = []
-    private var openConnections = 0
+    private var connections = Connections()
+    private let tls = ccurl_load_tls()
     /// What ended in this turn, and whom to tell.
     private var ended: [Ended] = []
     /// The handles of those that libcurl is done with.
@@ -95,27 +96,36 @@ final class CurlEngine {
         var closing: CurlSession.Closing?
         while true {
             let work = loop.takeWork()
-            for submission in work.submissions { admission.enter(submission, to: submission.request.host) }
+            for transfer in work.submissions {
+                if let host = transfer.submission?.request.host { admission.enter(transfer, to: host) }  // `nil` where it was cancelled
+            }
             for transfer in work.cancellations { cancel(transfer) }
             if let wanted = work.closing { closing = wanted }
             if closing == .cancelling { cancelAll() }
             startAdmitted()
             collect()
             if closing != nil, admission.isEmpty { break }
-            let count = poller.wait(milliseconds: loop.mayRest() ? patience : 0)
+            // What has arrived by then is received below, however late this thread comes to it.
+            let start = TaskClock.system.now
+            let count = poller.wait(milliseconds: loop.mayRest() ? patience(start) : 0)
             now = TaskClock.system.now
             for index in 0..<count {
-                if let (socket, events) = poller.event(index) { act(socket, events) } else { loop.clearSignals() }
+                switch poller.event(index) {
+                case .wakeUp: loop.clearSignals()
+                case .ready(let socket, let events): act(socket, events)
+                case .stray(let socket): if let connection = connections[socket], connection.isResting { connection.giveUp() }
+                case .outdated: break
+                }
             }
             if let moment = curlMoment, moment <= now { actOnTime() }
-            if silenceMoment <= now { endSilent() }
+            if silenceMoment <= start { endSilent(start) }
             collect()
             if restMoment <= now { closeConnections() }
         }
         for handle in free { handle.free() }
         curl_multi_cleanup(multi)
         curl_share_cleanup(share)
-        for submission in loop.hasEnded().submissions { submission.transfer.finish(.failure(URLError(.cancelled)), nil) }
+        for transfer in loop.hasEnded().submissions { transfer.finish(.failure(URLError(.cancelled)), nil) }
     }
 
     /// Signals are for threads of the program's own.
@@ -126,10 +136,9 @@ final class CurlEngine {
     }
 
     /// How long to wait for events, in milliseconds; -1 is for ever.
-    private var patience: Int32 {
+    private func patience(_ current: UInt64) -> Int32 {
         let moment = min(curlMoment ?? .max, silenceMoment, restMoment)
         if moment == .max { return -1 }
-        let current = TaskClock.system.now
         return moment <= current ? 0 : Int32(clamping: (moment - current + 999_999) / 1_000_000)
     }
 
@@ -137,8 +146,8 @@ final class CurlEngine {
 
     private func startAdmitted() {
         var hasStarted = false
-        while let (submission, line) = admission.next() {
-            if submission.transfer.isComplete {  // cancelled while it waited
+        while let (transfer, line) = admission.next() {
+            guard let submission = transfer.submission else {  // cancelled while it waited
                 admission.leave(line)
                 continue
             }
@@ -154,7 +163,7 @@ final class CurlEngine {
                 }
             } catch {
                 admission.leave(line)
-                submission.transfer.finish(.failure(error), nil)
+                transfer.finish(.failure(error), nil)
             }
         }
         if hasStarted { actOnTime() }
@@ -189,7 +198,13 @@ final class CurlEngine {
             ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
             let handle = CurlHandle.from(context)
             guard let transfer = handle.exchange?.submission.transfer else { continue }
-            let result = handle.result(ccurl_message_result(message))
+            let code = ccurl_message_result(message)
+            if handle.mustBeginAgain {
+                handle.beginAgain()
+                curl_multi_remove_handle(multi, easy)
+                if curl_multi_add_handle(multi, easy) == CURLM_OK { continue }
+            }
+            let result = handle.result(code)
             ended.append(Ended(transfer: transfer, result: result, metrics: handle.metrics()))
             done.append(handle)
         }
@@ -226,10 +241,9 @@ final class CurlEngine {
             busy[handle.place] = last
             last.place = handle.place
         }
-        let isWorn = handle.wasSentAgain
         if let exchange = handle.end() { admission.leave(exchange.line) }
-        if free.count < 128, !isWorn { free.append(handle) } else { handle.free() }
-        if busy.isEmpty, openConnections > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
+        if free.count < 128, !handle.isWorn { free.append(handle) } else { handle.free() }
+        if busy.isEmpty, connections.count > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
     }
 
     private func cancel(_ transfer: CurlTransfer) {
@@ -241,16 +255,20 @@ final class CurlEngine {
     }
 
     private func cancelAll() {
-        for submission in admission.removeWaiting() { submission.transfer.finish(.failure(URLError(.cancelled)), nil) }
+        for transfer in admission.removeWaiting() { transfer.finish(.failure(URLError(.cancelled)), nil) }
         while let handle = busy.last { end(handle, URLError(.cancelled)) }
     }
 
     /// Ends the exchanges on which no byte has moved for too long, and works out when to look again.
-    private func endSilent() {
+    private func endSilent(_ start: UInt64) {
         silenceMoment = .max
         for handle in busy {
             let limit = handle.lastActivity &+ handle.idleLimit
-            if limit <= now {
+            if limit <= start {
+                // Other exchanges keep a connection of HTTP/2 open, and libcurl would send new ones on it without end. Where nothing at all has arrived, they
+                // end, or begin again, with the connection.
+                handle.forbidReuse()
+                if let connection = handle.connection, connection.isSilent(since: start - handle.idleLimit) { connection.giveUp() }
                 let text = "no byte came for \(Double(handle.idleLimit) / 1e9) s"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
@@ -276,9 +294,16 @@ final class CurlEngine {
         if events.contains(.readable) { mask |= CInt(CURL_CSELECT_IN) }
         if events.contains(.writable) { mask |= CInt(CURL_CSELECT_OUT) }
         if events.contains(.failed) { mask |= CInt(CURL_CSELECT_ERR) }
+        if events.contains(.readable) { connections[socket]?.receive(at: now) }
         var running: CInt = 0
         curl_multi_socket_action(multi, socket, mask, &running)
     }
+
+    /// The connection with these ends; `nil` where it is not known.
+    func connection(_ ends: Connections.Ends) -> Connections.Connection? { connections.connection(ends) }
+
+    /// Whether the TLS library has bytes of the connection that an exchange is about to use.
+    func hasDecryptedBytes(_ handle: CurlHandle) -> Bool { ccurl_tls_has_pending(handle.easy, tls) != 0 }
 
     private func actOnTime() {
         curlMoment = nil
@@ -310,13 +335,13 @@ final class CurlEngine {
         if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         #endif
         guard descriptor >= 0 else { return CURL_SOCKET_BAD }
-        openConnections += 1
+        connections.opened(descriptor)
         poller.opened(descriptor)
         return descriptor
     }
 
     func closeSocket(_ socket: curl_socket_t) -> CInt {
-        openConnections -= 1
+        connections.closed(socket)
         poller.closed(socket)
         return close(socket)
     }

@@ -11,7 +11,7 @@ import Glibc
 
 /// One event loop of a ``CurlSession``, seen from other threads: they leave work in its inbox and wake it up, once for as much as comes before it looks.
 final class CurlLoop: Sendable {
-    /// A request to send.
+    /// A request to send, while it is sent.
     struct Submission: Sendable {
         let transfer: CurlTransfer
         let request: EncodedRequest
@@ -21,7 +21,7 @@ final class CurlLoop: Sendable {
 
     /// What came since the loop looked last.
     struct Work: Sendable {
-        var submissions: [Submission] = []
+        var submissions: [CurlTransfer] = []
         var cancellations: [CurlTransfer] = []
         var closing: CurlSession.Closing?
     }
@@ -82,17 +82,16 @@ final class CurlLoop: Sendable {
     /// Takes a request.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
-    func submit(_ submission: Submission) throws {
+    func submit(_ transfer: CurlTransfer, _ request: Request?) throws {
         guard forkCount == Fork.count else {
-            throw WebServiceError(
-                .sessionClosed, "the session belongs to the process that this one was forked from", request: submission.request.source)
+            throw WebServiceError(.sessionClosed, "the session belongs to the process that this one was forked from", request: request)
         }
         let (isOpen, needsWaking) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false) }
-            inbox.work.submissions.append(submission)
+            inbox.work.submissions.append(transfer)
             return (true, inbox.wake())
         }
-        guard isOpen else { throw WebServiceError(.sessionClosed, "the session was closed", request: submission.request.source) }
+        guard isOpen else { throw WebServiceError(.sessionClosed, "the session was closed", request: request) }
         if needsWaking { wakeUp.signal() }
     }
 

@@ -22,7 +22,20 @@ struct Poller: ~Copyable {
         static let failed = Events(rawValue: 4)
     }
 
+    /// One of the events of a wait.
+    enum Event: Equatable {
+        case wakeUp
+        /// An event that libcurl waits for.
+        case ready(Int32, Events)
+        /// Something happened on a connection that libcurl does not look at.
+        case stray(Int32)
+        /// The descriptor has been closed since.
+        case outdated
+    }
+
     private struct Interest {
+        /// How often the descriptor was closed, which tells an event of a connection from one of the next with the same descriptor.
+        var generation: UInt32 = 0
         var registered: Events = []
         /// Whether libcurl looks at it.
         var isWatched = false
@@ -35,13 +48,13 @@ struct Poller: ~Copyable {
 
     /// A socket for a connection was opened.
     mutating func opened(_ socket: Int32) {
-        update(socket) { $0 = Interest(isConnection: true) }
+        update(socket) { $0 = Interest(generation: $0.generation, isConnection: true) }
     }
 
     /// A socket of a connection is about to be closed.
     mutating func closed(_ socket: Int32) {
         if !interest(socket).registered.isEmpty { deregister(socket) }
-        update(socket) { $0 = Interest() }
+        update(socket) { $0 = Interest(generation: $0.generation &+ 1) }
     }
 
     /// libcurl wants to know of these events.
@@ -61,16 +74,19 @@ struct Poller: ~Copyable {
             update(socket) { $0.isWatched = false }
         } else {
             if !known.registered.isEmpty { deregister(socket) }
-            update(socket) { $0 = Interest() }
+            update(socket) { $0 = Interest(generation: $0.generation &+ 1) }
         }
     }
 
-    /// Whether an event is one that libcurl wants to hear of; the socket is let go of when not.
-    private mutating func accepts(_ socket: Int32) -> Bool {
-        guard !interest(socket).isWatched else { return true }
-        if !interest(socket).registered.isEmpty { deregister(socket) }
+    /// Sorts an event; the socket is let go of when libcurl does not look at it.
+    private mutating func event(_ socket: Int32, _ generation: UInt32, _ events: Events) -> Event {
+        let known = interest(socket)
+        guard socket != wakeUp else { return .wakeUp }
+        guard known.generation == generation else { return .outdated }
+        guard !known.isWatched else { return .ready(socket, events) }
+        if !known.registered.isEmpty { deregister(socket) }
         update(socket) { $0.registered = [] }
-        return false
+        return .stray(socket)
     }
 
     private func interest(_ socket: Int32) -> Interest {
@@ -85,7 +101,7 @@ struct Poller: ~Copyable {
 
     #if os(Linux)
     private let descriptor: Int32
-    private let ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
+    private var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
 
     /// - Parameter wakeUp: A descriptor that is readable when the loop is to wake up; ``wait(milliseconds:_:)`` only returns for it.
     init(wakeUp: Int32) throws {
@@ -103,7 +119,7 @@ struct Poller: ~Copyable {
         var event = epoll_event()
         if events.contains(.readable) { event.events |= EPOLLIN.rawValue }
         if events.contains(.writable) { event.events |= EPOLLOUT.rawValue }
-        event.data.fd = socket
+        event.data.u64 = UInt64(interest(socket).generation) << 32 | UInt64(UInt32(bitPattern: socket))
         if epoll_ctl(descriptor, isNew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event) == 0 { return }
         // A number may have passed from one file to another without our hearing of it.
         _ = epoll_ctl(descriptor, isNew ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event)
@@ -116,26 +132,27 @@ struct Poller: ~Copyable {
 
     /// Waits for events, or for the time to pass; -1 is for ever.
     ///
-    /// - Parameter body: Called for each socket with an event; it may call the other methods of the poller's owner.
-    /// - Returns: How many sockets have events; ``event(_:)`` tells them one by one.
-    func wait(milliseconds: Int32) -> Int {
-        Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))  // after EINTR the loop comes back
+    /// - Returns: How many sockets have events, all of them; ``event(_:)`` tells them one by one.
+    mutating func wait(milliseconds: Int32) -> Int {
+        if ready.count <= interests.count {
+            ready.deallocate()
+            ready = .allocate(capacity: interests.count * 2)
+        }
+        return Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))  // after EINTR the loop comes back
     }
 
-    /// One of the events of the last wait; `nil` where it is not for libcurl, or not any more.
-    mutating func event(_ index: Int) -> (socket: Int32, events: Events)? {
+    /// One of the events of the last wait.
+    mutating func event(_ index: Int) -> Event {
         let event = ready[index]
-        let socket = event.data.fd
-        guard socket != wakeUp, accepts(socket) else { return nil }
         var events: Events = []
         if event.events & (EPOLLIN.rawValue | EPOLLHUP.rawValue) != 0 { events.insert(.readable) }
         if event.events & EPOLLOUT.rawValue != 0 { events.insert(.writable) }
         if event.events & EPOLLERR.rawValue != 0 { events.insert(.failed) }
-        return (socket, events)
+        return self.event(Int32(truncatingIfNeeded: event.data.u64), UInt32(event.data.u64 >> 32), events)
     }
     #else
     // poll(2): the same for systems without epoll.
-    private var ready: [pollfd] = []
+    private var ready: [(pollfd: pollfd, generation: UInt32)] = []
     private var registered: [Int32: Events] = [:]
 
     init(wakeUp: Int32) throws {
@@ -157,18 +174,17 @@ struct Poller: ~Copyable {
             descriptors.append(pollfd(fd: socket, events: Int16(wanted), revents: 0))
         }
         guard poll(&descriptors, nfds_t(descriptors.count), milliseconds) > 0 else { return 0 }
-        ready = descriptors.filter { $0.revents != 0 }
+        ready = descriptors.filter { $0.revents != 0 }.map { ($0, interest($0.fd).generation) }
         return ready.count
     }
 
-    mutating func event(_ index: Int) -> (socket: Int32, events: Events)? {
-        let event = ready[index]
-        guard event.fd != wakeUp, accepts(event.fd) else { return nil }
+    mutating func event(_ index: Int) -> Event {
+        let (event, generation) = ready[index]
         var events: Events = []
         if Int32(event.revents) & (POLLIN | POLLHUP) != 0 { events.insert(.readable) }
         if Int32(event.revents) & POLLOUT != 0 { events.insert(.writable) }
         if Int32(event.revents) & (POLLERR | POLLNVAL) != 0 { events.insert(.failed) }
-        return (event.fd, events)
+        return self.event(event.fd, generation, events)
     }
     #endif
 }

@@ -9,6 +9,8 @@ extension CurlHandle {
         let loop = Unmanaged.passUnretained(engine).toOpaque()
         try check(ccurl_restrict_protocols(easy), "to speak only http and https")
         ccurl_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        _ = ccurl_set_quick_exit(easy)
+        if Self.receivesHeadTwice { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
         ccurl_set_pointer(easy, CURLOPT_PRIVATE, context)
         ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
         ccurl_set_pointer(easy, CURLOPT_SHARE, share)
@@ -26,8 +28,9 @@ extension CurlHandle {
         ccurl_set_pointer(easy, CURLOPT_READDATA, context)
         ccurl_set_seek_callback(easy) { context, offset, origin in CurlHandle.from(context).seek(offset, origin) }
         ccurl_set_pointer(easy, CURLOPT_SEEKDATA, context)
-        ccurl_set_prereq_callback(easy) { context, _, _, _, _ in
-            CurlHandle.from(context).maySend() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+        ccurl_set_prereq_callback(easy) { context, remote, _, remotePort, localPort in
+            let ends = Connections.Ends(localPort: localPort, remotePort: remotePort, remote: remote.map { String(cString: $0) } ?? "")
+            return CurlHandle.from(context).maySend(ends) ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
         ccurl_set_open_socket_callback(easy) { context, _, address in CurlEngine.from(context).openSocket(address) }

@@ -11,14 +11,14 @@ final class CurlHandle {
     /// What runs on the handle.
     struct Exchange {
         let submission: CurlLoop.Submission
-        let line: Admission<CurlLoop.Submission>.Line
+        let line: Admission<CurlTransfer>.Line
     }
 
     let easy: UnsafeMutableRawPointer
     /// Where the handle stands among those of its loop that are busy.
     var place = 0
     /// When a byte moved last, by the loop's clock.
-    private(set) var lastActivity: UInt64 = 0
+    var lastActivity: UInt64 = 0
     private(set) var idleLimit: UInt64 = 0
     private(set) var exchange: Exchange?
 
@@ -36,6 +36,16 @@ final class CurlHandle {
     private var closing: TLSClosing.Connection?
     /// Why we ended the exchange ourselves.
     private var failure: (any Error)?
+    /// The connection of the exchange; `nil` before there is one.
+    private(set) var connection: Connections.Connection?
+    /// Whether the connection that libcurl chose must not be used, so that the exchange begins again.
+    private(set) var mustBeginAgain = false
+    /// Whether the handle is not used again.
+    private(set) var isWorn = false
+    /// How many lines of a head there are so far.
+    private var headLines = 0
+    /// Whether a piece of a line has come, and not the whole of it.
+    private var isWithinLine = false
     /// The kind of message that the handle is set to.
     private var kind = Kind.get
 
@@ -156,9 +166,17 @@ final class CurlHandle {
         fields = longer
     }
 
-    /// Whether the message went out more than once. libcurl counts that over the life of a handle and gives up at the sixth time, so the handle is not used
-    /// again.
-    var wasSentAgain: Bool { sendings > 1 }
+    /// Gives the connection up: libcurl closes it with the end of the exchange, unless other exchanges use it.
+    func forbidReuse() {
+        ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
+        isWorn = true
+    }
+
+    /// Makes ready for another try after ``mustBeginAgain``.
+    func beginAgain() {
+        mustBeginAgain = false
+        detail[0] = 0
+    }
 
     /// Takes the exchange off the handle, which is ready for the next then.
     func end() -> Exchange? {
@@ -170,8 +188,12 @@ final class CurlHandle {
             closing = nil
             upload = nil
             sendings = 0
+            mustBeginAgain = false
+            headLines = 0
+            isWithinLine = false
             detail[0] = 0
         }
+        leaveConnection()
         if fields != nil {
             ccurl_set_list(easy, CURLOPT_HTTPHEADER, nil)
             curl_slist_free_all(fields)
@@ -200,22 +222,60 @@ final class CurlHandle {
     // MARK: Called by libcurl
 
     /// A message is about to be sent: the first time, or again because a kept-alive connection was dead.
-    func maySend() -> Bool {
+    func maySend(_ ends: Connections.Ends) -> Bool {
+        leaveConnection()
+        if let connection = engine.connection(ends) {
+            if connection.isResting, connection.hasStrayBytes || engine.hasDecryptedBytes(self) {
+                connection.giveUp()
+                mustBeginAgain = true
+                return false
+            }
+            connection.enter(self)
+            self.connection = connection
+        }
         sendings += 1
-        if sendings == 1 || mayBeSentTwice { return true }
+        if sendings == 1 { return true }
+        // libcurl counts that over the life of a handle and gives up at the sixth time.
+        isWorn = true
+        if mayBeSentTwice { return true }
         failure = CurlError.error(.networkConnectionLost, "the connection was closed, and the request may have been received")
         return false
     }
 
+    private func leaveConnection() {
+        guard let connection else { return }
+        if isHTTP2 { connection.isMultiplexed = true }
+        connection.leave()
+        self.connection = nil
+    }
+
+    /// Whether the lines of a head come to ``receiveBody(_:)`` first, before libcurl looks at them.
+    static let receivesHeadTwice = ccurl_joins_freed_headers() != 0
+
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
         succeeds {
+            if !answer.hasHead {
+                try check(pieceOfHead: line)
+                isWithinLine = false
+                headLines = line.first == 0x0D || line.first == 0x0A ? 0 : headLines + 1
+            }
             try answer.receive(line: line)
             if closing == nil, answer.endsWithConnection { closing = engine.closing.watch(easy) }
         }
     }
 
+    /// A recipient may reject a response with white space between the status line and the first field (RFC 9112, section 2.2), which nothing can be joined to.
+    /// libcurl before 8.1 joins it to a field that was freed.
+    private func check(pieceOfHead piece: UnsafeRawBufferPointer) throws {
+        defer { isWithinLine = true }
+        if headLines == 1, !isWithinLine, piece.first == 0x20 || piece.first == 0x09 {
+            throw CurlError.error(.badServerResponse, "the response has white space before its first header field")
+        }
+    }
+
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
         succeeds {
+            if Self.receivesHeadTwice, !answer.hasHead { return try check(pieceOfHead: bytes) }
             try answer.receive(bytes)
             report()
         }

@@ -12,7 +12,9 @@ final class CurlTransfer: DataTask {
 
     private enum Phase {
         case created(any URLRequestEncodable, CurlSession, Completion)
-        case running(Completion)
+        case encoding(Completion)
+        /// The request is freed when the transfer is complete, also while the loop still has the transfer in a queue.
+        case running(EncodedRequest, CurlSession, Completion)
         case complete
     }
 
@@ -32,18 +34,24 @@ final class CurlTransfer: DataTask {
         phase.withLock { phase in
             switch phase {
             case .created: .suspended
-            case .running: .running
+            case .encoding, .running: .running
             case .complete: .completed
             }
         }
     }
 
-    var isComplete: Bool { state == .completed }
+    /// What is to be sent; `nil` where the transfer is complete.
+    var submission: CurlLoop.Submission? {
+        phase.withLock { phase in
+            guard case .running(let request, let session, _) = phase else { return nil }
+            return CurlLoop.Submission(transfer: self, request: request, session: session)
+        }
+    }
 
     func resume() {
         let begun = phase.withLock { phase -> (any URLRequestEncodable, CurlSession)? in
             guard case .created(let request, let session, let completion) = phase else { return nil }
-            phase = .running(completion)
+            phase = .encoding(completion)
             return (request, session)
         }
         guard let (request, session) = begun else { return }
@@ -52,7 +60,12 @@ final class CurlTransfer: DataTask {
             guard !request.hasBodyStream else {
                 throw WebServiceError(.encoding, "a CurlSession sends no body streams", request: request.source)
             }
-            try loop.submit(CurlLoop.Submission(transfer: self, request: request, session: session))
+            let isWanted = phase.withLock { phase in
+                guard case .encoding(let completion) = phase else { return false }
+                phase = .running(request, session, completion)
+                return true
+            }
+            if isWanted { try loop.submit(self, request.source) }
         } catch {
             finish(.failure(error), nil)
         }
@@ -65,7 +78,7 @@ final class CurlTransfer: DataTask {
         let wasCreated = phase.withLock { phase -> Bool? in
             switch phase {
             case .created: true
-            case .running: false
+            case .encoding, .running: false
             case .complete: nil
             }
         }
@@ -83,7 +96,7 @@ final class CurlTransfer: DataTask {
             return phase
         }
         switch last {
-        case .created(_, _, let completion), .running(let completion): completion(result, metrics)
+        case .created(_, _, let completion), .encoding(let completion), .running(_, _, let completion): completion(result, metrics)
         case .complete: break
         }
     }

@@ -13,7 +13,7 @@ public import WebServiceCore
 public struct SessionScenario: Sendable, CustomStringConvertible {
     /// Every scenario. The names differ.
     public static let all: [SessionScenario] =
-        requests + answers + framings + connections + lifecycles + timeOuts + faults + hostileHeads + codings + limits
+        requests + answers + framings + connections + surplus + uploads + lifecycles + timeOuts + faults + hostileHeads + codings + limits
 
     /// What is promised, as a sentence.
     public let name: String

@@ -15,9 +15,19 @@ struct Socket: Sendable, Hashable {
 
     #if canImport(Glibc)
     static let streamType = Int32(SOCK_STREAM.rawValue)
+    /// Not for children: at once, or one that another thread starts in between would keep it.
+    private static let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
+    #elseif canImport(Musl)
+    static let streamType = SOCK_STREAM
+    private static let closeOnExec = SOCK_CLOEXEC
     #else
     static let streamType = SOCK_STREAM
+    private static let closeOnExec: Int32 = 0  // closeOnExec() does it a moment later
     #endif
+
+    private typealias Accept = @convention(c) (Int32, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, Int32) -> Int32
+    /// Linux's call, which Swift does not import; `nil` elsewhere.
+    private static let accept4 = dlsym(nil, "accept4").map { unsafeBitCast($0, to: Accept.self) }
 
     #if canImport(Darwin)
     private static let sendFlags: Int32 = 0  // SO_NOSIGPIPE is set on each socket
@@ -27,7 +37,7 @@ struct Socket: Sendable, Hashable {
 
     /// A socket that listens; with port 0 the system picks one that is free.
     static func listening(port: UInt16) throws -> Socket {
-        let listener = Socket(descriptor: try check("socket", socket(AF_INET, streamType, 0)))
+        let listener = Socket(descriptor: try check("socket", socket(AF_INET, streamType | closeOnExec, 0)))
         do {
             listener.closeOnExec()
             _ = fcntl(listener.descriptor, F_SETFL, O_NONBLOCK)  // a client that is gone before `accept` must not block it
@@ -61,7 +71,7 @@ struct Socket: Sendable, Hashable {
 
     /// Takes one of the clients that wait at a listening socket, without waiting itself.
     func accepted() -> Arrival {
-        let client = accept(descriptor, nil, nil)
+        let client = Self.accept4.map { $0(descriptor, nil, nil, Self.closeOnExec) } ?? accept(descriptor, nil, nil)
         guard client >= 0 else { return [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(errno) ? .noDescriptor : .nobody }
         let socket = Socket(descriptor: client)
         socket.closeOnExec()

@@ -36,7 +36,7 @@ extension MockResponse {
     /// - Throws: ``failure``, or an error that names the part of the response that cannot be written.
     func message(answering request: RequestHead?) throws -> ResponseMessage {
         switch wire {
-        case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: .close)
+        case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: surplus == nil ? .close : .keepAlive)
         case .disconnect: return ResponseMessage(ending: .disconnect)
         case .noAnswer: return ResponseMessage(ending: .silence)
         case .cut(let count): return try wholeMessage(answering: request).prefix(count, .close)

@@ -42,7 +42,9 @@ struct ServerConnection: Sendable {
     private func send(_ response: MockResponse, answering request: RequestHead?) -> ResponseMessage.Ending {
         do {
             let message = try response.message(answering: request)
-            return write(message) ? message.ending : .disconnect
+            guard write(message) else { return .disconnect }
+            response.surplus?(socket)
+            return message.ending
         } catch {
             return send(MockResponse(statusCode: 500, text: "\(error)"), answering: request)  // a text that is always written
         }

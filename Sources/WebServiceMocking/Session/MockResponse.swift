@@ -34,6 +34,9 @@ public struct MockResponse: Sendable {
     /// unless it is cancelled before.
     public var wire = Wire.fixedLength
 
+    /// What a ``MockServer`` does with the connection after the message, before it reads the next request; a ``Wire/raw(_:)`` message keeps its connection then.
+    var surplus: (@Sendable (Socket) -> Void)?
+
     /// Why there is no body: the answer of a ``MockSession``, and the text of a 500 from a ``MockServer``.
     private(set) var failure: (any Error)?
 

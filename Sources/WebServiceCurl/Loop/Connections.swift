@@ -1,0 +1,139 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The connections of a loop. libcurl does not name the socket of the connection that it has chosen for a request, but the addresses of its ends.
+struct Connections {
+    /// The addresses of the two ends of a connection.
+    struct Ends: Hashable {
+        let localPort: CInt
+        let remotePort: CInt
+        /// The numeric address of the other end.
+        let remote: String
+    }
+
+    /// One connection. A class, so that an exchange that outlives it does not use another one with the same descriptor.
+    final class Connection {
+        let socket: Int32
+        fileprivate var ends: Ends?
+        /// Whether an exchange has used it.
+        private(set) var wasUsed = false
+        /// Whether it has carried HTTP/2, where a frame names the request that it belongs to.
+        var isMultiplexed = false
+        /// When it was readable last.
+        private var lastArrival: UInt64 = 0
+        private var exchanges = 0
+        /// The only exchange; `nil` where there is none, or where there were several.
+        private var user: CurlHandle?
+
+        fileprivate init(_ socket: Int32) {
+            self.socket = socket
+        }
+
+        /// Whether no exchange uses it, and whatever arrives belongs to none.
+        var isResting: Bool { wasUsed && exchanges == 0 && !isMultiplexed }
+
+        func enter(_ handle: CurlHandle) {
+            wasUsed = true
+            exchanges += 1
+            user = exchanges == 1 ? handle : nil
+        }
+
+        func leave() {
+            exchanges -= 1
+            user = nil
+        }
+
+        /// Bytes have arrived. Those of an HTTP/2 connection may belong to any of its exchanges.
+        func receive(at now: UInt64) {
+            lastArrival = now
+            user?.lastActivity = now
+        }
+
+        /// Whether nothing has arrived since then.
+        func isSilent(since instant: UInt64) -> Bool { lastArrival <= instant }
+
+        /// Whether something has arrived, or the other side has ended the connection.
+        var hasStrayBytes: Bool {
+            var byte: UInt8 = 0
+            return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || (errno != EAGAIN && errno != EINTR)
+        }
+
+        /// Ends the connection, so that libcurl does not use it again. libcurl still closes the socket.
+        func giveUp() {
+            shutdown(socket, Int32(SHUT_RDWR))
+            // libcurl takes a connection over TLS for alive while there is something to read. No more comes than the system holds already.
+            withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 1) { bytes in
+                var rounds = 0
+                while rounds < 4_096, recv(socket, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT)) > 0 { rounds += 1 }
+            }
+        }
+    }
+
+    private var connections: [Int32: Connection] = [:]
+    private var known: [Ends: Connection] = [:]
+    /// Connections whose ends are not known yet: those that are being made.
+    private var unnamed: [Connection] = []
+
+    var count: Int { connections.count }
+
+    subscript(socket: Int32) -> Connection? { connections[socket] }
+
+    mutating func opened(_ socket: Int32) {
+        let connection = Connection(socket)
+        connections[socket] = connection
+        unnamed.append(connection)
+    }
+
+    mutating func closed(_ socket: Int32) {
+        guard let connection = connections.removeValue(forKey: socket) else { return }
+        if let ends = connection.ends { known[ends] = nil } else { unnamed.removeAll { $0 === connection } }
+    }
+
+    /// The connection with these ends; `nil` where libcurl names others than the system does.
+    mutating func connection(_ ends: Ends) -> Connection? {
+        if let connection = known[ends] { return connection }
+        guard let index = unnamed.firstIndex(where: { Self.ends(of: $0.socket) == ends }) else { return nil }
+        let connection = unnamed.remove(at: index)
+        connection.ends = ends
+        known[ends] = connection
+        return connection
+    }
+
+    private static func ends(of socket: Int32) -> Ends? {
+        guard let local = address({ getsockname(socket, $0, $1) }), let remote = address({ getpeername(socket, $0, $1) }) else { return nil }
+        return Ends(localPort: local.port, remotePort: remote.port, remote: remote.host)
+    }
+
+    private static func address(
+        _ call: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> CInt
+    ) -> (host: String, port: CInt)? {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        return withUnsafeMutablePointer(to: &storage) { storage in
+            let status = storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { call($0, &length) }
+            guard status == 0 else { return nil }
+            return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(INET6_ADDRSTRLEN)) { text in
+                guard let start = text.baseAddress else { return nil }
+                let family = CInt(storage.pointee.ss_family)
+                switch family {
+                case AF_INET:
+                    return storage.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                        inet_ntop(family, &address.pointee.sin_addr, start, socklen_t(text.count))
+                            .map { (String(cString: $0), CInt(UInt16(bigEndian: address.pointee.sin_port))) }
+                    }
+                case AF_INET6:
+                    return storage.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
+                        inet_ntop(family, &address.pointee.sin6_addr, start, socklen_t(text.count))
+                            .map { (String(cString: $0), CInt(UInt16(bigEndian: address.pointee.sin6_port))) }
+                    }
+                default: return nil
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import WebServiceCore
+
+/// Servers that do not read what is sent.
+extension SessionScenario {
+    static let uploads: [SessionScenario] = [413, 401].map { status in
+        SessionScenario(
+            "H-07: a \(status) and a reset while a body of 20 MB is sent is an answer or an error, in time, and the next request is fine",
+            needsWire: true
+        ) { stage in
+            let server = try HastyServer(
+                Data("HTTP/1.1 \(status) No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno".utf8))
+            defer { server.stop() }
+            let body = bytes(20_000_000)
+            for _ in 0..<3 {
+                var request = Request(.PUT, url: "http://127.0.0.1:\(server.port)/")
+                request.body = body
+                request.timeout = 5
+                let outcome = try await stage.send(request)
+                try stage.expect(.either(.answer(status, "no"), .broken), outcome)
+            }
+            try stage.expect(.answer(200, ""), await stage.send(stage.request("/next")))
+        }
+    }
+}
+
+/// Answers every connection as soon as the head of a request is there, and resets it without reading the body.
+private final class HastyServer: Sendable {
+    let port: Int
+    private let listener: Socket
+    private let wakeUp: WakeUp
+    private let stops = Tally()
+    private let thread: JoinableThread
+
+    init(_ answer: Data) throws {
+        let listener = try Socket.listening(port: 0)
+        let wakeUp = try WakeUp(orThrow: .mockServer)
+        let stops = stops
+        port = Int(try listener.port())
+        self.listener = listener
+        self.wakeUp = wakeUp
+        thread = try JoinableThread(orThrow: .mockServer) {
+            var buffer = [UInt8](repeating: 0, count: 64)
+            while stops.count == 0 {
+                wakeUp.wait(for: listener.descriptor, milliseconds: -1)
+                guard case .client(let socket) = listener.accepted() else { continue }
+                _ = socket.receive(into: &buffer)
+                _ = socket.send(answer)
+                socket.resetAtRelease()
+                socket.release()
+            }
+        }
+    }
+
+    func stop() {
+        stops.add()
+        wakeUp.signal()
+        thread.join()
+        listener.release()
+    }
+}

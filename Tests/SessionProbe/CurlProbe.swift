@@ -1,0 +1,167 @@
+#if WEBSERVICE_CURL
+import Foundation
+import Synchronization
+import WebServiceCore
+import WebServiceCurl
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+/// What a `CurlSession` does in a process where names are looked up slowly, or that has no descriptors left. Each line is what was measured, a blank and a number.
+enum CurlProbe {
+    /// - Returns: Whether there is such a probe.
+    static func run(_ name: String, _ base: String) async -> Bool {
+        do {
+            switch name {
+            case "lookup": try await lookup(base)
+            case "descriptors": try await descriptors(base)
+            default: return false
+            }
+        } catch {
+            print("thrown 1 \(error)")
+        }
+        return true
+    }
+
+    // MARK: Names that are looked up slowly
+
+    private enum End: String, CaseIterable { case cancel, deadline, timeout, close }
+
+    private static func lookup(_ base: String) async throws {
+        for end in End.allCases {
+            let session = try CurlSession()
+            let service = WebService(baseURLString: "http://name.\(slowDomain)")
+            service.session = session
+            let task = service.GET("/")
+            if end == .deadline { task.setDeadline(.milliseconds(100)) }
+            if end == .timeout { task.setTimeout(0.1) }
+            var start = ContinuousClock.now
+            let data = task.data().resume()
+            try await TaskClock.system.sleep(for: .milliseconds(60))
+            switch end {
+            case .cancel:
+                start = .now
+                task.cancel()
+            case .close:
+                start = .now
+                session.close(.cancelling)
+            case .deadline, .timeout: start += .milliseconds(100)
+            }
+            _ = await data.result
+            print(end.rawValue, milliseconds(since: start))
+            // The loop serves others while the look-up goes on.
+            guard end != .close else { continue }
+            let other = WebService(baseURLString: base)
+            other.session = session
+            start = .now
+            _ = try await other.GET("/").data().value
+            print("other-\(end.rawValue)", milliseconds(since: start))
+        }
+    }
+
+    private static func milliseconds(since start: ContinuousClock.Instant) -> Int {
+        Int(start.duration(to: .now) / .milliseconds(1))
+    }
+
+    // MARK: No descriptors
+
+    private static func descriptors(_ base: String) async throws {
+        var limit = rlimit(rlim_cur: 64, rlim_max: 64)
+        #if canImport(Glibc)
+        guard setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { throw POSIXError(.EPERM) }
+        #else
+        guard setrlimit(RLIMIT_NOFILE, &limit) == 0 else { throw POSIXError(.EPERM) }
+        #endif
+        let session = try CurlSession {
+            $0.maximumConnectionsPerHost = 512
+            $0.maximumIdleConnections = 512
+        }
+        let service = WebService(baseURLString: base)
+        service.session = session
+        // More at once than there are descriptors.
+        let results = await withTaskGroup(of: Result<Data, any Error>.self) { group in
+            for _ in 0..<200 { group.addTask { await service.GET("/slow").data().result } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        print("answers", results.count { (try? $0.get()) != nil })  // the errors are counted below
+        print("typed", results.count { typed($0) })
+        // None at all.
+        session.close()
+        let fresh = try CurlSession()
+        service.session = fresh
+        var all = openAll()
+        print("without", typed(await service.GET("/").data().result) ? 1 : 0)
+        for descriptor in all { close(descriptor) }
+        var later = 0
+        for _ in 0..<20 where try await service.GET("/").string().value == "ale" { later += 1 }
+        print("later", later)
+        // A session that gets some of its loops.
+        all = openAll()
+        for descriptor in all.suffix(8) { close(descriptor) }
+        let threads = Self.threads
+        var code: WebServiceError.Code?
+        do { _ = try CurlSession { $0.loops = 16 } } catch let error as WebServiceError { code = error.code }
+        print("refused", code == .curl ? 1 : 0)
+        print("threads", Self.threads - threads)
+        for descriptor in all.dropLast(8) { close(descriptor) }
+    }
+
+    private static func typed(_ result: Result<Data, any Error>) -> Bool {
+        guard case .failure(let error) = result else { return false }
+        return (error as? URLError)?.code == .cannotConnectToHost || (error as? WebServiceError)?.code == .curl
+    }
+
+    private static func openAll() -> [Int32] {
+        var all: [Int32] = []
+        while true {
+            let descriptor = open("/dev/null", O_RDONLY)
+            guard descriptor >= 0 else { return all }
+            all.append(descriptor)
+        }
+    }
+
+    /// Counted without a descriptor.
+    private static var threads: Int {
+        var status = stat()
+        return stat("/proc/self/task", &status) == 0 ? Int(status.st_nlink) - 2 : 0
+    }
+}
+
+extension CurlSession {
+    fileprivate convenience init(_ change: (inout Configuration) -> Void) throws {
+        var configuration = Configuration()
+        change(&configuration)
+        try self.init(configuration: configuration)
+    }
+}
+
+private let slowDomain = "slow.test"
+
+/// In place of the system's, in this process: names of one domain take three seconds. libcurl calls it in a thread of its own.
+@_cdecl("getaddrinfo")
+func slowLookup(
+    _ name: UnsafePointer<CChar>?, _ service: UnsafePointer<CChar>?, _ hints: UnsafePointer<addrinfo>?,
+    _ result: UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
+) -> CInt {
+    if let name, String(cString: name).hasSuffix(slowDomain) {
+        sleep(3)
+        return EAI_NONAME
+    }
+    typealias Call =
+        @convention(c) (
+            UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<addrinfo>?, UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
+        ) -> CInt
+    // RTLD_NEXT, a cast that Swift does not import.
+    guard let next = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "getaddrinfo") else { return EAI_FAIL }
+    return unsafeBitCast(next, to: Call.self)(name, service, hints, result)
+}
+#endif

@@ -1,0 +1,195 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+@testable import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Curl session: connections", .serialized, .timeLimit(.minutes(4)))
+struct CurlConnectionTests {
+    /// Where a line that begins with white space stands, the response, and the body; `nil` where the response is an error.
+    private static let folds: [(place: String, response: String, body: String?)] = [
+        ("after the status line", "HTTP/1.1 200 OK\r\n X-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
+        ("after the status line, with a tab", "HTTP/1.1 200 OK\r\n\tX-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
+        ("after the status line, and nothing else", "HTTP/1.1 200 OK\r\n :\r\n\r\nale", nil),
+        ("after the status line, of 20,000 bytes", "HTTP/1.1 200 OK\r\n X: \(String(repeating: "a ", count: 10_000))\r\n\r\nale", nil),
+        ("after a field", "HTTP/1.1 200 OK\r\nX-A: a\r\n b: c\r\n\td\r\nContent-Length: 3\r\n\r\nale", "ale"),
+        (
+            "after a field of 20,000 bytes",
+            "HTTP/1.1 200 OK\r\nX: \(String(repeating: "a ", count: 10_000))\r\n b\r\nContent-Length: 3\r\n\r\nale", "ale"
+        ),
+        ("first in an interim response", "HTTP/1.1 103 Early\r\n X: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", nil),
+        ("later in an interim response", "HTTP/1.1 103 Early\r\nX: a\r\n b: c\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", "ale"),
+        ("after an interim response", "HTTP/1.1 103 Early\r\nX: a\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil),
+        ("after an empty interim response", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil),
+        ("first in a redirect", "HTTP/1.1 302 Found\r\n X: a\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n", nil),
+        ("later in a redirect", "HTTP/1.1 302 Found\r\nX: a\r\n b: c\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n", "next"),
+        (
+            "first after a redirect",
+            "HTTP/1.1 302 Found\r\nLocation: /folded\r\nContent-Length: 0\r\n\r\n", nil
+        ),
+        ("later in a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\nX: a\r\n b: c\r\n\r\n", "ale"),
+    ]
+
+    @Test(
+        "a line that begins with white space where the first field belongs is badServerResponse, and one elsewhere no error",
+        arguments: [true, false])
+    func folds(isReused: Bool) async throws {
+        let server = try MockServer { request in
+            var response = MockResponse("next")
+            if request.path == "/folded" { response.wire = .raw(Data(Self.folds[0].response.utf8)) }
+            if let number = Int(request.path.dropFirst()) { response.wire = .raw(Data(Self.folds[number].response.utf8)) }
+            return response
+        }
+        defer { server.stop() }
+        let session = try CurlSession()
+        for _ in 0..<(isReused ? 4 : 1) {
+            for (number, fold) in Self.folds.enumerated() {
+                // A session that has sent nothing has only fresh handles.
+                let service = WebService(server, isReused ? session : try CurlSession())
+                let result = await service.GET("/\(number)").string().result
+                if let body = fold.body {
+                    #expect((try? result.get()) == body, "\(fold.place): \(result)")
+                } else {
+                    #expect(result.urlErrorCode == .badServerResponse, "\(fold.place): \(result)")
+                }
+                if isReused { #expect(try await service.GET("/x").string().value == "next") }
+            }
+        }
+    }
+
+    @Test("a first line of a trailer that begins with white space reads no memory that was freed", arguments: [" X: a", "\tX: a", " "])
+    func foldedTrailer(line: String) async throws {
+        let server = try MockServer { _ in
+            MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\(line)\r\n\r\n".utf8)))
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for _ in 0..<10 {
+            let result = await service.GET("/").string().result
+            #expect((try? result.get()) == "ale" || result.urlErrorCode != nil)
+        }
+    }
+
+    @Test(
+        "bytes that no request asked for are never the response to a later request over TLS, and connections are used again",
+        .enabled(if: SecureServer.isAvailable && StrayServer.python != nil, "nginx, openssl and Python are needed"), arguments: ["/late", "/record"])
+    func strayBytes(path: String) async throws {
+        let certificates = try SecureServer()
+        let server = try StrayServer(certificates)
+        let service = WebService(baseURLString: "https://localhost:\(server.port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = certificates.path("ca.pem")
+        }
+        for round in 1...5 {
+            #expect(try await service.GET(path).string().value == "ale")
+            if path == "/late" { server.sendLate() }
+            // Session tickets of TLS 1.3 end no connection.
+            for _ in 0..<20 { #expect(try await service.GET("/x").string().value == "\(round + 1)") }
+        }
+    }
+
+    @Test("a POST on a connection that the server has closed goes out on another one")
+    func closedWhileIdle() async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse("ale")
+            response.wire = .cut(after: .max)
+            return response
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for number in 1...20 {
+            #expect(try await service.POST("/").setBody(Data("\(number)".utf8)).string().value == "ale")
+            await eventually("the server has closed the connection") { server.openConnectionCount == 0 }
+        }
+    }
+
+    @Test("after an idle timeout the connection is given up: the next request opens another one")
+    func silentConnection() async throws {
+        let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        #expect(try await service.GET("/").string().value == "ale")
+        #expect(await service.GET("/silent").setTimeout(0.1).string().result.urlErrorCode == .timedOut)
+        let next = try await service.GET("/").string().response
+        #expect(next.transport?.isConnectionReused == false && server.connectionCount == 2)
+    }
+
+    @Test(
+        "after an idle timeout a connection of HTTP/2 is given up, unless bytes of other requests move on it",
+        .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+    func silentHTTP2() async throws {
+        let backend = try MockServer { request in
+            var response = MockResponse("ale", wire: request.path == "/silent" ? .noAnswer : .fixedLength)
+            if request.path == "/drip" { response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40))) }
+            response.headers["X-Accel-Buffering"] = "no"  // or nginx holds small responses back
+            return response
+        }
+        defer { backend.stop() }
+        let server = try SecureServer(backend: backend.baseURLString)
+        let service = WebService(baseURLString: "https://localhost:\(server.port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+        }
+        #expect(try await service.GET("/").string().value == "ale")
+        #expect(try await service.GET("/").string().response.transport?.isConnectionReused == true)
+        #expect(await service.GET("/silent").setTimeout(0.3).string().result.urlErrorCode == .timedOut)
+        let next = try await service.GET("/").string().response
+        #expect(next.transport?.isConnectionReused == false)
+        let drip = service.GET("/drip").data().resume()
+        await eventually("the slow one arrives") { backend.receivedRequests.last?.path == "/drip" }
+        #expect(await service.GET("/silent").setTimeout(0.3).string().result.urlErrorCode == .timedOut)
+        let slow = try await drip.response
+        #expect(slow.data.count == 3_000 && slow.transport?.isConnectionReused == true)
+    }
+
+    @Test(
+        "requests that never stop coming leave a connection of HTTP/2 that fell silent",
+        .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+    func silentUnderLoad() async throws {
+        let server = try SecureServer()
+        let relay = try Relay(to: server.port)
+        defer { relay.stop() }
+        let service = WebService(baseURLString: "https://localhost:\(relay.port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+        }
+        #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
+        relay.silence()
+        let (first, last) = (Box<Int?>(nil), Box(0))
+        // There is always one in flight: each begins before the one before it ends.
+        for number in 0..<40 where first.value == nil {
+            service.GET("/").setTimeout(0.5).string().onCompletion { result in
+                if case .success = result { first.change { $0 = $0 ?? number } }
+                last.change { $0 += 1 }
+            }.resume()
+            try await TaskClock.system.sleep(for: .milliseconds(100))
+        }
+        #expect(first.value != nil)
+        #expect(relay.connectionCount == 2)
+    }
+
+    @Test("the parts of a Cookie field are sent in one, with GET and with a body")
+    func cookies() async throws {
+        let server = try MockServer { MockResponse($0.headers.values(for: "Cookie").joined(separator: "|")) }
+        defer { server.stop() }
+        let session = try CurlSession()
+        for method in [Request.Method.GET, .POST] {
+            var request = Request(method, url: server.baseURLString)
+            request.headers.add("a=1", for: "Cookie")
+            request.headers.add("b=2", for: "cookie")
+            let text = await withCheckedContinuation { continuation in
+                session.dataTask(request: request) { data, _, _ in
+                    continuation.resume(returning: String(decoding: data ?? Data(), as: UTF8.self))
+                }.resume()
+            }
+            #expect(text == "a=1; b=2")
+        }
+    }
+}

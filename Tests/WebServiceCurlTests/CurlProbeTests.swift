@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+/// What can only be seen in a process of its own: `session-probe curl`.
+@Suite("Curl session: slow names, no descriptors", .serialized, .timeLimit(.minutes(2)))
+struct CurlProbeTests {
+    @Test("H-05, G15: while a name is being looked up, cancelling, the deadline, the timeout and closing are prompt, and others are served")
+    func lookup() async throws {
+        let server = try MockServer { _ in MockResponse("ale") }
+        defer { server.stop() }
+        var measured: [String: Int] = [:]
+        // Other tests keep the processors busy, so three measurements may be the best one.
+        for _ in 0..<3 {
+            measured.merge(try await probe("lookup", server)) { min($0, $1) }
+            if measured.values.allSatisfy({ $0 < 50 }) { break }
+        }
+        #expect(measured.keys.sorted() == ["cancel", "close", "deadline", "other-cancel", "other-deadline", "other-timeout", "timeout"])
+        for (what, milliseconds) in measured { #expect(milliseconds < 50, "\(what)") }
+    }
+
+    @Test("H-32: without descriptors requests and sessions fail with their error, leave no thread, and later requests work")
+    func descriptors() async throws {
+        let server = try MockServer { request in
+            MockResponse("ale", wire: request.path == "/slow" ? .drip(size: 20, pause: .milliseconds(100)) : .fixedLength)
+        }
+        defer { server.stop() }
+        let measured = try await probe("descriptors", server)
+        #expect(measured["thrown"] == nil)
+        let (answers, typed) = (measured["answers"] ?? 0, measured["typed"] ?? 0)
+        #expect(answers > 0 && typed > 0 && answers + typed == 200)
+        #expect(measured["without"] == 1 && measured["later"] == 20)
+        #expect(measured["refused"] == 1 && measured["threads"] == 0)
+    }
+
+    private func probe(_ name: String, _ server: MockServer) async throws -> [String: Int] {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("session-probe")
+        process.arguments = ["curl", name, server.baseURLString]
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        let text = try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                do {
+                    try process.run()
+                    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+                    process.waitUntilExit()
+                    continuation.resume(returning: String(decoding: data, as: UTF8.self))
+                } catch {
+                    continuation.resume(throwing: error)
+                }
+            }
+        }
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0, "\(text)")
+        return text.split(separator: "\n").reduce(into: [:]) { measured, line in
+            let words = line.split(separator: " ")
+            if words.count >= 2, let number = Int(words[1]) { measured[String(words[0])] = number }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+import Testing
+import WebServiceCore
+
+@testable import WebServiceCurl
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Darwin)
+import Darwin
+#endif
+
+@Suite("Curl session: what its loop is made of", .timeLimit(.minutes(2)))
+struct LoopTests {
+    @Test("admission costs the same for each host, however many of them are busy")
+    func admission() {
+        // Four times the hosts take four times as long, and sixteen times where each host costs time for every other one.
+        var ratio = Double.infinity
+        for _ in 0..<3 where ratio >= 9 { ratio = Self.time(hosts: 20_000) / Self.time(hosts: 5_000) }
+        #expect(ratio < 9)
+    }
+
+    private static func time(hosts count: Int) -> Duration {
+        var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
+        let start = ContinuousClock.now
+        for number in 0..<count { admission.enter(number, to: "http://\(number)") }
+        var order: [Int] = []
+        while let (item, line) = admission.next() {
+            order.append(item)
+            admission.leave(line)
+        }
+        #expect(order == Array(0..<count))
+        return start.duration(to: .now)
+    }
+
+    @Test("hosts without requests are forgotten")
+    func forgottenHosts() {
+        var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
+        for number in 0..<100_000 {
+            admission.enter(number, to: "http://\(number)")
+            if let (_, line) = admission.next() { admission.leave(line) }
+        }
+        #expect(admission.isEmpty && admission.hostCount <= 2_000)
+    }
+
+    @Test("an event of a descriptor that was closed is not one of the connection that has its number now")
+    func staleEvent() throws {
+        let wakeUp = try WakeUp(orThrow: .curl)
+        var poller = try Poller(wakeUp: wakeUp.reader)
+        var old: [Int32] = [-1, -1]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &old) == 0)
+        poller.opened(old[0])
+        poller.watch(old[0], for: .readable)
+        close(old[1])
+        #expect(poller.wait(milliseconds: 1_000) == 1)
+        poller.closed(old[0])
+        close(old[0])
+        var new: [Int32] = [-1, -1]
+        #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &new) == 0)
+        let reused = try #require(new.first { $0 == old[0] })
+        poller.opened(reused)
+        poller.watch(reused, for: .readable)
+        #expect(poller.event(0) == .outdated)
+        for descriptor in new { close(descriptor) }
+    }
+
+    @Test("work that waits for work scheduled in the same batch does not wait for ever")
+    func waitingInBatch() async {
+        let result = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                let isDone = DispatchSemaphore(value: 0)
+                HandlerPool.shared.together {
+                    HandlerPool.shared.schedule(Signal(isDone))
+                    continuation.resume(returning: isDone.wait(timeout: .now() + .seconds(10)))
+                }
+            }
+        }
+        #expect(result == .success)
+    }
+
+    private final class Signal: PooledWork {
+        let semaphore: DispatchSemaphore
+        init(_ semaphore: DispatchSemaphore) { self.semaphore = semaphore }
+        func perform() { semaphore.signal() }
+    }
+}

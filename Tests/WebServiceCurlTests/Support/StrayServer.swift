@@ -1,0 +1,97 @@
+import Foundation
+
+/// A server of HTTP/1.1 over TLS that puts bytes on a connection that no request asked for. Python's, because nginx sends none.
+///
+/// - `/late` is answered, and as soon as ``sendLate()`` is called a whole response follows that no request asked for.
+/// - `/record` is answered in two TLS records, of which the second one holds the body and the response that no request asked for.
+/// - Anything else is answered with the number of the connection.
+final class StrayServer {
+    struct Failure: Error {}
+
+    private(set) var port = 0
+    private let process = Process()
+    private let input = Pipe()
+    private let output = Pipe()
+
+    static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first(where: FileManager.default.isExecutableFile)
+
+    /// - Parameter certificates: Where the certificate and its key are.
+    init(_ certificates: SecureServer) throws {
+        process.executableURL = URL(fileURLWithPath: Self.python ?? "")
+        process.arguments = ["-c", Self.script, certificates.path("server.pem"), certificates.path("server.key")]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        guard let port = Int(readLine()) else { throw Failure() }
+        self.port = port
+    }
+
+    deinit {
+        try? input.fileHandleForWriting.close()  // the server ends with its input
+    }
+
+    /// Returns when the bytes have been sent.
+    func sendLate() {
+        input.fileHandleForWriting.write(Data("\n".utf8))
+        _ = readLine()
+    }
+
+    private func readLine() -> String {
+        var line = Data()
+        while true {
+            let byte = output.fileHandleForReading.readData(ofLength: 1)
+            if byte.isEmpty || byte == Data("\n".utf8) { return String(decoding: line, as: UTF8.self) }
+            line += byte
+        }
+    }
+
+    private static let script = #"""
+        import os, socket, ssl, sys, threading
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        print(listener.getsockname()[1], flush=True)
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: "
+        evil = head + b"4\r\n\r\nevil"
+        late = threading.Semaphore(0)
+
+        def serve(client, number):
+            try:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                client = context.wrap_socket(client, server_side=True)
+                pending = b""
+                while True:
+                    while b"\r\n\r\n" not in pending:
+                        more = client.recv(65536)
+                        if not more:
+                            return
+                        pending += more
+                    request, pending = pending.split(b"\r\n\r\n", 1)
+                    path = request.split(b" ")[1]
+                    if path == b"/record":
+                        client.sendall(head + b"3\r\n\r\n")
+                        client.sendall(b"ale" + evil)
+                    elif path == b"/late":
+                        client.sendall(head + b"3\r\n\r\nale")
+                        late.acquire()
+                        client.sendall(evil)
+                        print("sent", flush=True)
+                    else:
+                        body = str(number).encode()
+                        client.sendall(head + str(len(body)).encode() + b"\r\n\r\n" + body)
+            except OSError:
+                pass
+
+        def accept():
+            number = 0
+            while True:
+                client, _ = listener.accept()
+                number += 1
+                threading.Thread(target=serve, args=(client, number), daemon=True).start()
+
+        threading.Thread(target=accept, daemon=True).start()
+        for line in sys.stdin:
+            late.release()
+        os._exit(0)
+        """#
+}
