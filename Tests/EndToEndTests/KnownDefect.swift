@@ -22,7 +22,7 @@ struct KnownDefect: Sendable, CustomStringConvertible {
     static let all: [KnownDefect] = []
     #else
     static let all =
-        FoundationBacked.allCases.flatMap { kind in ofBoth.map { KnownDefect(kind: kind, effect: $0, scenario: $1, reason: $2) } }
+        FoundationBacked.allCases.flatMap { kind in (ofBoth + surplus).map { KnownDefect(kind: kind, effect: $0, scenario: $1, reason: $2) } }
         + ofURLSession.map { KnownDefect(kind: .urlSession, effect: $0, scenario: $1, reason: $2) }
     #endif
 
@@ -55,6 +55,15 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         ),
         (.varies, "a body that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
     ]
+
+    private static let surplus: [(Effect, String, String)] = [
+        "a second response", "a body after a 204", "a body after a 304", "what follows the last chunk", "a part of a response",
+    ].map {
+        (
+            .breaks, "\($0) on a connection that is kept does not answer the next request, when it arrives later",
+            "it is taken for the next response (RFC 9112, section 6.3)"
+        )
+    }
 
     /// What a `URLSession` without our delegate and clock does besides.
     private static let ofURLSession: [(Effect, String, String)] = [

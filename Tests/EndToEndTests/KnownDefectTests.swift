@@ -26,7 +26,7 @@ struct KnownDefectTests {
         }
     }
 
-    @Test("G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so", arguments: KnownDefect.all)
+    @Test("C-33, G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so", arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)
         switch defect.effect {

@@ -35,7 +35,7 @@ struct RulesOverSocketsTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("C-10, C-11: credentials do not reach another origin, nor come back later in the chain", arguments: FoundationBacked.allCases)
+    @Test("C-10, C-11, C-14: credentials do not reach another origin, nor come back later in the chain", arguments: FoundationBacked.allCases)
     func credentials(kind: FoundationBacked) async throws {
         let home = try MockServer()
         let other = try MockServer()

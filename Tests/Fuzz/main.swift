@@ -1,6 +1,6 @@
 import Foundation
 
-// Feeds mutated inputs to everything that parses bytes from a peer:
+// C-37. Feeds mutated inputs to everything that parses bytes from a peer:
 //
 //     fuzz [INPUTS] [--seed SEED] [--only NAME] [--input BASE64]
 //

@@ -53,7 +53,7 @@ struct CurlTimeTests {
         #expect(time >= .milliseconds(600) && time < .milliseconds(850))
     }
 
-    @Test("H-05: connecting has a limit of its own, told from silence")
+    @Test("H-05, L-04: connecting has a limit of its own, told from silence")
     func connecting() async throws {
         let listener = try FullListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")

@@ -74,23 +74,29 @@ struct Connections {
         }
     }
 
-    private var connections: [Int32: Connection] = [:]
+    /// By socket.
+    private var connections: [Connection?] = []
     private var known: [Ends: Connection] = [:]
     /// Connections whose ends are not known yet: those that are being made.
     private var unnamed: [Connection] = []
 
-    var count: Int { connections.count }
+    private(set) var count = 0
 
-    subscript(socket: Int32) -> Connection? { connections[socket] }
+    subscript(socket: Int32) -> Connection? { socket >= 0 && Int(socket) < connections.count ? connections[Int(socket)] : nil }
 
     mutating func opened(_ socket: Int32) {
+        guard socket >= 0 else { return }
         let connection = Connection(socket)
-        connections[socket] = connection
+        while connections.count <= Int(socket) { connections.append(nil) }
+        connections[Int(socket)] = connection
+        count += 1
         unnamed.append(connection)
     }
 
     mutating func closed(_ socket: Int32) {
-        guard let connection = connections.removeValue(forKey: socket) else { return }
+        guard let connection = self[socket] else { return }
+        connections[Int(socket)] = nil
+        count -= 1
         if let ends = connection.ends { known[ends] = nil } else { unnamed.removeAll { $0 === connection } }
     }
 

@@ -10,7 +10,7 @@ extension CurlHandle {
         try check(ccurl_restrict_protocols(easy), "to speak only http and https")
         ccurl_set_long(easy, CURLOPT_NOSIGNAL, 1)
         _ = ccurl_set_quick_exit(easy)
-        if Self.receivesHeadTwice { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
+        if receivesHeadTwice { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
         ccurl_set_pointer(easy, CURLOPT_PRIVATE, context)
         ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
         ccurl_set_pointer(easy, CURLOPT_SHARE, share)

@@ -250,7 +250,7 @@ final class CurlHandle {
     }
 
     /// Whether the lines of a head come to ``receiveBody(_:)`` first, before libcurl looks at them.
-    static let receivesHeadTwice = ccurl_joins_freed_headers() != 0
+    let receivesHeadTwice = ccurl_joins_freed_headers() != 0
 
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
         succeeds {
@@ -274,8 +274,11 @@ final class CurlHandle {
     }
 
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        succeeds {
-            if Self.receivesHeadTwice, !answer.hasHead { return try check(pieceOfHead: bytes) }
+        if receivesHeadTwice, !answer.hasHead {
+            guard headLines == 1 else { return true }
+            return succeeds { try check(pieceOfHead: bytes) }
+        }
+        return succeeds {
             try answer.receive(bytes)
             report()
         }

@@ -155,7 +155,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "network two")
     }
 
-    @Test("a redirect that was stored for somebody who does not follow is none for those who do")
+    @Test("C-18: a redirect that was stored for a request that does not follow redirects is not used for one that does")
     func redirects() async throws {
         let fixture = CacheFixture()
         fixture.serve { request in

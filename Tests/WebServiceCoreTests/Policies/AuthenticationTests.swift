@@ -273,7 +273,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("C-52: a refresh that fails fails those who wait, and the next request tries again")
+    @Test("C-52, L-02: a refresh that fails fails those who wait, and the next request tries again")
     func failingRefresh() async throws {
         let server = TokenServer(accepts: "t2")
         let attempts = Collected<Int>()

@@ -91,7 +91,7 @@ struct MultipartFileTests {
         #expect(try !encoded.hasBodyStream && encoded.bodySource?.read(in: 1000) == body && encoded.headers["X-Other"] == "1")
     }
 
-    @Test("a file that is missing, a folder, a FIFO or no file at all is an error that names the part")
+    @Test("H-47: a file that is missing, a folder, a FIFO or no file at all is an error that names the part")
     func unusable() throws {
         let folder = try FormFolder()
         let fifo = folder.url.appendingPathComponent("fifo")

@@ -31,7 +31,7 @@ struct TimelineTests {
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
     }
 
-    @Test("redirects and retries are in it in order, and its text is readable")
+    @Test("L-05: redirects and retries are in it in order, and its text is readable")
     func redirected() async throws {
         let session = ScriptedSession([
             .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]), .status(200, body: "x"),

@@ -61,7 +61,7 @@ struct TypedTaskTests {
         #expect(beer == Beer(name: "Ale"))
     }
 
-    @Test("a decoding error names the coding path and keeps the body")
+    @Test("L-01: a decoding error names the coding path and keeps the body")
     func decodingError() async throws {
         let error = try await failure(service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
         #expect(error.code == .decoding)
