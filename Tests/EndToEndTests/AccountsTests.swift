@@ -12,7 +12,7 @@ import FoundationNetworking
 #endif
 
 /// Two accounts and one URL, over a real server: what one got, the other never sees.
-@Suite("Two accounts, one URL", .timeLimit(.minutes(5)))
+@Suite("Two accounts, one URL", .timeLimit(.minutes(10)))
 struct AccountsTests {
     struct Profile: HTTPServiceRequest, RawStorableRequest {
         typealias Output = String

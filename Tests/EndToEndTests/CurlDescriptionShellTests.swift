@@ -5,7 +5,7 @@ import WebServiceMocking
 
 /// The text of `curlDescription` as it is meant to be used: run by real shells with the real curl, beside what the framework sends itself.
 @Suite(
-    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"), .timeLimit(.minutes(5))
+    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"), .timeLimit(.minutes(10))
 )
 struct CurlDescriptionShellTests {
     /// Sends each request over ``FoundationSession``, then all of them by their descriptions through the shell, and expects the same on the wire.

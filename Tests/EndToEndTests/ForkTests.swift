@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// A process that forks while it uses sessions and storages.
-@Suite("Fork", .timeLimit(.minutes(2)))
+@Suite("Fork", .timeLimit(.minutes(10)))
 struct ForkTests {
     private static let sessions: [String] = {
         #if WEBSERVICE_CURL

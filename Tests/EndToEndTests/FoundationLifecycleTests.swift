@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The life of tasks and sessions over Foundation, apart from what every session promises.
-@Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(5)))
+@Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(10)))
 struct FoundationLifecycleTests {
     @Test("F2: tasks that are resumed, suspended and cancelled complete once, as cancelled", arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {

@@ -49,7 +49,7 @@ extension SessionTask {
     }
 }
 
-@Suite("Over real sockets", .timeLimit(.minutes(5)))
+@Suite("Over real sockets", .timeLimit(.minutes(10)))
 struct FoundationSessionTests {
     @Test("every method reaches the server with its path, query, header fields and body", arguments: FoundationBacked.allCases)
     func methods(kind: FoundationBacked) async throws {

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Header fields on the wire, over every session that talks to a network.
-@Suite("G2: header fields on the wire", .serialized, .timeLimit(.minutes(5)))
+@Suite("G2: header fields on the wire", .serialized, .timeLimit(.minutes(10)))
 struct HeaderInjectionTests {
     /// RFC 9110, section 5.6.2.
     private static let tokenBytes = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))

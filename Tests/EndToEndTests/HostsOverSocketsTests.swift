@@ -18,7 +18,7 @@ import Darwin
 #endif
 
 /// Which host a URL means, counted in connections of two servers.
-@Suite("Hosts of URLs and redirects, over sockets", .timeLimit(.minutes(2)))
+@Suite("Hosts of URLs and redirects, over sockets", .timeLimit(.minutes(10)))
 struct HostsOverSocketsTests {
     /// A server that redirects `/start` and responds to everything else with its target.
     private func server(redirectingTo location: @escaping @Sendable (ReceivedRequest) -> String) throws -> MockServer {

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Tells when a newer Foundation no longer has a defect that is listed.
-@Suite("Known defects of Foundation", .serialized, .timeLimit(.minutes(2)))
+@Suite("Known defects of Foundation", .serialized, .timeLimit(.minutes(10)))
 struct KnownDefectTests {
     @Test("what is listed is a scenario")
     func names() {

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies, read by somebody else", .timeLimit(.minutes(5)))
+@Suite("Multipart bodies, read by somebody else", .timeLimit(.minutes(10)))
 struct MultipartParserTests {
     @Test("C-27, C-28, M-11: an independent parser reads the recorded bytes", .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies over real sockets", .timeLimit(.minutes(5)))
+@Suite("Multipart bodies over real sockets", .timeLimit(.minutes(10)))
 struct MultipartTests {
     /// A folder for the files of one test.
     final class Folder {

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Long lists over real sockets.
-@Suite("Pagination over sockets", .timeLimit(.minutes(5)))
+@Suite("Pagination over sockets", .timeLimit(.minutes(10)))
 struct PaginationTests {
     /// A server of the numbers from 0 to 639, as four lists: `/offset`, `/number`, `/cursor` and `/link`.
     private final class Numbers: Sendable {

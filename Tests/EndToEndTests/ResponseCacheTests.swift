@@ -12,7 +12,7 @@ import FoundationNetworking
 #endif
 
 /// The cache as its user installs it, over real sessions and real storages.
-@Suite("ResponseCache, over sockets", .timeLimit(.minutes(4)))
+@Suite("ResponseCache, over sockets", .timeLimit(.minutes(10)))
 struct ResponseCacheTests {
     private let clock = TurnedClock()
 

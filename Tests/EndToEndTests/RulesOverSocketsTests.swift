@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Redirects, cookies and limits above real sessions over real sockets.
-@Suite("Rules above every session, over sockets", .timeLimit(.minutes(5)))
+@Suite("Rules above every session, over sockets", .timeLimit(.minutes(10)))
 struct RulesOverSocketsTests {
     private func redirect(_ status: Int, to target: String, body: String = "moved") -> MockResponse {
         var response = MockResponse(statusCode: status, data: Data(body.utf8))

@@ -8,7 +8,7 @@ import WebServiceSQLite
 #endif
 
 /// What lies on the disk after requests that were full of secrets.
-@Suite("Secrets and storages", .timeLimit(.minutes(5)))
+@Suite("Secrets and storages", .timeLimit(.minutes(10)))
 struct StoredSecretsTests {
     struct RawSecrets: SecretiveRequest, RawStorableRequest {
         typealias Output = String

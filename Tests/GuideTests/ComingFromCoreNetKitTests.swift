@@ -61,7 +61,7 @@ private struct OrderService {
     }
 }
 
-@Suite("Coming from CoreNetKit", .timeLimit(.minutes(5)))
+@Suite("Coming from CoreNetKit", .timeLimit(.minutes(10)))
 struct ComingFromCoreNetKitTests {
     private let server: MockServer
     private let service: WebService

@@ -120,7 +120,7 @@ private struct SiteProvider: ServiceProvider {
     }
 }
 
-@Suite("Coming from WebServiceSwift", .timeLimit(.minutes(5)))
+@Suite("Coming from WebServiceSwift", .timeLimit(.minutes(10)))
 struct ComingFromWebServiceSwiftTests {
     private let server: MockServer
     private let base: String

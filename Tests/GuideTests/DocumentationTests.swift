@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Guide.md and README.md against the snippets that are compiled and run.
-@Suite("Documentation", .timeLimit(.minutes(5)))
+@Suite("Documentation", .timeLimit(.minutes(10)))
 struct DocumentationTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

@@ -219,7 +219,7 @@ final class CountingDelegate: ServicePassthroughDelegate {
     }
 }
 
-@Suite("Snippets of the documentation", .timeLimit(.minutes(5)))
+@Suite("Snippets of the documentation", .timeLimit(.minutes(10)))
 struct GuideSnippets {
     let session = MockSession()
     let service = WebService(baseURLString: "https://brewhapi.example.com/v1")

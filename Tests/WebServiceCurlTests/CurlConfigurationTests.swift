@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: configuration", .timeLimit(.minutes(5)))
+@Suite("Curl session: configuration", .timeLimit(.minutes(10)))
 struct CurlConfigurationTests {
     @Test("C-20, M-24: the user agent is sent as it stands, defaults to WebService, and is left out where it is nil")
     func userAgent() async throws {

@@ -8,7 +8,7 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: connections", .serialized, .timeLimit(.minutes(4)))
+@Suite("Curl session: connections", .serialized, .timeLimit(.minutes(10)))
 struct CurlConnectionTests {
     /// Where a line that begins with white space stands, the response, and the body; `nil` where the response is an error.
     private static let folds: [(place: String, response: String, body: String?)] = [

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: errors", .timeLimit(.minutes(5)))
+@Suite("Curl session: errors", .timeLimit(.minutes(10)))
 struct CurlErrorTests {
     /// The codes of libcurl that the Guide names.
     private static let names: [String: UInt32] = [

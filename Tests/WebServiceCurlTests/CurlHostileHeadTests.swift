@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Responses that are malformed or exceed a limit, byte for byte over a socket.
-@Suite("Curl session: hostile responses", .timeLimit(.minutes(5)))
+@Suite("Curl session: hostile responses", .timeLimit(.minutes(10)))
 struct CurlHostileHeadTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = ok + "Transfer-Encoding: chunked\r\n\r\n3\r\nale\r\n"

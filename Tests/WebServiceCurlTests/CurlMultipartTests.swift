@@ -14,7 +14,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Curl session: multipart bodies", .timeLimit(.minutes(5)))
+@Suite("Curl session: multipart bodies", .timeLimit(.minutes(10)))
 struct CurlMultipartTests {
     /// A folder for the files of one test.
     final class Folder {

@@ -4,7 +4,7 @@ import WebServiceCore
 import WebServiceMocking
 
 /// What can only be seen in a process of its own: `session-probe curl`.
-@Suite("Curl session: slow names, no descriptors", .serialized, .timeLimit(.minutes(2)))
+@Suite("Curl session: slow names, no descriptors", .serialized, .timeLimit(.minutes(10)))
 struct CurlProbeTests {
     @Test("H-05, G15: while a name is being looked up, cancelling, the deadline, the timeout and closing are prompt, and others are served")
     func lookup() async throws {

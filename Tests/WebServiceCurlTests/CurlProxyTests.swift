@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: proxies", .timeLimit(.minutes(5)))
+@Suite("Curl session: proxies", .timeLimit(.minutes(10)))
 struct CurlProxyTests {
     private static func refusing(_ status: Int) throws -> MockServer {
         try MockServer { request in

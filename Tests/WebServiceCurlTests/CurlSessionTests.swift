@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session", .timeLimit(.minutes(5)))
+@Suite("Curl session", .timeLimit(.minutes(10)))
 struct CurlSessionTests {
     @Test("typed tasks, handlers and the delegate work over it, and the connection is used again")
     func answer() async throws {

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 /// Over real TLS; `./scripts/test` installs nginx and openssl where they are missing.
 @Suite(
-    "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"), .timeLimit(.minutes(5))
+    "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"), .timeLimit(.minutes(10))
 )
 struct CurlTLSTests {
     private let server: SecureServer

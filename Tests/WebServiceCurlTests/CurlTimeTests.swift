@@ -8,7 +8,7 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: time", .timeLimit(.minutes(5)))
+@Suite("Curl session: time", .timeLimit(.minutes(10)))
 struct CurlTimeTests {
     /// The result of a task and how long it took. Other tests keep the processors busy, so what comes too late is asked again, twice.
     private func timed<Value>(below limit: Duration, _ make: () -> TypedTask<Value>) async -> (Result<Value, any Error>, Duration) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: gzip", .timeLimit(.minutes(5)))
+@Suite("Curl session: gzip", .timeLimit(.minutes(10)))
 struct InflaterTests {
     static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
     static let gzip =

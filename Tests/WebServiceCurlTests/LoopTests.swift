@@ -10,7 +10,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Curl session: what its loop is made of", .timeLimit(.minutes(2)))
+@Suite("Curl session: what its loop is made of", .timeLimit(.minutes(10)))
 struct LoopTests {
     @Test("admission costs the same for each host, however many of them are busy")
     func admission() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: framing", .timeLimit(.minutes(5)))
+@Suite("Curl session: framing", .timeLimit(.minutes(10)))
 struct FramingTests {
     private func framing(_ lines: String...) -> Framing {
         var framing = Framing()
@@ -65,7 +65,7 @@ struct FramingTests {
     }
 }
 
-@Suite("Curl session: admission", .timeLimit(.minutes(5)))
+@Suite("Curl session: admission", .timeLimit(.minutes(10)))
 struct AdmissionTests {
     @Test("so many go at a time for each host, the others in the order in which they came")
     func perHost() {

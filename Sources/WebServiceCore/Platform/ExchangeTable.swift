@@ -58,6 +58,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         var exchanges: [Int: Exchange] = [:]
         /// The tasks whose end Foundation has not reported, also those that were given up.
         var unfinished: Set<Int> = []
+        /// The tasks whose redirect was declined and whose response has not arrived yet.
+        var declined: Set<Int> = []
         /// How often bytes have arrived for tasks that were given up, since one of those has ended.
         var unwanted = 0
         var isReleased = false
@@ -165,8 +167,9 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         if let alarm = exchange.alarm { clock.cancel(alarm) }
         let task = exchange.task
         queue.async { [self] in
-            // A task that has ended is not cancelled: Foundation on Linux may end the process then.
-            if state.withLock({ $0.unfinished.contains(id) }) { task.cancel() }
+            // A task that has ended, or that waits for Foundation to take note of a declined redirect, is not cancelled: Foundation
+            // on Linux may end the process then.
+            if state.withLock({ $0.unfinished.contains(id) && !$0.declined.contains(id) }) { task.cancel() }
         }
         exchange.completion(nil, nil, error)
     }
@@ -212,11 +215,13 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         let now = clock.now
-        state.withLock { state in
+        let isGivenUp = state.withLock { state in
             state.exchanges[dataTask.taskIdentifier]?.response = response
             state.exchanges[dataTask.taskIdentifier]?.lastActivity = now
+            return state.declined.remove(dataTask.taskIdentifier) != nil && state.exchanges[dataTask.taskIdentifier] == nil
         }
         completionHandler(.allow)
+        if isGivenUp { queue.async { dataTask.cancel() } }
     }
 
     func urlSession(
@@ -247,7 +252,13 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         newRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        completionHandler(nil)
+        // The handler of a task that is being cancelled is never called: Foundation on Linux ends the process then.
+        let isWanted = state.withLock { state in
+            guard state.exchanges[task.taskIdentifier] != nil else { return false }
+            state.declined.insert(task.taskIdentifier)
+            return true
+        }
+        if isWanted { completionHandler(nil) }
     }
 
     func urlSession(
@@ -264,6 +275,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let exchange = state.withLock { state in
             state.unfinished.remove(task.taskIdentifier)
+            state.declined.remove(task.taskIdentifier)
             let exchange = state.exchanges.removeValue(forKey: task.taskIdentifier)
             if exchange == nil { state.unwanted = 0 }
             return exchange

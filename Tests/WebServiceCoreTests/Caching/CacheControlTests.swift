@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Cache-Control", .timeLimit(.minutes(5)))
+@Suite("Cache-Control", .timeLimit(.minutes(10)))
 struct CacheControlTests {
     @Test(
         "M-22: max-age is read by the grammar; what makes no sense is stale",

@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Freshness", .timeLimit(.minutes(5)))
+@Suite("Freshness", .timeLimit(.minutes(10)))
 struct CachedResponseTests {
     /// 2027-01-15T08:00:00Z.
     static let start = Date(timeIntervalSince1970: 1_800_000_000)

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Stored variants", .timeLimit(.minutes(5)))
+@Suite("Stored variants", .timeLimit(.minutes(10)))
 struct CachedVariantsTests {
     private let key = StorageKey(identifier: "GET https://h/", account: "a")
 

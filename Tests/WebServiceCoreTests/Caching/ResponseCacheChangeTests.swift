@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what changes or removes what is stored", .timeLimit(.minutes(4)))
+@Suite("ResponseCache: what changes or removes what is stored", .timeLimit(.minutes(10)))
 struct ResponseCacheChangeTests {
     @Test("M-22: HEAD is answered from GET, and what HEAD says is stored, or tells that it is out of date")
     func head() async throws {

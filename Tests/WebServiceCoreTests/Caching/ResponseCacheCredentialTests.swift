@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: credentials, Vary and refusals", .timeLimit(.minutes(4)))
+@Suite("ResponseCache: credentials, Vary and refusals", .timeLimit(.minutes(10)))
 struct ResponseCacheCredentialTests {
     /// A server whose response names the values of the request's fields.
     private func echo(_ fixture: CacheFixture, _ headers: Headers = ["Cache-Control": "max-age=60"]) {

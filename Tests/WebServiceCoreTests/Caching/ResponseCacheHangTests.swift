@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache over a storage that hangs", .timeLimit(.minutes(3)))
+@Suite("ResponseCache over a storage that hangs", .timeLimit(.minutes(10)))
 struct ResponseCacheHangTests {
     /// Turns the clock until the operation ends, and returns its result and for how many seconds it waited.
     private func turning<Value: Sendable>(

@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what is stale", .timeLimit(.minutes(4)))
+@Suite("ResponseCache: what is stale", .timeLimit(.minutes(10)))
 struct ResponseCacheStaleTests {
     @Test("M-22: must-revalidate and no-cache forbid what is stale", arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {

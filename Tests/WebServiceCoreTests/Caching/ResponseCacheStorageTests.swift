@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache over storages", .timeLimit(.minutes(4)))
+@Suite("ResponseCache over storages", .timeLimit(.minutes(10)))
 struct ResponseCacheStorageTests {
     enum Kind: CaseIterable, Sendable { case memory, file, bareFile }
 

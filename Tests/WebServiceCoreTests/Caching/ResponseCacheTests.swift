@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache", .timeLimit(.minutes(4)))
+@Suite("ResponseCache", .timeLimit(.minutes(10)))
 struct ResponseCacheTests {
     @Test("M-22: a fresh answer comes from the cache, with its age, and nothing is sent")
     func fresh() async throws {

@@ -6,7 +6,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what a validation changes", .timeLimit(.minutes(4)))
+@Suite("ResponseCache: what a validation changes", .timeLimit(.minutes(10)))
 struct ResponseCacheValidationTests {
     @Test("M-22: a 304, or the answer to HEAD, that must not be stored takes what is stored with it", arguments: [Request.Method.GET, .HEAD])
     func noStore(method: Request.Method) async throws {

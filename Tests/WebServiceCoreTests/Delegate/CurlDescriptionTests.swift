@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Curl description", .timeLimit(.minutes(5)))
+@Suite("Curl description", .timeLimit(.minutes(10)))
 struct CurlDescriptionTests {
     /// The command of a request to `https://h/v1` by its options, each with a blank before it.
     private func curl(_ options: String, pipe: String = "") -> String {

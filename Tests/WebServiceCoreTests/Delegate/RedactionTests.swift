@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Redaction of header values, URLs and bodies", .timeLimit(.minutes(2)))
+@Suite("Redaction of header values, URLs and bodies", .timeLimit(.minutes(10)))
 struct RedactionTests {
     private let redaction = Redaction.standard
 

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request logger and redaction", .timeLimit(.minutes(5)))
+@Suite("Request logger and redaction", .timeLimit(.minutes(10)))
 struct RequestLoggerTests {
     private func log(
         bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "", _ configure: (SessionTask) -> Void

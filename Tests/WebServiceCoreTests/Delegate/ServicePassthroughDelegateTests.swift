@@ -80,7 +80,7 @@ private final class AnsweringCancel: Session {
     }
 }
 
-@Suite("Passthrough delegate", .timeLimit(.minutes(2)))
+@Suite("Passthrough delegate", .timeLimit(.minutes(10)))
 struct ServicePassthroughDelegateTests {
     @Test("every hook is called once, in the order of the journey")
     func order() async {

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Cache policies", .timeLimit(.minutes(5)))
+@Suite("Cache policies", .timeLimit(.minutes(10)))
 struct CachePolicyTests {
     /// The request as it goes over HTTP: its answers lie where those of `ValueText` do.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {

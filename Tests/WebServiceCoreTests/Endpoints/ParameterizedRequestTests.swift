@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Requests that are their parameters", .timeLimit(.minutes(5)))
+@Suite("Requests that are their parameters", .timeLimit(.minutes(10)))
 struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {
         typealias Output = Data

@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Perform", .timeLimit(.minutes(5)))
+@Suite("Perform", .timeLimit(.minutes(10)))
 struct PerformTests {
     struct Beer: Codable, Sendable, Equatable {
         var name: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Providers", .timeLimit(.minutes(5)))
+@Suite("Providers", .timeLimit(.minutes(10)))
 struct ProviderTests {
     struct EmptyRequest: EmptyServiceRequest, ValueStorableRequest, Hashable {
         typealias Output = String

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request registry", .timeLimit(.minutes(5)))
+@Suite("Request registry", .timeLimit(.minutes(10)))
 struct RegistryTests {
     struct Key: Hashable, Sendable {
         var value: String

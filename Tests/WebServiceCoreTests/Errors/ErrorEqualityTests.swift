@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Equality of errors", .timeLimit(.minutes(1)))
+@Suite("Equality of errors", .timeLimit(.minutes(10)))
 struct ErrorEqualityTests {
     static let codes: [WebServiceError.Code] = [
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus, .unexpectedContentType,

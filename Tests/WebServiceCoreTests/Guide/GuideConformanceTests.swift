@@ -84,7 +84,7 @@ final class CustomSession: Session {
     }
 }
 
-@Suite("The guide's snippets", .timeLimit(.minutes(5)))
+@Suite("The guide's snippets", .timeLimit(.minutes(10)))
 struct GuideConformanceTests {
     let session = MockSession()
     let service = WebService(baseURLString: "http://brewhapi.herokuapp.com/")

@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Alarm queue", .timeLimit(.minutes(5)))
+@Suite("Alarm queue", .timeLimit(.minutes(10)))
 struct AlarmQueueTests {
     @Test("what is due comes out in the order of the moments, and nothing else")
     func order() {

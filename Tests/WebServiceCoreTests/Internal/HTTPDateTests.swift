@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Dates of HTTP", .timeLimit(.minutes(5)))
+@Suite("Dates of HTTP", .timeLimit(.minutes(10)))
 struct HTTPDateTests {
     /// 2026-03-01T12:00:00Z.
     static let now = Date(timeIntervalSince1970: 1_772_366_400)

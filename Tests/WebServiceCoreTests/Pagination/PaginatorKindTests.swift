@@ -7,7 +7,7 @@ import FoundationNetworking
 #endif
 
 /// The ready kinds of paginators over a session under the test's hand.
-@Suite("Kinds of paginators", .timeLimit(.minutes(5)))
+@Suite("Kinds of paginators", .timeLimit(.minutes(10)))
 struct PaginatorKindTests {
     /// A service whose answers are made of the query, and which keeps the URLs it was asked for.
     private func service(

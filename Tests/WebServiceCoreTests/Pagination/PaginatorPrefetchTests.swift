@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Paginator with a page ahead", .timeLimit(.minutes(5)))
+@Suite("Paginator with a page ahead", .timeLimit(.minutes(10)))
 struct PaginatorPrefetchTests {
     @Test("one page is begun ahead, not more, and the state stays before it")
     func prefetch() async throws {

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Paginator", .timeLimit(.minutes(5)))
+@Suite("Paginator", .timeLimit(.minutes(10)))
 struct PaginatorTests {
     /// Pages by their position: `[1: ([10], 2)]` has the item 10 at 1 and goes on at 2. The first one is at 0.
     private func paginator(_ pages: [Int: ([Int], Int?)], asked: Collected<Int?> = Collected(), empty: Int = 10) -> Paginator<Int, Int> {

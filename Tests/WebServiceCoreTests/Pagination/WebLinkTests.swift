@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Links of a header field", .timeLimit(.minutes(5)))
+@Suite("Links of a header field", .timeLimit(.minutes(10)))
 struct WebLinkTests {
     private func response(_ fields: [String], url: String = "https://h/a/b?c=1") throws -> Response {
         let lines = ["HTTP/1.1 200 OK"] + fields.map { "lInK: \($0)" } + ["", ""]

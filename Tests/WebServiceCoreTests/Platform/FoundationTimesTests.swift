@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// M-27: times that are no positive number, at every place of the public API that takes one and does not refuse it.
-@Suite("Times that are no number", .timeLimit(.minutes(1)))
+@Suite("Times that are no number", .timeLimit(.minutes(10)))
 struct FoundationTimesTests {
     private static let values: [Double] = [0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude]
 
@@ -52,7 +52,7 @@ struct FoundationTimesTests {
 }
 
 /// The session of Foundation that carries the exchanges of a ``FoundationSession``.
-@Suite("Sessions of Foundation", .enabled(if: isAlone), .timeLimit(.minutes(1)))
+@Suite("Sessions of Foundation", .enabled(if: isAlone), .timeLimit(.minutes(10)))
 struct ExchangeTableTests {
     /// Loads nothing, and is stopped only when the test allows it.
     private final class HeldProtocol: URLProtocol {

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Bodies in temporary files", .timeLimit(.minutes(5)))
+@Suite("Bodies in temporary files", .timeLimit(.minutes(10)))
 struct TemporaryFileTests {
     @Test("a temporary file has no name while it is written and holds the body, and what is not wanted any more is not written")
     func temporaryFile() throws {

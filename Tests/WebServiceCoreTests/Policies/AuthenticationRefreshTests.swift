@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Refreshes that fail, come late or are not waited for.
-@Suite("Authentication: refreshes", .timeLimit(.minutes(2)))
+@Suite("Authentication: refreshes", .timeLimit(.minutes(10)))
 struct AuthenticationRefreshTests {
     private typealias Completion = @Sendable (Result<Credential, any Error>) -> Void
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Cookie jar", .timeLimit(.minutes(5)))
+@Suite("Cookie jar", .timeLimit(.minutes(10)))
 struct CookieJarTests {
     /// Stores fields from one URL and gives what is sent to another.
     static func sent(_ fields: [String], from: String, to: String, in jar: CookieJar = CookieJar()) throws -> String? {

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Error mappers", .timeLimit(.minutes(5)))
+@Suite("Error mappers", .timeLimit(.minutes(10)))
 struct ErrorMapperTests {
     enum LoginError: Error, Equatable {
         case invalidCode

@@ -9,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Interceptors", .timeLimit(.minutes(5)))
+@Suite("Interceptors", .timeLimit(.minutes(10)))
 struct InterceptorTests {
     private func naming(_ name: String, _ log: Collected<String>) -> any Interceptor {
         ClosureInterceptor { request, next in

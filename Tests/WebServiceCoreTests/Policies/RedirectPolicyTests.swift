@@ -48,7 +48,7 @@ extension RedirectPolicy.Decision {
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct RedirectPolicyTests {
+@Suite(.timeLimit(.minutes(10))) struct RedirectPolicyTests {
     static let allMethods: [Request.Method] = [.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS]
 
     // MARK: Status and method

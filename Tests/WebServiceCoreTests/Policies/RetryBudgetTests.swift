@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 /// H-15: the budget of retries that requests share.
-@Suite("Retry budget", .timeLimit(.minutes(2)))
+@Suite("Retry budget", .timeLimit(.minutes(10)))
 struct RetryBudgetTests {
     private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper()) -> WebService {
         let service = WebService.make(session, timekeeper: clock)

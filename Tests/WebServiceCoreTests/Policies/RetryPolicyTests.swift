@@ -40,7 +40,7 @@ final class ScriptedSession: Session {
     }
 }
 
-@Suite("Retry", .timeLimit(.minutes(5)))
+@Suite("Retry", .timeLimit(.minutes(10)))
 struct RetryPolicyTests {
     /// A policy whose pauses are written down instead of waited for.
     private func policy(

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct EncodedRequestTests {
+@Suite(.timeLimit(.minutes(10))) struct EncodedRequestTests {
     private func plain(_ change: (inout URLRequest) -> Void = { _ in }) throws -> URLRequest {
         var request = URLRequest(url: try #require(URL(string: "https://h/v1?q=1")))
         change(&request)

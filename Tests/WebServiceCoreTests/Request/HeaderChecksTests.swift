@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// What encoding a request says to each byte of a header field's name and value.
-@Suite(.timeLimit(.minutes(5))) struct HeaderChecksTests {
+@Suite(.timeLimit(.minutes(10))) struct HeaderChecksTests {
     /// RFC 9110, section 5.6.2, typed in once more.
     static let tokenBytes = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
 

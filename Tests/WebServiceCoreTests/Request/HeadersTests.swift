@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct HeadersTests {
+@Suite(.timeLimit(.minutes(10))) struct HeadersTests {
     @Test("Fields keep their order, their case and their repetitions")
     func order() {
         var headers: Headers = ["B": "1", "a": "2", "b": "3"]

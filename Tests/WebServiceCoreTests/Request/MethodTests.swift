@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MethodTests {
+@Suite(.timeLimit(.minutes(10))) struct MethodTests {
     @Test(
         "C-23: standard methods are put in upper case", arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
     func standard(name: String) throws {

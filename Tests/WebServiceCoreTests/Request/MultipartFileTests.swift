@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies: files", .timeLimit(.minutes(5)))
+@Suite("Multipart bodies: files", .timeLimit(.minutes(10)))
 struct MultipartFileTests {
     /// Bytes of which every 251 are different.
     private static let content = Data((0..<200_000).map { UInt8($0 % 251) })

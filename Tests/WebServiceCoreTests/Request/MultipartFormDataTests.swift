@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies", .timeLimit(.minutes(5)))
+@Suite("Multipart bodies", .timeLimit(.minutes(10)))
 struct MultipartFormDataTests {
     /// The body in which a part with this name and content stands alone.
     private func body(_ head: String, _ content: String = "", of form: MultipartFormData) -> Data {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct OriginTests {
+@Suite(.timeLimit(.minutes(10))) struct OriginTests {
     @Test(
         "M-03: scheme, host and port of a URL; case and a port that is the scheme's own make no difference",
         arguments: [
@@ -89,7 +89,7 @@ import Testing
         #expect(Origin(url)?.description == description)
     }
 
-    @Test("A megabyte has no origin, or the one at its front", .timeLimit(.minutes(1)))
+    @Test("A megabyte has no origin, or the one at its front", .timeLimit(.minutes(10)))
     func megabyte() {
         let long = String(repeating: "a", count: 1_048_576)
         #expect(Origin(long) == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct ParameterStrategyTests {
+@Suite(.timeLimit(.minutes(10))) struct ParameterStrategyTests {
     /// One value in a query and in a form; both are written by the same strategy.
     private func expect(
         _ parameters: Parameters, _ strategy: ParameterStrategy = .init(), gives text: String?, sourceLocation: SourceLocation = #_sourceLocation

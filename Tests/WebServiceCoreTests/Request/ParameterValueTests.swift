@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct ParameterValueTests {
+@Suite(.timeLimit(.minutes(10))) struct ParameterValueTests {
     enum Level: String, ParameterConvertible { case high }
     enum Rank: Int, ParameterConvertible { case first = 1 }
     struct Coordinate: ParameterConvertible {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct ParametersTests {
+@Suite(.timeLimit(.minutes(10))) struct ParametersTests {
     private func pairs(_ parameters: Parameters) -> [String] { parameters.map { "\($0.key)=\($0.value)" } }
 
     @Test("A literal keeps order, repeated names and nil")

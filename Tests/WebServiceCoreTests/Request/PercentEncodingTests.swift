@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct PercentEncodingTests {
+@Suite(.timeLimit(.minutes(10))) struct PercentEncodingTests {
     private struct ParserCase: Decodable {
         var input: String
         var output: [[String]]

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct RequestEncodingTests {
+@Suite(.timeLimit(.minutes(10))) struct RequestEncodingTests {
     // MARK: Where parameters go
 
     @Test("Parameters go into the URL for GET, HEAD and DELETE, behind its query and the query parameters", arguments: ["GET", "HEAD", "DELETE"])

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct RequestTests {
+@Suite(.timeLimit(.minutes(10))) struct RequestTests {
     /// Requests with a secret in each place where one can stand.
     private func requestsWithSecrets() throws -> [Request] {
         var plain = try Request.make(.POST).urlRequest()

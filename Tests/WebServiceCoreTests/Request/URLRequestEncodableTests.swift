@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct URLRequestEncodableTests {
+@Suite(.timeLimit(.minutes(10))) struct URLRequestEncodableTests {
     private struct Throwing: URLRequestEncodable {
         var error: any Error
         var urlRequestValue: URLRequest { EncodedRequest.unsendable }

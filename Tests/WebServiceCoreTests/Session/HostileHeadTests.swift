@@ -58,7 +58,7 @@ private struct HeadSession: ResponseSession {
     }
 }
 
-@Suite("Heads of 128 KB that are legal and hostile", .timeLimit(.minutes(5)))
+@Suite("Heads of 128 KB that are legal and hostile", .timeLimit(.minutes(10)))
 struct HostileHeadTests {
     /// Seconds of processor time in a debug build. What is linear takes a tenth of it, what is quadratic ten times as much.
     private static let limit = 3.0

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// What happens to one response between the session and the handlers.
-@Suite("Responses of a session", .timeLimit(.minutes(1)))
+@Suite("Responses of a session", .timeLimit(.minutes(10)))
 struct WireTests {
     @Test("a request that does not handle cookies stores none, also on the way of a redirect", arguments: [true, false])
     func cookiesNotStored(isHandled: Bool) async throws {

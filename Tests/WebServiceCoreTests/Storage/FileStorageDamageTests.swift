@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Damaged files of FileStorage", .timeLimit(.minutes(5)))
+@Suite("Damaged files of FileStorage", .timeLimit(.minutes(10)))
 struct FileStorageDamageTests {
     static let key = StorageKey(identifier: "k")
     static let name = key.fileName + ".entry"

@@ -11,7 +11,7 @@ import Musl
 import Glibc
 #endif
 
-@Suite("The folder of FileStorage", .timeLimit(.minutes(5)))
+@Suite("The folder of FileStorage", .timeLimit(.minutes(10)))
 struct FileStorageFolderTests {
     private let key = StorageKey(identifier: "a")
     private var name: String { key.fileName + ".entry" }
@@ -199,7 +199,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("a FIFO under an entry's name keeps nobody waiting: read as none and removed", .timeLimit(.minutes(1)))
+    @Test("a FIFO under an entry's name keeps nobody waiting: read as none and removed", .timeLimit(.minutes(10)))
     func fifo() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)

@@ -11,7 +11,7 @@ import Musl
 import Glibc
 #endif
 
-@Suite("FileStorage with limits", .timeLimit(.minutes(5)))
+@Suite("FileStorage with limits", .timeLimit(.minutes(10)))
 struct FileStorageLimitTests {
     @Test("H-42: ten times the number that fits leaves the newest")
     func count() async throws {

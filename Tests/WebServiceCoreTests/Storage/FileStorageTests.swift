@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("FileStorage", .timeLimit(.minutes(5)))
+@Suite("FileStorage", .timeLimit(.minutes(10)))
 struct FileStorageTests {
     @Test("what is stored is read again by another storage: form, bytes and the time to the microsecond")
     func roundTrip() async throws {

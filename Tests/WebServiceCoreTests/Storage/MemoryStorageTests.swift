@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Memory storage", .timeLimit(.minutes(5)))
+@Suite("Memory storage", .timeLimit(.minutes(10)))
 struct MemoryStorageTests {
     private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
     private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
@@ -110,7 +110,7 @@ struct MemoryStorageTests {
     }
 }
 
-@Suite("XXH64", .timeLimit(.minutes(5)))
+@Suite("XXH64", .timeLimit(.minutes(10)))
 struct XXHash64Tests {
     /// Values of the reference implementation (`xxhsum -H1`), and of its own sanity test.
     @Test(

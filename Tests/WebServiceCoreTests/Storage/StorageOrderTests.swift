@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("The order of changes to a storage", .timeLimit(.minutes(2)))
+@Suite("The order of changes to a storage", .timeLimit(.minutes(10)))
 struct StorageOrderTests {
     private let order = StorageOrder()
     private let log = Collected<String>()

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Stored answers", .timeLimit(.minutes(5)))
+@Suite("Stored answers", .timeLimit(.minutes(10)))
 struct StoredAnswersTests {
     /// A date under the test's hand.
     final class Calendar: Sendable {

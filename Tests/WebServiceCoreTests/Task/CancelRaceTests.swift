@@ -10,7 +10,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Cancel races", .serialized, .timeLimit(.minutes(5)))
+@Suite("Cancel races", .serialized, .timeLimit(.minutes(10)))
 struct CancelRaceTests {
     /// Runs tasks that are resumed and cancelled from different threads, and counts how often each ended.
     private func race(_ count: Int, _ service: WebService, cancelFirst: Bool = false) async -> (answered: Int, cancelled: Int, wrong: Int) {

@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Where the body of a cancelled request is deallocated.
-@Suite("Bodies of cancelled requests", .timeLimit(.minutes(2)))
+@Suite("Bodies of cancelled requests", .timeLimit(.minutes(10)))
 struct CancelledBodyTests {
     enum Place: CaseIterable { case beforeResume, interceptor, provider, retryPause, inFlight, suspended }
 

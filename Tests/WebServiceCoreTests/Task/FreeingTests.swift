@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// What users hand over may use the framework while it is freed: their `deinit` runs under no lock of ours.
-@Suite("Freeing what users handed over", .timeLimit(.minutes(1)))
+@Suite("Freeing what users handed over", .timeLimit(.minutes(10)))
 struct FreeingTests {
     /// A model that cancels and asks its task when it goes, as models do.
     private final class Model: Sendable {

@@ -11,7 +11,7 @@ import FoundationNetworking
 
 /// What custom code may do while the framework calls it: block, use the service, and change what is
 /// being used.
-@Suite("Handlers and delegates that block and reenter", .enabled(if: isAlone), .timeLimit(.minutes(2)))
+@Suite("Handlers and delegates that block and reenter", .enabled(if: isAlone), .timeLimit(.minutes(10)))
 struct HandlerIsolationTests {
     @Test("H-24: as many blocked handlers as there are threads do not hold up another task")
     func blockedHandlers() async {

@@ -10,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Rules 5 to 7: one outcome, whoever brings it.
-@Suite("The outcome of a session task", .timeLimit(.minutes(5)))
+@Suite("The outcome of a session task", .timeLimit(.minutes(10)))
 struct SessionTaskOutcomeTests {
     // MARK: Rule 5
 

@@ -9,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The seven rules of the pipeline.
-@Suite("The rules of a session task", .timeLimit(.minutes(5)))
+@Suite("The rules of a session task", .timeLimit(.minutes(10)))
 struct SessionTaskRulesTests {
     // MARK: Rule 1
 

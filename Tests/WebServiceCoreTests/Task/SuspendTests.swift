@@ -10,7 +10,7 @@ import FoundationNetworking
 
 /// `suspend()` after `resume()`: requests that were not sent yet, handlers that have not begun, and
 /// the state.
-@Suite("Suspending a task", .timeLimit(.minutes(2)))
+@Suite("Suspending a task", .timeLimit(.minutes(10)))
 struct SuspendTests {
     /// Where a task is suspended before its next request is sent.
     enum Place: CaseIterable {

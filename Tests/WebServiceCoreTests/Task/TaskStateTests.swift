@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// The state machine without threads, sessions or time.
-@Suite("Task state", .timeLimit(.minutes(5)))
+@Suite("Task state", .timeLimit(.minutes(10)))
 struct TaskStateTests {
     private func make() -> TaskState {
         var state = TaskState(request: Request(url: "https://h/"))

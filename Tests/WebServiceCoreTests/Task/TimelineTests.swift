@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Timeline and HTTP archive", .timeLimit(.minutes(5)))
+@Suite("Timeline and HTTP archive", .timeLimit(.minutes(10)))
 struct TimelineTests {
     private func archive(_ task: SessionTask) throws -> [[String: Any]] {
         let json = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]

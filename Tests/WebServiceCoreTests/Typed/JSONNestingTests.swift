@@ -40,7 +40,7 @@ private struct StoredShape: ValueStorableRequest, HTTPServiceRequest, Hashable {
 /// Decodes JSON by a decoder of its own.
 private final class CustomDecoder: JSONDecoder, @unchecked Sendable {}
 
-@Suite("Nesting of JSON", .timeLimit(.minutes(2)))
+@Suite("Nesting of JSON", .timeLimit(.minutes(10)))
 struct JSONNestingTests {
     /// Every public way to a JSON parser; each throws when the text is refused.
     private static let ways: [String: @Sendable (Data) async throws -> Void] = [

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Passive tasks", .timeLimit(.minutes(5)))
+@Suite("Passive tasks", .timeLimit(.minutes(10)))
 struct PassiveTaskTests {
     @Test("the owner completes it, and observers hear of it whether they came before or after")
     func completes() async throws {

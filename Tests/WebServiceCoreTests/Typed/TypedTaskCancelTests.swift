@@ -9,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Cancelling typed tasks", .timeLimit(.minutes(5)))
+@Suite("Cancelling typed tasks", .timeLimit(.minutes(10)))
 struct TypedTaskCancelTests {
     private func isCancelled<Value>(_ result: Result<Value, any Error>) -> Bool {
         if case .failure(let error) = result { (error as? URLError)?.code == .cancelled } else { false }

@@ -29,7 +29,7 @@ extension HandSession {
     }
 }
 
-@Suite("Typed tasks", .timeLimit(.minutes(5)))
+@Suite("Typed tasks", .timeLimit(.minutes(10)))
 struct TypedTaskTests {
     private func service(_ text: String, status: Int = 200, type: String? = nil) -> WebService {
         .make(HandSession(Data(text.utf8), status: status, headers: type.map { ["Content-Type": $0] } ?? [:]))

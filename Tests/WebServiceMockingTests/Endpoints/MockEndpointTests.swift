@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-@Suite("Mock endpoints", .timeLimit(.minutes(5)))
+@Suite("Mock endpoints", .timeLimit(.minutes(10)))
 struct MockEndpointTests {
     struct Page: MockableRequest, RawStorableRequest, Hashable {
         var site: String

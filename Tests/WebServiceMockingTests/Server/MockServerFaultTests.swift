@@ -5,7 +5,7 @@ import WebServiceCore
 @testable import WebServiceMocking
 
 /// The answers that a transport has to survive, byte by byte.
-@Suite(.timeLimit(.minutes(1))) struct MockServerFaultTests {
+@Suite(.timeLimit(.minutes(10))) struct MockServerFaultTests {
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     private let whole = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale"
 

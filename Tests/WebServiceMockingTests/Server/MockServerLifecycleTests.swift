@@ -8,7 +8,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MockServerLifecycleTests {
+@Suite(.timeLimit(.minutes(10))) struct MockServerLifecycleTests {
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -73,7 +73,7 @@ import FoundationNetworking
         await eventually("it is freed") { watched == nil }
     }
 
-    @Test("H-49: What a handler holds may stop the server once more while it is freed by the stop", .timeLimit(.minutes(1)))
+    @Test("H-49: What a handler holds may stop the server once more while it is freed by the stop", .timeLimit(.minutes(10)))
     func fixture() throws {
         final class Fixture: Sendable {
             let server: MockServer

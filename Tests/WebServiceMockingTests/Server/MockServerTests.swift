@@ -8,7 +8,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MockServerTests {
+@Suite(.timeLimit(.minutes(10))) struct MockServerTests {
     private let server: MockServer
 
     init() throws {

@@ -8,7 +8,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MockServerWireTests {
+@Suite(.timeLimit(.minutes(10))) struct MockServerWireTests {
     private func reply(_ response: MockResponse, to request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n") throws -> String {
         try MockServer { _ in response }.reply(to: request)
     }

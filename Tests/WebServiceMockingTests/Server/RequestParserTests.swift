@@ -4,7 +4,7 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-@Suite(.timeLimit(.minutes(5))) struct RequestParserTests {
+@Suite(.timeLimit(.minutes(10))) struct RequestParserTests {
     /// All events of some bytes that arrive in pieces; the parser is asked after each piece.
     private func events(_ pieces: [some Collection<UInt8>], limits: RequestParser.Limits = .init()) -> [RequestParser.Event] {
         var parser = RequestParser(limits: limits)

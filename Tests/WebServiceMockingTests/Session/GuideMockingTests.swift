@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// The code of the guide's chapter on mocking, in its order.
-@Suite(.timeLimit(.minutes(5))) struct GuideMockingTests {
+@Suite(.timeLimit(.minutes(10))) struct GuideMockingTests {
     enum ResponseError: Error {
         case failedToSendRequest
     }

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MockResponseTests {
+@Suite(.timeLimit(.minutes(10))) struct MockResponseTests {
     private let request = Request(.GET, url: "http://a.test/path?q=1")
 
     @Test("JSON that cannot be written is an error, not an empty success")

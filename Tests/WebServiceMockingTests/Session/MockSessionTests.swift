@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct MockSessionTests {
+@Suite(.timeLimit(.minutes(10))) struct MockSessionTests {
     private let session = MockSession()
 
     @Test("Of the stubs that match, the latest added wins")

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct RequestRecordingSessionTests {
+@Suite(.timeLimit(.minutes(10))) struct RequestRecordingSessionTests {
     private let mock = MockSession()
 
     @Test("What is resumed is recorded once and in order; what is cancelled before or cannot be encoded is not")

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// H-48: what `SessionScenario` does not ask, because it is about suspending or about the mock alone.
-@Suite(.timeLimit(.minutes(5))) struct SessionContractTests {
+@Suite(.timeLimit(.minutes(10))) struct SessionContractTests {
     enum Kind: CaseIterable {
         case mock, recorded, urlSession, foundationSession
     }

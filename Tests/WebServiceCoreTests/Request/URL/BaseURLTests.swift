@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(5))) struct BaseURLTests {
+@Suite(.timeLimit(.minutes(10))) struct BaseURLTests {
     @Test(
         "C-05, C-06, C-08: a base that is no plain http or https URL is refused, and the error holds nothing of it",
         arguments: [

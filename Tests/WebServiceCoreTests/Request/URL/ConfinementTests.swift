@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 /// The promise of the path rules over many inputs: the result is an error, or it is the base or below it.
-@Suite(.timeLimit(.minutes(5))) struct ConfinementTests {
+@Suite(.timeLimit(.minutes(10))) struct ConfinementTests {
     struct Base: Sendable {
         var text: String
         var origin: String

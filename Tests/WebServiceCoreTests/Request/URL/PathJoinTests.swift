@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct PathJoinTests {
+@Suite(.timeLimit(.minutes(10))) struct PathJoinTests {
     private let service = WebService(baseURLString: "https://h/v1")
 
     // MARK: Paths

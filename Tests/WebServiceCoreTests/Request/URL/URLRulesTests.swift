@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// The table in the documentation of ``WebService/absoluteURL(_:pathParameters:)``, row by row.
-@Suite(.timeLimit(.minutes(5))) struct URLRulesTests {
+@Suite(.timeLimit(.minutes(10))) struct URLRulesTests {
     struct Rule: Sendable, CustomTestStringConvertible {
         var path: String
         var values: Parameters?
