@@ -56,8 +56,7 @@ struct FoundationLifecycleTests {
             service.session = kind.session
             service.GET("/").response { _, _ in another.touch() }
         }
-        let end = ContinuousClock.now + .seconds(10)
-        while completion != nil || handler != nil, ContinuousClock.now < end { await Task.yield() }
+        await eventually { completion == nil && handler == nil }
         #expect(completion == nil)
         #expect(handler == nil)
     }

@@ -197,8 +197,7 @@ struct FoundationSessionTests {
             async let second = service.GET("/b").answer()
             #expect(await [first.status, second.status] == [200, 200])
         }
-        let end = ContinuousClock.now + .seconds(10)
-        while released != nil, ContinuousClock.now < end { await Task.yield() }
+        await eventually { released == nil }
         #expect(released == nil)
     }
 }

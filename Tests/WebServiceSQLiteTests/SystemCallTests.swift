@@ -55,7 +55,11 @@ enum Strace {
 }
 
 /// Lets every k-th system call of a storage fail, and looks at what is there afterwards. All of them with `WEBSERVICE_SOAK`, a part without.
-@Suite("Storages whose system calls fail", .enabled(if: Strace.works, "needs strace, and the permission to trace"), .timeLimit(.minutes(60)))
+@Suite(
+    "Storages whose system calls fail",
+    .enabled(if: Strace.works, "needs strace, and the permission to trace"),
+    .disabled(if: isSanitized, "the sanitizer makes system calls of its own"),
+    .timeLimit(.minutes(60)))
 struct SystemCallTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let errors = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES"]

@@ -273,7 +273,7 @@ struct PerformTests {
         let exchange = await session.exchanges.wait()[0]
         task.cancel()
         #expect(await task.serviceResponse.isCanceled)
-        while !exchange.log.contains("cancel") { await Task.yield() }
+        await eventually { exchange.log.contains("cancel") }
         #expect(exchange.log == ["resume", "cancel"])
     }
 

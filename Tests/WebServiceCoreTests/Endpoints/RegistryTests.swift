@@ -497,7 +497,7 @@ struct RegistryTests {
         await finished.wait()
         #expect(answers.withLock { $0 }.values.allSatisfy { $0 == 1 })
         #expect(answers.withLock { $0 }.count == count)
-        while service.containsRequests() { await Task.yield() }
+        await eventually { !service.containsRequests() }
     }
 }
 

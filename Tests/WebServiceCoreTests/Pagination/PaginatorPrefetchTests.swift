@@ -68,7 +68,7 @@ struct PaginatorPrefetchTests {
         _ = try await first.value
         await list.asks.wait(for: 2)
         let waiting = Task { try await paginator.moveNext() }
-        while !paginator.isAwaited { await Task.yield() }
+        await eventually { paginator.isAwaited }
         waiting.cancel()
         await #expect(throws: URLError(.cancelled)) { try await waiting.value }
         let again = Task { try await paginator.moveNext() }

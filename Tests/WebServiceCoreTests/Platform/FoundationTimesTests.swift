@@ -88,8 +88,7 @@ struct ExchangeTableTests {
         }
         #expect(released != nil)
         HeldProtocol.gate.signal()
-        let end = ContinuousClock.now + .seconds(20)
-        while released != nil, ContinuousClock.now < end { await Task.yield() }
+        await eventually { released == nil }
         #expect(released == nil)
         #expect(errors.values == [.timedOut])
     }

@@ -40,7 +40,7 @@ struct AuthenticationRefreshTests {
     }
 
     private func parked(_ authentication: Authentication, _ count: Int) async {
-        while authentication.parkedRequests < count { await Task.yield() }
+        await eventually { authentication.parkedRequests >= count }
     }
 
     @Test("the result of a refresh that took too long is ignored while the next refresh runs")

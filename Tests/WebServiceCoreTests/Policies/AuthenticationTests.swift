@@ -175,7 +175,7 @@ struct AuthenticationTests {
                 await refreshes.wait()
                 await allRefused()
                 // Every waiter is parked once no request is on its way any more.
-                while service.parkedRequests < count { await Task.yield() }
+                await eventually { service.parkedRequests >= count }
                 clock.advance(by: .seconds(5))
             }
             let values = await results.wait(for: count)
@@ -342,7 +342,7 @@ struct AuthenticationTests {
         let second = service.GET("/b").data()
         first.resume()
         second.resume()
-        while service.parkedRequests < 2 { await Task.yield() }
+        await eventually { service.parkedRequests >= 2 }
         first.cancel()
         let cancelled = await first.result
         #expect(throws: URLError(.cancelled)) { try cancelled.get() }
@@ -364,7 +364,7 @@ struct AuthenticationTests {
         let service = service(server, authentication)
         let task = service.GET("/x").data()
         task.resume()
-        while service.parkedRequests < 1 { await Task.yield() }
+        await eventually { service.parkedRequests >= 1 }
         account.withLock { $0 = .bearer("new") }
         authentication.clear()
         #expect(code(await task.result) == .authenticationFailed)
@@ -400,7 +400,7 @@ struct AuthenticationTests {
         task.resume()
         let exchange = await hand.exchanges.wait()[0]
         exchange.answer(status: 503)
-        while clock.pending < 2 { await Task.yield() }  // the deadline, and the wait for the next attempt
+        await eventually { clock.pending >= 2 }  // the deadline, and the wait for the next attempt
         authentication.clear()
         clock.advance(by: .seconds(60))
         #expect(code(await task.result) == .authenticationFailed)
@@ -415,7 +415,7 @@ struct AuthenticationTests {
         let service = service(server, authentication)
         let task = service.GET("/x").data()
         task.resume()
-        while service.parkedRequests < 1 { await Task.yield() }
+        await eventually { service.parkedRequests >= 1 }
         authentication.update(.bearer("given"))
         #expect(try await task.response.status == 200)
         #expect(task.task.timeline.events.map(\.kind).contains(.refresh))

@@ -35,13 +35,13 @@ struct RetryBudgetTests {
         for _ in 0..<500 { service.GET("/x").response { _, _ in ends.add(1) }.resume() }
         await ends.wait(for: 497)
         // Each of the three that wait has its pause and its deadline.
-        while clock.pending > 6 { await Task.yield() }
+        await eventually { clock.pending <= 6 }
         #expect(clock.pending == 6)
         #expect(session.sent.count == 500)
         clock.advance(by: .seconds(30))
         await ends.wait(for: 500)
         #expect(session.sent.count == 503)
-        while clock.pending > 0 { await Task.yield() }
+        await eventually { clock.pending == 0 }
     }
 
     @Test("the timeline names the budget, and a success takes nothing from it")

@@ -223,7 +223,7 @@ struct RetryPolicyTests {
         let task = service.GET("/x").data()
         task.resume()
         await session.hand.exchanges.wait()
-        while clock.pending < 2 { await Task.yield() }
+        await eventually { clock.pending >= 2 }
         clock.advance(by: .milliseconds(9_999))
         #expect(session.sent.count == 1)
         clock.advance(by: .milliseconds(1))
@@ -242,10 +242,10 @@ struct RetryPolicyTests {
         let errors = Collected<URLError.Code?>()
         let task = service.GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
         task.resume()
-        while clock.pending < 2 { await Task.yield() }
+        await eventually { clock.pending >= 2 }
         task.cancel()
         #expect(await errors.wait() == [.cancelled])
-        while clock.pending > 0 { await Task.yield() }
+        await eventually { clock.pending == 0 }
         clock.advance(by: .seconds(100))
         #expect(session.sent.count == 1)
     }

@@ -467,8 +467,7 @@ struct StoredAnswersTests {
             exchange = task.task
             #expect(await code(service.stored(RawText(), .untilSuccess(of: task))) == .noStoredData)
         }
-        let end = ContinuousClock.now + .seconds(10)
-        while exchange != nil, ContinuousClock.now < end { await Task.yield() }
+        await eventually { exchange == nil }
         #expect(exchange == nil)
     }
 

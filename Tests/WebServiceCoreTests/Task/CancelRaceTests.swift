@@ -57,7 +57,7 @@ struct CancelRaceTests {
     }
 
     /// How many, at full length: the sanitized run takes a tenth.
-    static let scale = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == nil ? 1 : 10
+    static let scale = isSanitized ? 10 : 1
 
     @Test("G9, C-40, H-19: of 100,000 tasks cancelled while a mock session answers, each ends exactly once")
     func mockSession() async {

@@ -230,7 +230,7 @@ struct LifeCycleModelTests {
     }
 
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
-    private static let scale = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == nil ? 1 : 10
+    private static let scale = isSanitized ? 10 : 1
 
     @Test("C-34, G8: 10,000 random sequences over a session under the test's hand do what the model does", arguments: [false, true])
     func model(isAuthenticated: Bool) async {
@@ -269,12 +269,6 @@ struct LifeCycleModelTests {
 
     // MARK: Without a hand on the session
 
-    /// Waits until something is so, at most a minute.
-    private func settled(_ isSo: () -> Bool) async {
-        let end = ContinuousClock.now + .seconds(60)
-        while !isSo(), ContinuousClock.now < end { await Task.yield() }
-    }
-
     /// Runs random operations from two threads and counts the handlers of each task.
     private func race(_ count: Int, _ service: WebService, _ paths: [String]) async {
         for number in 0..<count {
@@ -304,13 +298,13 @@ struct LifeCycleModelTests {
                     if isElsewhere { await Task.detached(operation: act).value } else { act() }
                 }
                 task.resume()
-                await settled { results.values.count >= handlers && task.state == .completed }
+                await eventually { results.values.count >= handlers && task.state == .completed }
                 let all = results.values
                 #expect(Set(all).count <= 1 && all.count == handlers, "sequence \(number): \(all) of \(handlers)")
                 #expect(all.allSatisfy { $0 == "200" || $0 == "-999" }, "sequence \(number): \(all)")
                 #expect(task.state == .completed, "sequence \(number)")
             }
-            await settled { !freed.values.isEmpty }
+            await eventually { !freed.values.isEmpty }
             #expect(freed.values.count == 1, "sequence \(number)")
         }
     }

@@ -126,19 +126,11 @@ struct SuspendTests {
         /// Resumes the task and waits until it is suspended with nothing in flight.
         func run(until place: Place) async throws {
             task.resume()
-            try await eventually { task.withState { $0.holdsRequests || $0.outcome != nil } || sent.values.count > place.sentBefore }
+            await eventually { task.withState { $0.holdsRequests || $0.outcome != nil } || sent.values.count > place.sentBefore }
         }
     }
 
     /// Waits until something is so.
-    private static func eventually(_ isSo: () -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(30)
-        while !isSo() {
-            try #require(ContinuousClock.now < end)
-            await Task.yield()
-        }
-    }
-
     @Test("a suspended task sends nothing until it is resumed, wherever its request waits", arguments: Place.allCases, Kind.allCases)
     func held(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
@@ -151,7 +143,7 @@ struct SuspendTests {
         #expect(await bench.handlers.wait() == ["200"])
         let all = place == .reply ? 1 : place.sentBefore + 1
         #expect(bench.sent.values.count == all && bench.modified.values.count == all)
-        try await Self.eventually { bench.task.state == .completed }
+        await eventually { bench.task.state == .completed }
         switch place {
         case .bodyProvider: #expect(bench.sent.values.last?.httpBody == Data("body".utf8))
         case .redirect: #expect(bench.sent.values.last?.url?.path == "/y")
@@ -197,7 +189,7 @@ struct SuspendTests {
         #expect(handlers.values.isEmpty && session.exchanges.values.first?.log == ["resume"])
         task.resume()
         #expect(await handlers.wait() == [1])
-        try await Self.eventually { task.state == .completed }
+        await eventually { task.state == .completed }
     }
 
     @Test("cancel after the outcome changes neither the outcome nor the suspension")
@@ -228,7 +220,7 @@ struct SuspendTests {
                     return try await next(request)
                 })
             task.resume()
-            try await Self.eventually { task.withState { $0.holdsRequests } || !session.exchanges.values.isEmpty }
+            await eventually { task.withState { $0.holdsRequests } || !session.exchanges.values.isEmpty }
             task.cancel()
         }
         #expect(await freed.wait() == ["freed"])

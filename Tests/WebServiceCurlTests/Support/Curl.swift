@@ -54,24 +54,6 @@ final class Box<Value: Sendable>: Sendable {
     func withValue<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result { state.withLock { body(&$0) } }
 }
 
-/// Whether this is a run under the thread sanitizer, where everything is slower.
-let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
-
-/// Whether nothing else runs in this process, so that what it holds of the system can be counted, and it may fork: `WEBSERVICE_ALONE=1`.
-let isAlone = ProcessInfo.processInfo.environment["WEBSERVICE_ALONE"] == "1"
-
-/// Waits until something is so, for 20 seconds at most.
-func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
-    let end = ContinuousClock.now + .seconds(20)
-    while !isSo() {
-        guard ContinuousClock.now < end else {
-            Issue.record(what, sourceLocation: sourceLocation)
-            return
-        }
-        await Task.yield()
-    }
-}
-
 /// What the process holds of the system; 0 where it does not tell.
 enum Resources {
     static var descriptors: Int { count("/proc/self/fd") }

@@ -76,7 +76,7 @@ struct MockEndpointTests {
         service.endpoints = [MockEndpoint(), MockRequestEndpoint(delay: .seconds(3)) { (_: Foreign) in "late" }]
         let (page, foreign) = (service.perform(Page(site: "slow")).resume(), service.perform(Foreign()).resume())
         let cancelled = service.perform(Foreign()).resume()
-        while clock.pending < 3 { await Task.yield() }
+        await eventually { clock.pending >= 3 }
         cancelled.cancel()
         #expect(await cancelled.serviceResponse.isCanceled)
         clock.advance(by: .milliseconds(2_999))

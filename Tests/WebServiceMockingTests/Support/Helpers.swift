@@ -32,18 +32,6 @@ extension Session {
     }
 }
 
-/// Waits until something is so, for 20 seconds at most.
-func eventually(_ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () -> Bool) async {
-    let end = ContinuousClock.now + .seconds(20)
-    while !isSo() {
-        guard ContinuousClock.now < end else {
-            Issue.record(what, sourceLocation: sourceLocation)
-            return
-        }
-        await Task.yield()
-    }
-}
-
 /// Counts from any thread.
 final class Counter: Sendable {
     private let number = Mutex(0)
