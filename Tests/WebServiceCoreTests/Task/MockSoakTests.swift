@@ -11,9 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Many requests with many kinds of faults. `WEBSERVICE_SOAK=1` runs the full length.
-@Suite(
-    "G11: load over a mock session", .serialized, .timeLimit(.minutes(60)),
-    .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"))
+@Suite("G11: load over a mock session", .serialized, .timeLimit(.minutes(60)))
 struct MockSoakTests {
     /// What goes wrong, and how a request has to end.
     enum Kind: Int, CaseIterable {
