@@ -51,7 +51,8 @@ extension FuzzTarget {
             !redaction.value(ofHeader: "Link", "\(value)&access_token=\(canary)&\(value)").contains(canary),
             "a parameter is shown")
         // By scalars: a combining mark does not hide the end of a URL.
-        let user = String(String.UnicodeScalarView(value.unicodeScalars.filter { !"/?#<>\"\\".unicodeScalars.contains($0) && !$0.properties.isWhitespace }))
+        let scalars = value.unicodeScalars.filter { !"/?#<>\"\\".unicodeScalars.contains($0) && !$0.properties.isWhitespace }
+        let user = String(String.UnicodeScalarView(scalars))
         try require(
             !redaction.value(ofHeader: "Location", "https://\(user)\(canary)@h/\(value)").contains(canary),
             "user information is shown")
