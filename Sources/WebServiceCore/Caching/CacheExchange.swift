@@ -23,7 +23,7 @@ struct CacheExchange: Sendable {
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
         var selecting = request
-        if next.service.cookieJar == nil { selecting.shouldHandleCookies = false }
+        if next.pipeline.cookieJar == nil { selecting.shouldHandleCookies = false }
         self.selecting = selecting
         self.url = url
         self.account = account
@@ -78,7 +78,7 @@ struct CacheExchange: Sendable {
     ///
     /// - Throws: `URLError.cancelled` where it is not, and nobody waits for the answer.
     private func isSameAccount() throws -> Bool {
-        let begun = next.context.account(ObjectIdentifier(cache), mark)
+        let begun = next.context.log.account(ObjectIdentifier(cache), mark)
         if begun == mark | 1 || begun == mark { return true }
         guard begun & 1 == 0 else { throw URLError(.cancelled) }
         next.record(.cache, "the account has changed since")
@@ -100,7 +100,7 @@ struct CacheExchange: Sendable {
     }
 
     private func stored() async throws -> CachedResponse? {
-        let stored = try await cache.variants(for: key, next.context.clock).match(selecting)
+        let stored = try await cache.variants(for: key, next.context.service.clock).match(selecting)
         return stored?.isRedirect(for: request) == true ? nil : stored
     }
 
@@ -152,14 +152,14 @@ struct CacheExchange: Sendable {
     /// over by then.
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
-        var request = next.context.request()
+        guard var request = next.context.log.record.request else { return cache.endValidation(key) }
         request.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
-        Task { [cache, key, mark, service = next.service, request] in
-            let task = service.sessionTask(request: request)
+        Task { [cache, key, mark, service = next.context.service, request] in
+            let task = SessionTask(service, request)
             // Credentials that the request has already are this account's.
-            _ = task.exchangeContext.account(ObjectIdentifier(cache), mark | 1)
+            _ = task.context.log.account(ObjectIdentifier(cache), mark | 1)
             await task.finished()
             cache.endValidation(key)
         }

@@ -29,6 +29,11 @@ final class Answer<Value: Sendable>: Sendable {
                 (value as? Value).map { .success($0) } ?? .failure(WebServiceError(.unexpectedOutput, "the value is not a \(Value.self)"))
             })
         if let exchange = delivery.exchange { task.takeOver(exchange) }
-        return task.complete(isJoined ? delivery.outcome.joined : delivery.outcome, isInterrupted: false)
+        return task.complete(
+            delivery.response.map { response in
+                var response = response
+                if isJoined { response.source = .joined }
+                return response
+            })
     }
 }

@@ -36,28 +36,28 @@ extension WebService {
         duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         if cachePolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
-        let service = performing
+        let core = core
         let answer = Answer<Request.Output>()
         let early = cachePolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
-        let task = SessionTask(service: service) { task in
-            let typed = service.typed
-            if let early { service.readAhead(request, maximumAge, typed, early) }
+        let task = SessionTask(core) { task in
+            let typed = core.configuration.typed
+            if let early { core.readAhead(request, maximumAge, typed, early) }
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
                 let id = RequestRegistry.makeID()
-                service.registry.beginRead(id, task)
+                core.registry.beginRead(id, task)
                 let work = Task {
-                    await service.readInstead(of: delivery, request, maximumAge, typed, task, answer)
-                    service.registry.endRead(id)
+                    await core.readInstead(of: delivery, request, maximumAge, typed, task, answer)
+                    core.registry.endRead(id)
                 }
                 task.attach(.preparation(work))
             }
-            service.begin(
+            core.begin(
                 request, typed, key.map(RequestKey.init), duplicates, task, answer, otherwise: cachePolicy == .serverElseCache ? otherwise : nil
             )
         }
-        task.shared.withLock { $0.early = early }
+        task.shared.withLock { $0.attach(early) }
         let rules = ResponseRules(.any)
-        return TypedTask(task, rules, isOwn: true, early: early) { input in
+        return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self), early: early) { input in
             Result {
                 _ = try rules.accept(input)
                 return try answer.value
@@ -65,8 +65,11 @@ extension WebService {
         }
     }
 
+}
+
+extension ServiceCore {
     /// Reads while the server is asked. Where nothing is stored, nothing happens.
-    private func readAhead<Request: StorableRequest>(
+    fileprivate func readAhead<Request: StorableRequest>(
         _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration, _ early: EarlyValue<Request.Output>
     ) {
         Task {
@@ -76,7 +79,7 @@ extension WebService {
     }
 
     /// Reads where the server has failed; its error stays where nothing is stored.
-    private func readInstead<Request: StorableRequest>(
+    fileprivate func readInstead<Request: StorableRequest>(
         of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration, _ task: SessionTask,
         _ answer: Answer<Request.Output>
     ) async {
@@ -86,7 +89,7 @@ extension WebService {
         }
         answer.set(.success(stored.value))
         if let exchange = delivery.exchange { task.takeOver(exchange) }
-        task.complete(Outcome(data: data, source: .storage, attempts: 0, age: stored.age))
+        task.complete(.success(Response(data: data, source: .storage, attempts: 0, age: stored.age)))
     }
 }
 

@@ -6,8 +6,9 @@ public struct EndpointContext: Sendable {
     public let id: UInt64
 
     /// The service that performs: its base URL, its sessions and its policies. Requests performed through it belong to the same service.
-    public let service: WebService
+    public var service: WebService { WebService(borrowing: core) }
 
+    let core: ServiceCore
     let flight: FlightRecorder
 
     /// Sends a request over the service's session, with everything that the service wraps around it: interceptors, delegate, cookies, time limits.
@@ -15,7 +16,7 @@ public struct EndpointContext: Sendable {
     /// - Returns: The answer, whatever its status.
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for what the framework found, `URLError.cancelled` when the request is cancelled.
     public func send(_ request: Request) async throws -> Response {
-        let exchange = service.sessionTask(request: request)
+        let exchange = SessionTask(core, request)
         flight.begin(exchange)
         return try await exchange.answer().value
     }
@@ -24,7 +25,7 @@ public struct EndpointContext: Sendable {
     ///
     /// - Throws: `CancellationError` as soon as the request is cancelled.
     public func sleep(for duration: Duration) async throws {
-        try await service.clock.sleep(for: duration)
+        try await core.clock.sleep(for: duration)
     }
 }
 

@@ -83,9 +83,9 @@ final class RequestRegistry: Sendable {
     struct Delivery: Sendable {
         /// The flight's.
         let id: UInt64
-        /// What came of it; read where the outcome is no error.
+        /// The value; read where the response is no error.
         let result: Result<any Sendable, any Error>
-        let outcome: Outcome
+        let response: Result<Response, any Error>
         /// The last exchange of the endpoint; `nil` where it sent nothing.
         let exchange: SessionTask?
     }
@@ -189,20 +189,11 @@ final class RequestRegistry: Sendable {
     }
 
     /// One waiter's place in a flight; to cancel it is to leave.
-    final class Ticket: DataTask {
-        private let registry: RequestRegistry
-        private let flight: UInt64
-        private let waiter: UInt64
+    struct Ticket: Cancellable {
+        let registry: RequestRegistry
+        let flight: UInt64
+        let waiter: UInt64
 
-        init(_ registry: RequestRegistry, flight: UInt64, waiter: UInt64) {
-            self.registry = registry
-            self.flight = flight
-            self.waiter = waiter
-        }
-
-        var state: DataTaskState { .running }
-        func resume() {}
-        func suspend() {}
         func cancel() { registry.leave(flight, waiter) }
     }
 }

@@ -23,13 +23,12 @@ extension WebService {
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
-        let service = performing
         let answer = Answer<Request.Output>()
-        let task = SessionTask(service: service) { task in
-            service.begin(request, service.typed, key.map(RequestKey.init), duplicates, task, answer)
+        let task = SessionTask(core) { [core] task in
+            core.begin(request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, answer)
         }
         let rules = ResponseRules(.any)
-        return TypedTask(task, rules, isOwn: true) { input in
+        return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self)) { input in
             Result {
                 _ = try rules.accept(input)
                 return try answer.value
@@ -61,7 +60,7 @@ extension WebService {
     }
 }
 
-extension WebService {
+extension ServiceCore {
     /// Finds out who answers the request, at the first resume of its task: nobody, a request under way, or a flight of its own.
     ///
     /// - Parameter otherwise: Takes over where the flight has failed; `nil` for nobody.
@@ -70,14 +69,14 @@ extension WebService {
         _ answer: Answer<Request.Output>,
         otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
-        task.willRun(wireAndDelegate.delegate)
+        task.observe(pipeline.delegateReference)
         guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
-            task.complete(Outcome(error: WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
+            task.complete(.failure(WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
             return
         }
         let place = typed.place(of: request)
-        let recorder = FlightRecorder(listener: task.progress)
-        let context = EndpointContext(id: RequestRegistry.makeID(), service: self, flight: recorder)
+        let recorder = FlightRecorder(listener: task.context.log.progress?.handler)
+        let context = EndpointContext(id: RequestRegistry.makeID(), core: self, flight: recorder)
         let flight = RequestRegistry.Flight(id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key) { turn in
             Task {
                 if let turn, await !turn.value { return }
@@ -92,10 +91,10 @@ extension WebService {
             return answer.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
-        case .waits(let id): task.attach(.exchange(RequestRegistry.Ticket(registry, flight: id, waiter: flight.id)))
+        case .waits(let id): task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
         case .duplicate:
             let message = "\(key == nil ? "an equal request" : "a request with the same key") is under way: \(Request.self)"
-            task.complete(Outcome(error: WebServiceError(.duplicateRequest, message)))
+            task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }
 
@@ -135,12 +134,12 @@ extension WebService {
         if let refusal, let storable { typed.report(.store, storable, storable.storage, refusal) }
         guard let flight = ended else { return }
         let exchange = context.flight.exchange
-        let outcome: Outcome
+        let response: Result<Response, any Error>
         switch result {
-        case .failure(let error) where rawData == nil: outcome = Outcome(error: error)
-        default: outcome = exchange?.context.outcome ?? Outcome(source: .endpoint, attempts: 0)
+        case .failure(let error) where rawData == nil: response = .failure(error)
+        default: response = exchange?.result ?? .success(Response(data: nil, source: .endpoint, attempts: 0))
         }
-        let delivery = RequestRegistry.Delivery(id: flight.id, result: result.map { $0 }, outcome: outcome, exchange: exchange)
+        let delivery = RequestRegistry.Delivery(id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
         isWanted.make(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
     }
 

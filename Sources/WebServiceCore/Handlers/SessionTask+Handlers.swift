@@ -91,7 +91,7 @@ extension SessionTask {
     /// when it is added after the outcome, or over a session that does not tell, such as a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
-        shared.withLock { $0.add(handler) }
+        if !shared.withLock({ $0.result != nil }) { context.log.addProgressHandler(handler) }
         return self
     }
 }

@@ -87,11 +87,11 @@ public final class Authentication: Interceptor {
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
         guard !Self.refreshing.contains(id), let origin = request.url.flatMap(Origin.init),
-            origin == next.context.baseOrigin || origins.contains(origin)
+            origin == next.context.service.baseOrigin || origins.contains(origin)
         else { return try await next(request) }
 
         var ticket = flight.ticket
-        guard next.context.account(id, ticket.account) == ticket.account else { throw Self.cleared }
+        guard next.context.log.account(id, ticket.account) == ticket.account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil { return try await next(request.marking(given.header)) }
         if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
@@ -145,9 +145,9 @@ public final class Authentication: Interceptor {
     private func refreshed(
         _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ next: Next, reason: String
     ) async throws -> RefreshFlight.Ticket {
-        let clock = next.context.clock
+        let clock = next.context.service.clock
         let start = clock.now
-        defer { next.context.recordStretch(.refresh, reason, clock.now - start) }
+        defer { next.context.log.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
             try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) { try await provider.refresh(rejected) }

@@ -83,14 +83,14 @@ public struct RetryPolicy: Interceptor {
 
     /// Sends the request until it succeeds, or until the policy says that it is enough.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let start = next.context.clock.now
+        let start = next.context.service.clock.now
         retryBudget?.recordRequest()
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
             do { result = .success(try await next(request)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
-            let spent = Duration.nanoseconds(Int64(clamping: next.context.clock.now - start))
+            let spent = Duration.nanoseconds(Int64(clamping: next.context.service.clock.now - start))
             switch decide(request, attempt: attempt, spent: spent, response: try? result.get()) {  // only the header fields of an answer matter
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
@@ -104,10 +104,10 @@ public struct RetryPolicy: Interceptor {
     }
 
     private func wait(_ pause: Duration, _ next: Next) async throws {
-        let start = next.context.clock.now
-        if let sleep { try await sleep(pause) } else { try await next.context.clock.sleep(for: pause) }
+        let start = next.context.service.clock.now
+        if let sleep { try await sleep(pause) } else { try await next.context.service.clock.sleep(for: pause) }
         try Task.checkCancellation()
-        next.context.recordStretch(.wait, "", next.context.clock.now - start)
+        next.context.log.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {

@@ -40,11 +40,7 @@ package final class EncodedRequest: URLRequestEncodable {
     package static func encoding(_ encodable: any URLRequestEncodable) throws -> EncodedRequest {
         if let encoded = encodable as? EncodedRequest { return encoded }
         if let request = encodable as? Request { return try request.encode() }
-        var request = Request(try encodable.urlRequest())
-        let limited = encodable as? LimitedURLRequest
-        request.maximumResponseBytes = limited?.maximumResponseBytes
-        request.connectTimeout = limited?.connectTimeout
-        return try request.encode()
+        return try Request(try encodable.urlRequest()).encode()
     }
 
     /// How long the body is, in bytes; 0 for one that comes from a stream of Foundation's.
@@ -58,16 +54,6 @@ package final class EncodedRequest: URLRequestEncodable {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
         return EncodedRequest(source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
-    }
-
-    private let hasOutcome = Mutex(false)
-
-    /// - Returns: Whether this is the first time; a request that is sent has one outcome.
-    func takeOutcome() -> Bool {
-        hasOutcome.withLock { hasOutcome in
-            defer { hasOutcome = true }
-            return !hasOutcome
-        }
     }
 
     /// Method and URL without its query: safe to log.

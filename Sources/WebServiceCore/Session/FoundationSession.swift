@@ -66,7 +66,7 @@ public final class FoundationSession: ResponseSession {
     private func task(
         _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?, _ completion: @escaping ResumableDataTask.Completion
     ) -> any DataTask {
-        let maximum = (request as? EncodedRequest)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
+        let maximum = (request as? EncodedRequest)?.maximumResponseBytes
         return ResumableDataTask(request: request, completion: completion) { [self] request, handle in
             var net = request
             // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.

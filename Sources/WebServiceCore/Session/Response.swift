@@ -4,52 +4,96 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// The answer to a request: what interceptors pass on and what typed tasks decode.
+/// The response to a request: its head, its body and where it came from. Interceptors pass it on, and typed tasks decode it.
+///
+/// A struct over one immutable object, so that passing it on costs a reference count.
 public struct Response: Sendable {
-    /// The body; empty when there is none.
-    public var data: Data
+    private struct Fields: Sendable {
+        /// `nil` only where a session of the user completed without a body.
+        var body: Data?
+        var head: Head
+        var source: Source
+        var attempts = 1
+        var redirects: [URL] = []
+        var transport: TransportMetrics?
+        var age: TimeInterval?
+    }
 
-    /// The response as Foundation knows it; `nil` only when a session answered without one. Built when it is read, where the session handed over bytes.
+    private final class Storage: Sendable {
+        let fields: Fields
+        init(_ fields: Fields) { self.fields = fields }
+    }
+
+    private var storage: Storage
+    private var fields: Fields {
+        get { storage.fields }
+        set { storage = Storage(newValue) }
+    }
+
+    /// The body; empty when there is none.
+    public var data: Data {
+        get { storage.fields.body ?? Data() }
+        set { fields.body = newValue }
+    }
+
+    /// The body; `nil` where a session of the user completed without one.
+    var body: Data? { storage.fields.body }
+
+    /// The response as Foundation defines it; `nil` when the session gave none. Created at the first access, where the session received bytes.
     public var urlResponse: URLResponse? {
         get { head.urlResponse }
-        set { head = Head(newValue) }
+        set { fields.head = Head(newValue) }
     }
 
-    var head: Head
+    var head: Head { storage.fields.head }
 
-    /// Who gave the answer.
-    public var source: Source
+    /// What the response came from.
+    public var source: Source {
+        get { storage.fields.source }
+        set { fields.source = newValue }
+    }
 
-    /// How many messages were sent for it: 1 without retries and redirects, 0 when an interceptor answered by itself.
-    public var attempts: Int
+    /// The number of requests that were sent for it: 1 without retries and redirects, 0 when an interceptor responded without sending any.
+    public var attempts: Int {
+        get { storage.fields.attempts }
+        set { if newValue != attempts { fields.attempts = newValue } }
+    }
 
     /// The URLs that redirected here, in order; empty without redirects.
-    public var redirects: [URL]
+    public var redirects: [URL] {
+        get { storage.fields.redirects }
+        set { fields.redirects = newValue }
+    }
 
-    /// What the session measured; `nil` where it measures nothing.
-    public var transport: TransportMetrics?
+    /// The metrics of the session; `nil` where it measures nothing.
+    public var transport: TransportMetrics? {
+        get { storage.fields.transport }
+        set { fields.transport = newValue }
+    }
 
-    /// How long ago the answer was made, last validated, or stored, in seconds, as the ``ResponseCache`` or storage knows it that it came from; `nil` for
-    /// all others.
-    public var age: TimeInterval?
+    /// How long ago the response was created, last validated or stored, in seconds, as the ``ResponseCache`` or storage that it came from reports it; `nil`
+    /// for all others.
+    public var age: TimeInterval? {
+        get { storage.fields.age }
+        set { fields.age = newValue }
+    }
 
-    /// Makes a response out of what a session gave.
+    /// Creates a response from the result of a session.
     public init(data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []) {
-        self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects, transport: nil)
+        self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects)
     }
 
-    /// Makes a response out of what a ``ResponseSession`` received.
+    /// Creates a response from what a ``ResponseSession`` received.
     public init(data: Data, head: ResponseHead, source: Source = .network, transport: TransportMetrics? = nil) {
-        self.init(data: data, head: .bytes(head), source: source, attempts: 1, redirects: [], transport: transport)
+        self.init(data: data, head: .bytes(head), source: source, transport: transport)
     }
 
-    init(data: Data, head: Head, source: Source, attempts: Int, redirects: [URL], transport: TransportMetrics?) {
-        self.data = data
-        self.head = head
-        self.source = source
-        self.attempts = attempts
-        self.redirects = redirects
-        self.transport = transport
+    init(
+        data: Data?, head: Head = .none, source: Source, attempts: Int = 1, redirects: [URL] = [], transport: TransportMetrics? = nil,
+        age: TimeInterval? = nil
+    ) {
+        storage = Storage(
+            Fields(body: data, head: head, source: source, attempts: attempts, redirects: redirects, transport: transport, age: age))
     }
 
     /// Makes a response of one's own, such as an interceptor that answers by itself.
@@ -70,6 +114,9 @@ public struct Response: Sendable {
 
     /// The status code (RFC 9110, section 15); 0 when the answer is not HTTP's.
     public var status: Int { head.status }
+
+    /// A Boolean value that indicates whether it is the response of an HTTP server.
+    var isHTTP: Bool { head.isHTTP }
 
     /// Whether the status is one of the two hundreds.
     public var isSuccess: Bool { (200...299).contains(status) }

@@ -22,10 +22,9 @@ extension WebService {
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<StoredValue<Request.Output>> {
-        let service = performing
         let answer = Answer<StoredValue<Request.Output>>()
-        let task = SessionTask(service: service) { task in
-            service.beginRead(of: request, maximumAge, dependency, task, answer)
+        let task = SessionTask(core) { [core] task in
+            core.beginRead(of: request, maximumAge, dependency, task, answer)
         }
         let step: @Sendable (StepInput) -> Result<StoredValue<Request.Output>, any Error> = { input in
             Result {
@@ -34,8 +33,8 @@ extension WebService {
                 return try answer.value
             }
         }
-        if dependency.isOver == nil { return TypedTask(task, ResponseRules(.any), isOwn: true, step: step) }
-        return TypedTask(task, ResponseRules(.any), mainStep: { step($0) })
+        if dependency.isOver == nil { return TypedTask(task, ResponseRules(.any), isOwn: true, owner: TaskOwner(self), step: step) }
+        return TypedTask(task, ResponseRules(.any), owner: TaskOwner(self), mainStep: { step($0) })
     }
 
     /// Reads the stored answer to a request at once; see ``stored(_:maximumAge:_:)``. The closure gets what came of it, once, on the main actor.
@@ -72,7 +71,7 @@ extension WebService {
     /// - Throws: ``WebServiceError/Code/noStorage``, or what the storage throws.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
-        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw Self.noStorage(for: request) }
+        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw ServiceCore.noStorage(for: request) }
         guard let key = request.storageKey(account: typed.storageAccount) else { return }
         try await remove(key, from: [storage], typed) { try await $0.removeEntry(for: key) }
     }
@@ -121,9 +120,5 @@ extension WebService {
             }
         }.value
         try failure.value
-    }
-
-    static func noStorage(for request: any ServiceRequest) -> WebServiceError {
-        WebServiceError(.noStorage, "no storage keeps answers to \(type(of: request))")
     }
 }

@@ -5,7 +5,7 @@ import FoundationNetworking
 #endif
 
 /// From entries to values and back.
-extension WebService {
+extension ServiceCore {
     /// Reads for a task, at its first resume.
     func beginRead<Request: StorableRequest>(
         of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
@@ -13,19 +13,19 @@ extension WebService {
     ) {
         let id = RequestRegistry.makeID()
         guard dependency.isOver?() != true else {
-            task.complete(Outcome(error: URLError(.cancelled)))
+            task.complete(.failure(URLError(.cancelled)))
             return
         }
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
-        let typed = typed
+        let typed = configuration.typed
         let work = Task {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed)
                 answer.set(.success(value))
-                task.complete(Outcome(data: data, source: .storage, attempts: 0, age: value.age))
+                task.complete(.success(Response(data: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
-                task.complete(Outcome(error: error is CancellationError ? URLError(.cancelled) : error))
+                task.complete(.failure(error is CancellationError ? URLError(.cancelled) : error))
             }
             self.registry.endRead(id)
         }
@@ -123,6 +123,10 @@ extension WebService {
 
     private static func data<Request: ValueStorableRequest>(_ output: any Sendable, of request: Request) throws -> Data? {
         try (output as? Request.Output).flatMap { try request.storageData(for: $0) }
+    }
+
+    static func noStorage(for request: any ServiceRequest) -> WebServiceError {
+        WebServiceError(.noStorage, "no storage keeps answers to \(type(of: request))")
     }
 
     private static func noStoredData(_ message: String, _ underlying: (any Error)? = nil) -> WebServiceError {

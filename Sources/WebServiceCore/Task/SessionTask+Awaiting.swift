@@ -1,3 +1,9 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// What typed tasks need: to wait for the end of a task.
 extension SessionTask {
     /// Resumes the task and waits until everything that was added to it has run. Cancelling the awaiting Swift task cancels the exchange.
@@ -29,8 +35,7 @@ extension SessionTask {
 
     /// The answer, once there is an outcome.
     func response() throws -> Response {
-        let outcome = context.outcome
-        if let error = outcome.error { throw error }
-        return Response(outcome)
+        guard let result else { throw URLError(.unknown) }  // it is called when the task has completed
+        return try result.get()
     }
 }

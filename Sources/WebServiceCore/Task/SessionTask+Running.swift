@@ -26,22 +26,29 @@ extension SessionTask {
 
     /// What the handlers of one task work with; the same for all of them.
     struct Context {
-        let outcome: Outcome
+        let result: Result<Response, any Error>
         let delegate: (any ServicePassthroughDelegate)?
         let recordsHandlers: Bool
         /// The body as JSON, when a handler has parsed it.
         var json: ChainValue?
 
         init(_ state: borrowing TaskState) {
-            outcome = state.outcome ?? .none
+            result = state.result ?? .failure(URLError(.unknown))  // handlers run only when there is one
             delegate = state.delegate
             recordsHandlers = state.recordsHandlers
             json = state.chain.json
         }
-    }
 
-    var context: Context {
-        shared.withLock { Context($0) }
+        /// The response, also one that came with an error.
+        var urlResponse: URLResponse? {
+            switch result {
+            case .success(let response): response.urlResponse
+            case .failure(let error): (error as? WebServiceError)?.response
+            }
+        }
+
+        var data: Data? { if case .success(let response) = result { response.body } else { nil } }
+        var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 
     /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor, in a Swift task, or, where a Swift task that awaits
@@ -91,7 +98,7 @@ extension SessionTask {
 
     @MainActor
     private func runMainHandlers(_ first: Handler, _ track: Track) {
-        let context = context
+        let context = shared.withLock { Context($0) }
         var next: Handler? = first
         while let handler = next {
             let start = service.clock.now
@@ -102,9 +109,9 @@ extension SessionTask {
             case (.mainStep(let main), _) where main.applies():
                 var error: (any Error)?
                 if main.isUI {
-                    updatingUI(context, from: start) { error = main.body(input(track, context.outcome)) }
+                    updatingUI(context, from: start) { error = main.body(input(track, context)) }
                 } else {
-                    error = main.body(input(track, context.outcome))
+                    error = main.body(input(track, context))
                 }
                 reportStep(error, context)
             default: break
@@ -117,17 +124,17 @@ extension SessionTask {
 
     @MainActor
     private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
-        shared.withLock { $0.metrics.mark(.updateUIStart, at: start) }
-        context.delegate?.updateUIBegin(response: context.outcome.response)
+        self.context.log.mark(.updateUIStart, at: start)
+        context.delegate?.updateUIBegin(response: context.urlResponse)
         body()
-        context.delegate?.updateUIEnd(response: context.outcome.response)
+        context.delegate?.updateUIEnd(response: context.urlResponse)
         let end = service.clock.now
-        shared.withLock { $0.metrics.mark(.updateUIEnd, at: end) }
+        self.context.log.mark(.updateUIEnd, at: end)
     }
 
     /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
     private func runAsync(_ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context) {
-        let input = input(track, context.outcome)
+        let input = input(track, context)
         let start = context.recordsHandlers ? service.clock.now : 0
         let (task, isCancelled) = shared.withLock { state in
             state.chain.putDown(track)
@@ -148,28 +155,26 @@ extension SessionTask {
         report(.failure(error), context)
     }
 
-    private func input(_ track: Track, _ outcome: Outcome) -> StepInput {
-        StepInput(outcome, of: self, failure: track.error ?? outcome.error)
+    private func input(_ track: Track, _ context: Context) -> StepInput {
+        StepInput(context.result, of: self, failure: track.error ?? context.error)
     }
 
     private func recordHandler(_ handler: Handler, from start: UInt64) {
-        let now = service.clock.now
-        shared.withLock { $0.timeline.add(.handler, from: start, to: now, handler.name) }
+        context.log.record(.handler, handler.name, from: start)
     }
 
     private func run(_ handler: Handler, _ track: Track, _ context: inout Context) -> Track {
-        let outcome = context.outcome
         do {
             switch (handler, track) {
             case (.response(let body), _):
-                return Track(try body(outcome.data, outcome.response))
+                return Track(try body(context.data, context.urlResponse))
             case (.lookAtResponse(let body), _):
-                try body(outcome.data, outcome.response)
+                try body(context.data, context.urlResponse)
                 return track.afterLook
             case (.responseJSON(let body), _):
-                return Track(try body(try json(&context), outcome.response))
+                return Track(try body(try json(&context), context.urlResponse))
             case (.lookAtJSON(let body), _):
-                try body(try json(&context), outcome.response)
+                try body(try json(&context), context.urlResponse)
                 return track.afterLook
             case (.transform(let body), .success(let value)):
                 return Track(try body(value?.value))
@@ -180,7 +185,7 @@ extension SessionTask {
             case (.responseError(let body), .failure(let error)):
                 body(error)
             case (.step(let step, _), _):
-                reportStep(step(input(track, outcome)), context)
+                reportStep(step(input(track, context)), context)
             default:
                 break
             }
@@ -192,7 +197,7 @@ extension SessionTask {
 
     private func validate(_ context: Context) -> Track {
         do {
-            try context.delegate?.validateResponse(response: context.outcome.response, data: context.outcome.data, error: nil)
+            try context.delegate?.validateResponse(response: context.urlResponse, data: context.data, error: nil)
             return .pending
         } catch {
             return .failure(error)
@@ -203,7 +208,7 @@ extension SessionTask {
     private func report(_ track: Track, _ context: Context) {
         guard case .failure(let error) = track, let delegate = context.delegate else { return }
         delegate.serviceResultFailure(
-            response: context.outcome.response, data: context.outcome.data, request: sentRequest, error: error
+            response: context.urlResponse, data: context.data, request: sentRequest, error: error
         )
     }
 
@@ -213,11 +218,12 @@ extension SessionTask {
         let start = service.clock.now
         defer {
             let end = service.clock.now
-            shared.withLock { [json = context.json] in $0.parsedJSON(json, from: start, to: end) }
+            self.context.log.mark(.responseJSONStart, at: start)
+            self.context.log.mark(.responseJSONEnd, at: end)
+            shared.withLock { [json = context.json] in $0.chain.json = json }
         }
-        let outcome = context.outcome
-        guard let data = outcome.data, !data.isEmpty else {
-            throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: outcome.response)
+        guard let data = context.data, !data.isEmpty else {
+            throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: context.urlResponse)
         }
         do {
             let value = try JSON.object(from: data)
@@ -225,7 +231,7 @@ extension SessionTask {
             return value
         } catch {
             throw WebServiceError(
-                .decoding, "the response's body is not JSON", request: request, response: outcome.response, body: data, underlying: error
+                .decoding, "the response's body is not JSON", request: request, response: context.urlResponse, body: data, underlying: error
             )
         }
     }
@@ -235,14 +241,14 @@ extension SessionTask {
         let metrics = metrics
         if isFirst, let delegate = context.delegate {
             delegate.didFinishCollectingTaskMetrics(
-                metrics: metrics, request: sentRequest, response: context.outcome.response, error: context.outcome.error
+                metrics: metrics, request: sentRequest, response: context.urlResponse, error: context.error
             )
         }
         for handler in handlers { handler(metrics) }
     }
 
     private var sentRequest: URLRequest? {
-        shared.withLock { $0.sent }?.urlRequestValue
+        context.log.record.sent?.urlRequestValue
     }
 }
 

@@ -7,8 +7,7 @@ import FoundationNetworking
 extension SessionTask {
     /// What happened so far. The handlers are in it only when ``recordHandlers()`` was called.
     public var timeline: Timeline {
-        let (recorder, origin) = recorded
-        return recorder.timeline(start: origin?.moment ?? 0, date: origin?.date)
+        context.log.record.timeline
     }
 
     /// The messages of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8, to be looked at with a browser's tools.
@@ -16,8 +15,9 @@ extension SessionTask {
     /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. The phases of a message are in it where
     /// the session measures them (`CurlSession`); else its whole time counts as waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
-        let (recorder, origin) = recorded
-        let entries = recorder.ordered.compactMap { entry in
+        let record = context.log.record
+        let origin = record.metrics.origin
+        let entries = record.entries.compactMap { entry in
             entry.attempt.map { HTTPArchive.entry($0, from: entry.start, to: entry.end ?? entry.start, origin, redaction) }
         }
         let log: [String: Any] = [
@@ -28,15 +28,12 @@ extension SessionTask {
         return data ?? Data()
     }
 
-    private var recorded: (TimelineRecorder, origin: (moment: UInt64, date: Date)?) {
-        withState { ($0.attempts, $0.metrics.origin) }
-    }
 }
 
 /// The parts of HAR 1.2.
 private enum HTTPArchive {
     static func entry(
-        _ attempt: TimelineRecorder.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?, _ redaction: Redaction
+        _ attempt: ExchangeLog.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?, _ redaction: Redaction
     ) -> [String: Any] {
         let milliseconds = Double(end - min(start, end)) / 1e6
         let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
@@ -81,7 +78,7 @@ private enum HTTPArchive {
         ]
     }
 
-    private static func response(_ attempt: TimelineRecorder.Attempt, _ redaction: Redaction) -> [String: Any] {
+    private static func response(_ attempt: ExchangeLog.Attempt, _ redaction: Redaction) -> [String: Any] {
         let headers = attempt.head.headers
         return [
             "status": attempt.head.status, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),

@@ -15,22 +15,24 @@ public import FoundationNetworking
 ///
 /// All members may be used from any thread.
 public final class SessionTask: Sendable {
-    let service: WebService
+    let context: ExchangeContext
     let shared: Mutex<TaskState>
-    /// Brings the outcome in place of an exchange of this task; `nil` where the task sends its request itself.
-    private let driver: (@Sendable (SessionTask) -> Void)?
+    /// Provides the result in place of the pipeline; `nil` where the task sends its request itself.
+    let driver: (@Sendable (SessionTask) -> Void)?
 
-    init(service: WebService, request: Request) {
-        self.service = service
+    var service: any PipelineSource { context.service }
+
+    init(_ service: any PipelineSource, _ request: Request) {
+        context = ExchangeContext(service)
         driver = nil
         shared = Mutex(TaskState(request: request))
     }
 
-    /// Makes a task whose outcome somebody else brings.
+    /// Creates a task whose result comes from elsewhere.
     ///
-    /// - Parameter driver: Called once, when the task is first resumed, on the thread that resumes; it sees to it that the task is completed.
-    init(service: WebService, driver: @escaping @Sendable (SessionTask) -> Void) {
-        self.service = service
+    /// - Parameter driver: Called once, when the task is first resumed, on the thread that resumes. It has to complete the task.
+    init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
+        context = ExchangeContext(service)
         self.driver = driver
         shared = Mutex(TaskState(request: Request(url: ""), isDriven: true))
     }
@@ -41,22 +43,24 @@ public final class SessionTask: Sendable {
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
     /// What was measured so far.
-    public var metrics: ServiceTaskMetrics { shared.withLock { $0.metrics } }
+    public var metrics: ServiceTaskMetrics { context.log.record.metrics }
 
     /// The request, as the setters have left it.
-    public var request: Request { shared.withLock { $0.request } }
+    public var request: Request { shared.withLock { $0.unsentRequest } ?? context.log.record.request ?? Request(url: "") }
 
     /// Sends the request, at the first call; after ``suspend()`` sends what was held back and lets
     /// handlers run again. Otherwise it has no effect.
     @discardableResult
     public func resume() -> Self {
-        let now = service.clock.now
-        switch shared.withLock({ $0.resume(at: now) }) {
-        case .start(let request): if let driver { driver(self) } else { service.run(request, for: self) }
-        case .send(let requests): for send in requests { send() }
+        let (action, held) = shared.withLock { ($0.resume(), context.gate.open()) }
+        switch action {
+        case .start(let request):
+            context.log.begin(at: service.clock.now)
+            if let driver { driver(self) } else { start(request) }
         case .runHandlers: scheduleHandlers()
         case .none: break
         }
+        for send in held { send() }
         return self
     }
 
@@ -67,16 +71,18 @@ public final class SessionTask: Sendable {
     /// request, whose exchange other tasks may share, only the handlers are held back.
     @discardableResult
     public func suspend() -> Self {
-        shared.withLock { $0.suspend() }
+        shared.withLock { state in
+            state.suspend()
+            context.gate.close()
+        }
         return self
     }
 
     /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
     /// and a late answer is ignored. Otherwise only steps of typed tasks that take their time are cancelled, such as `mapAsync`.
     public func cancel() {
-        let now = service.clock.now
-        if let action = shared.withLock({ $0.cancel(at: now) }) {
-            perform(action)
+        if let action = shared.withLock({ $0.cancel() }) {
+            perform(action, .failure(URLError(.cancelled)))
         } else {
             shared.withLock { $0.cancelSteps() }?.cancel()
         }
@@ -84,7 +90,7 @@ public final class SessionTask: Sendable {
 
     /// More messages than this for one exchange, whatever retries, redirects and refreshes ask for, and it fails with
     /// ``WebServiceError/Code/tooManyMessages``.
-    public static let maximumMessages = 100
+    public static let maximumMessages = ExchangeLog.maximumAttempts
 
     /// Has each handler written into the ``timeline`` with start and length; off by default, because it takes time.
     @discardableResult
@@ -93,17 +99,12 @@ public final class SessionTask: Sendable {
         return self
     }
 
-    /// Reads several things that belong together.
-    func withState<Value: Sendable>(_ read: (TaskState) -> Value) -> Value {
-        shared.withLock { read($0) }
-    }
-
     /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.
     func configure(_ change: (inout Request) -> Void) {
         // What a setter replaces may be the user's to free, and is freed outside the lock.
         let replaced = shared.withLock { state in
             defer { state.configure(change) }
-            return state.request
+            return state.unsentRequest
         }
         withExtendedLifetime(replaced) {}
     }

@@ -7,207 +7,167 @@ import FoundationNetworking
 /// The life of a ``SessionTask`` as a value: events go in, what is to be done comes out. No I/O, no lock, no call-out.
 ///
 /// ```
-/// created ──resume──▶ starting ──attach──▶ sending ──complete──▶ complete
-///    └─────────────────cancel─────┴────────────┴──────────────────▲
+/// created ──resume──▶ running ──complete──▶ complete
+///    └──────────────────── cancel ─────────────▲
 /// ```
 struct TaskState: Sendable {
-    enum Phase: Sendable {
-        case created
-        /// Being encoded, by a body provider perhaps.
-        case starting
-        case sending
-        case complete
+    private enum Phase: Sendable {
+        case created(Request)
+        case running
+        case complete(Result<Response, any Error>, wasCancelled: Bool)
     }
 
-    private(set) var phase = Phase.created
+    /// What is released when the task is complete.
+    private struct InFlight: Sendable {
+        /// What is in progress and can be cancelled.
+        var work: Pipeline.Running?
+        /// The deadline.
+        var alarm: Alarm?
+        /// The value of a storage, which is delivered before the result.
+        var early: (any Prelude)?
+    }
+
+    private var phase: Phase
+    private var inFlight = InFlight()
     private(set) var isSuspended = false
-    private(set) var wasCancelled = false
-    private(set) var outcome: Outcome?
-    /// The request as it was made; away while it is sent, because it is moved and not copied.
-    private var unsent: Request?
-    /// The request as it was sent last, for the delegate.
-    private(set) var sent: EncodedRequest?
-    /// How many messages were sent.
-    private(set) var messages = 0
-    /// Whether the last one has no answer yet.
-    private var isMessageOpen = false
-    /// When the last one was sent.
-    private var sentAt: UInt64 = 0
-    var timeline = TimelineRecorder()
-    var recordsHandlers = false
-    private var delegateReference: DelegateReference?
-    /// Hears of what happens; held weakly.
-    var delegate: (any ServicePassthroughDelegate)? {
-        get { delegateReference?.delegate }
-        set { delegateReference = newValue.map(DelegateReference.init) }
-    }
-    /// Whether the delegate has heard of the failure of a typed step.
-    private var hasReportedStep = false
-    var chain = HandlerChain()
-    /// For handlers that want to know how far the exchange has come; `nil` without any.
-    private(set) var progress: ProgressRelay?
-    /// What typed observers are told ahead of the outcome; `nil` where there is no such thing.
-    var early: (any Prelude)?
-    var metrics = ServiceTaskMetrics()
-    private var transport: Transport?
-    private var alarm: Alarm?
-
-    /// Whether somebody else brings the outcome; then the delegate has seen the exchange elsewhere.
+    /// A Boolean value that indicates whether another task or the owner provides the result.
     private let isDriven: Bool
+    var recordsHandlers = false
+    var chain = HandlerChain()
+    private var delegateReference: DelegateReference?
+    private var steps = Steps()
+
+    /// The steps of typed tasks.
+    private struct Steps: Sendable {
+        /// The asynchronous step that runs.
+        var running: Task<Void, Never>?
+        var areCancelled = false
+        /// A Boolean value that indicates whether the delegate was notified of a failure.
+        var hasReportedFailure = false
+    }
 
     init(request: Request, isDriven: Bool = false) {
-        unsent = request
+        phase = .created(request)
         self.isDriven = isDriven
     }
 
-    /// Takes over what was recorded of the exchange that was sent in place of this task.
-    mutating func takeOver(_ exchange: TaskState) {
-        unsent = exchange.request
-        sent = exchange.sent
-        messages = exchange.messages
-        timeline = exchange.attempts
-        metrics = exchange.metrics.measured(from: metrics)
+    /// The delegate, which is held weakly.
+    var delegate: (any ServicePassthroughDelegate)? { delegateReference?.delegate }
+
+    /// The result; `nil` until there is one.
+    var result: Result<Response, any Error>? {
+        if case .complete(let result, _) = phase { result } else { nil }
     }
 
-    /// The events, with the only attempt of a plain exchange taken from its metrics.
-    var attempts: TimelineRecorder {
-        guard !timeline.hasAttempts, let (start, end) = metrics.exchange, let sent, let outcome else { return timeline }
-        var timeline = timeline
-        timeline.add(TimelineRecorder.Attempt(sent, outcome), from: start, to: end)
-        return timeline
+    private var isComplete: Bool { result != nil }
+
+    /// The request as the setters have left it; `nil` after the task was resumed.
+    var unsentRequest: Request? {
+        if case .created(let request) = phase { request } else { nil }
     }
 
-    /// Whether somebody asked for the end, also where it came too late.
-    var isCancelRequested: Bool { wasCancelled || stepsAreCancelled }
-
-    /// The request as the setters have left it.
-    var request: Request {
-        unsent ?? first?.source ?? Request(url: "")
+    /// A Boolean value that indicates whether `cancel()` was called, also where it had no effect on the result.
+    var isCancelRequested: Bool {
+        if case .complete(_, wasCancelled: true) = phase { true } else { steps.areCancelled }
     }
-
-    /// The request in the form in which it was sent first.
-    private var first: EncodedRequest?
 
     mutating func configure(_ change: (inout Request) -> Void) {
-        guard case .created = phase, var request = unsent.take() else { return }
+        guard case .created(var request) = phase else { return }
+        phase = .running  // so that the request is not copied
         change(&request)
-        unsent = request
+        phase = .created(request)
     }
 
     var dataTaskState: DataTaskState {
         switch phase {
         case .created: .suspended
         case _ where isSuspended: .suspended
-        case .starting, .sending: .running
-        case .complete: wasCancelled && !chain.isDrained ? .canceling : .completed
+        case .running: .running
+        case .complete(_, let wasCancelled): wasCancelled && !chain.isDrained ? .canceling : .completed
         }
     }
 
+    // MARK: Resume and suspend
+
     enum ResumeAction: Sendable {
         case start(Request)
-        /// Sends the requests that were held back.
-        case send([@Sendable () -> Void])
         case runHandlers
         case none
     }
 
-    mutating func resume(at now: UInt64 = 0) -> ResumeAction {
+    mutating func resume() -> ResumeAction {
         isSuspended = false
-        if case .created = phase {
-            phase = .starting
-            metrics.begin(at: now)
-            return unsent.take().map(ResumeAction.start) ?? .none
-        }
-        if !held.isEmpty {
-            defer { held = [] }
-            return .send(held)
+        if case .created(let request) = phase {
+            phase = .running
+            return .start(request)
         }
         return chain.claim() ? .runHandlers : .none
-    }
-
-    /// Sends what was held back while the task was suspended; empty once there is an outcome.
-    private var held: [@Sendable () -> Void] = []
-
-    /// A Boolean value that indicates whether requests are held back.
-    var holdsRequests: Bool { !held.isEmpty }
-
-    /// Keeps a request back until the task is resumed.
-    ///
-    /// - Returns: Whether the task is still suspended; otherwise the caller sends.
-    mutating func hold(_ send: @escaping @Sendable () -> Void) -> Bool {
-        guard isSuspended, phase != .complete else { return false }
-        held.append(send)
-        return true
     }
 
     mutating func suspend() {
         isSuspended = true
     }
 
-    /// The request comes back: it could not be encoded, or it is sent by way of interceptors.
-    mutating func keep(_ request: Request) {
-        unsent = request
+    // MARK: In flight
+
+    mutating func observe(_ delegate: DelegateReference?) {
+        if let delegate { delegateReference = delegate }
     }
 
-    /// The deadline is being watched.
+    /// Attaches work that `cancel()` cancels, and the alarm of the deadline.
     ///
-    /// - Returns: Whether it is still wanted; else the caller takes the alarm back.
-    mutating func watch(_ alarm: Alarm, _ request: EncodedRequest) -> Bool {
-        if unsent == nil { first = request }
-        guard phase != .complete else { return false }
-        self.alarm = alarm
-        return true
+    /// - Returns: Whether it is still needed, otherwise the caller cancels it; and the work that it replaces, to be released outside the lock.
+    mutating func attach(_ work: Pipeline.Running, _ alarm: Alarm? = nil) -> (isNeeded: Bool, replaced: Pipeline.Running?) {
+        guard !isComplete else { return (false, nil) }
+        defer { inFlight.work = work }
+        if let alarm { inFlight.alarm = alarm }
+        return (true, inFlight.work)
     }
 
-    /// Something is under way that can be cancelled.
+    /// Attaches a value that is delivered before the result.
+    mutating func attach(_ early: (any Prelude)?) {
+        inFlight.early = early
+    }
+
+    // MARK: Completion
+
+    struct CompleteAction: Sendable {
+        var adopter: CheckedContinuation<Void, Never>?
+        var runsHandlers = false
+        var early: (any Prelude)?
+        var alarm: Alarm?
+        /// The work that was in progress, to be released outside the lock.
+        var work: Pipeline.Running?
+        var cancelsWork = false
+    }
+
+    /// Completes the task. The first result counts; `nil` when there is one already.
     ///
-    /// - Returns: Whether it is still wanted, else the caller cancels it; and what it replaces, to be freed outside the lock.
-    mutating func attach(_ transport: Transport) -> (isWanted: Bool, replaced: Transport?) {
-        guard phase != .complete else { return (false, nil) }
-        if case .preparation = transport, phase == .sending { return (true, nil) }  // it was quick: its exchange is what can be cancelled
-        if case .exchange = transport { phase = .sending }
-        defer { self.transport = transport }
-        return (true, self.transport)
+    /// - Parameter isInterrupted: Whether the work in progress has to be cancelled.
+    mutating func complete(
+        _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false
+    ) -> CompleteAction? {
+        guard !isComplete else { return nil }
+        phase = .complete(result, wasCancelled: wasCancelled)
+        let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
+        chain.open(failure: failure, isObserved: delegate != nil && !isDriven)
+        defer { inFlight = InFlight() }
+        var action = CompleteAction(early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted)
+        switch adopter {
+        case .coming: break
+        case .waiting(let continuation): action.adopter = continuation
+        case nil: action.runsHandlers = !isSuspended && chain.claim()
+        }
+        return action
     }
 
-    /// The accounts for which the exchange was begun.
-    private var accounts: [ObjectIdentifier: Int] = [:]
-
-    mutating func account(_ id: ObjectIdentifier, _ current: Int) -> Int {
-        if let account = accounts[id] { return account }
-        accounts[id] = current
-        return current
+    mutating func cancel() -> CompleteAction? {
+        guard !isComplete else { return nil }
+        isSuspended = false
+        return complete(.failure(URLError(.cancelled)), isInterrupted: true, wasCancelled: true)
     }
 
-    /// A typed step has failed.
-    ///
-    /// - Returns: Whether it is the first, so that the delegate has to hear of it.
-    mutating func reportsStep() -> Bool {
-        defer { hasReportedStep = true }
-        return !hasReportedStep
-    }
-
-    /// A request is about to be sent.
-    ///
-    /// - Returns: Whether it may be; and the one before, to be freed outside the lock.
-    mutating func willSend(_ request: EncodedRequest, at now: UInt64) -> (permission: SendPermission, previous: EncodedRequest?) {
-        guard phase != .complete else { return (.refused, nil) }
-        guard !isSuspended else { return (.held, nil) }
-        guard messages < SessionTask.maximumMessages else { return (.refused, nil) }
-        messages += 1
-        let previous = sent
-        sent = request
-        isMessageOpen = true
-        sentAt = now
-        metrics.mark(.fetchStart, at: now)
-        return (.granted, previous)
-    }
-
-    /// The message that was sent last has been answered, and was not the only one, or may not be.
-    mutating func recordAttempt(_ request: EncodedRequest, _ outcome: Outcome, at now: UInt64) {
-        isMessageOpen = false
-        timeline.add(TimelineRecorder.Attempt(request, outcome), from: sentAt, to: now)
-    }
+    // MARK: Adoption
 
     /// A Swift task that awaits the end and runs the handlers itself, where they are only steps of typed tasks: so no other thread has to be woken.
     private var adopter: Adopter?
@@ -221,21 +181,21 @@ struct TaskState: Sendable {
     ///
     /// - Returns: Whether it may run the handlers then.
     mutating func adopt() -> Bool {
-        guard phase != .complete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
+        guard !isComplete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
         adopter = .coming
         return true
     }
 
-    /// The adopter waits for the outcome.
+    /// The adopter waits for the result.
     ///
     /// - Returns: Whether there is one already.
     mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
-        if phase == .complete { return true }
+        if isComplete { return true }
         adopter = .waiting(continuation)
         return false
     }
 
-    /// The adopter goes on.
+    /// The adopter continues.
     ///
     /// - Returns: Whether it has to run the handlers.
     mutating func takeOver() -> Bool {
@@ -243,77 +203,29 @@ struct TaskState: Sendable {
         return !isSuspended && chain.claim()
     }
 
-    struct CompleteAction: Sendable {
-        var adopter: CheckedContinuation<Void, Never>?
-        var runsHandlers = false
-        /// Whose handlers have to know the last news before any other handler runs.
-        var preludes: [any Prelude] = []
-        var alarm: Alarm?
-        /// What was under way; also where it is not to be cancelled, so that it is freed outside the lock.
-        var transport: Transport?
-        var cancelsTransport = false
-        /// What sends requests that were held back, to be freed outside the lock.
-        var unsent: [@Sendable () -> Void] = []
-    }
-
-    /// The first outcome counts, whoever brings it; `nil` when there is one already.
-    ///
-    /// - Parameter isInterrupted: Whether the outcome is ours, so that what is under way has to be cancelled.
-    mutating func complete(_ outcome: Outcome, isInterrupted: Bool = false, at now: UInt64 = 0) -> CompleteAction? {
-        guard phase != .complete else { return nil }
-        if let sent, !isDriven {
-            metrics.mark(.responseEnd, at: now)
-            metrics.transport = outcome.transport
-            if isInterrupted, isMessageOpen, timeline.hasAttempts { recordAttempt(sent, outcome, at: now) }
-        }
-        phase = .complete
-        self.outcome = outcome
-        chain.open(failure: outcome.error, isObserved: delegate != nil && !isDriven)
-        defer {
-            alarm = nil
-            transport = nil
-            held = []
-        }
-        var action = CompleteAction(alarm: alarm, transport: transport, cancelsTransport: isInterrupted, unsent: held)
-        if let progress { action.preludes.append(progress) }
-        if let early { action.preludes.append(early) }
-        switch adopter {
-        case .coming: break
-        case .waiting(let continuation): action.adopter = continuation
-        case nil: action.runsHandlers = !isSuspended && chain.claim()
-        }
-        return action
-    }
-
-    mutating func cancel(at now: UInt64 = 0) -> CompleteAction? {
-        guard phase != .complete else { return nil }
-        wasCancelled = true
-        isSuspended = false
-        return complete(Outcome(error: URLError(.cancelled)), isInterrupted: true, at: now)
-    }
-
-    /// What `cancel()` cancels when there is an outcome already: the steps of a typed task that take their time.
-    private var runningStep: Task<Void, Never>?
-    private var stepsAreCancelled = false
+    // MARK: Steps of typed tasks
 
     /// - Returns: Whether the step is to be cancelled at once.
     mutating func setRunningStep(_ task: Task<Void, Never>?) -> Bool {
-        runningStep = task
-        return stepsAreCancelled
+        steps.running = task
+        return steps.areCancelled
     }
 
     /// - Returns: The step that runs.
     mutating func cancelSteps() -> Task<Void, Never>? {
-        stepsAreCancelled = true
-        return runningStep
+        steps.areCancelled = true
+        return steps.running
     }
 
-    mutating func add(_ progressHandler: @escaping ProgressRelay.Handler) {
-        guard phase != .complete else { return }
-        let relay = progress ?? ProgressRelay()
-        relay.add(progressHandler)
-        progress = relay
+    /// A typed step has failed.
+    ///
+    /// - Returns: Whether it is the first, so that the delegate is notified.
+    mutating func reportsStep() -> Bool {
+        defer { steps.hasReportedFailure = true }
+        return !steps.hasReportedFailure
     }
+
+    // MARK: Handlers
 
     /// - Returns: Whether the caller has to run the handlers.
     mutating func add(_ handler: Handler) -> Bool {
@@ -327,24 +239,17 @@ struct TaskState: Sendable {
         return !isSuspended && chain.claim()
     }
 
-    /// What whoever runs the handlers does next, where the chain stands so. A suspended task lets the handler that runs return, and then rests.
+    /// Returns what the caller that runs the handlers does next. A suspended task rests after the handler that runs.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
         let step = isSuspended ? .rest(spent: []) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }
         return step
     }
 
-    /// The next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
+    /// Returns the next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
     mutating func nextMainHandler(on track: Track) -> Handler? {
         let handler = isSuspended ? nil : chain.nextOnMain(on: track)
         if handler == nil { chain.putDown(track) }
         return handler
-    }
-
-    /// The first handler that wanted JSON has parsed the body, or found that it cannot be parsed.
-    mutating func parsedJSON(_ json: ChainValue?, from start: UInt64, to end: UInt64) {
-        metrics.mark(.responseJSONStart, at: start)
-        metrics.mark(.responseJSONEnd, at: end)
-        chain.json = json
     }
 }

@@ -42,7 +42,7 @@ extension WebService {
                 return .invalid(error as? WebServiceError ?? WebServiceError(.invalidURL, "the urlBuilder failed", underlying: error))
             }
         }
-        switch base {
+        switch core.base {
         case .none: return .path(path, pathParameters, below: nil)
         case .url(let base): return .path(path, pathParameters, below: base)
         case .invalid(let error): return .invalid(error)

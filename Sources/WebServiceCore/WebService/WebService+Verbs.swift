@@ -10,7 +10,7 @@ extension WebService {
 
     /// Makes a task for a request, or for a plain `URLRequest`. Nothing is sent before it is resumed.
     public func sessionTask(request: any URLRequestEncodable) -> SessionTask {
-        SessionTask(service: self, request: Request(request))
+        SessionTask(core, Request(request))
     }
 
     /// Makes a task for a GET request.
@@ -44,6 +44,6 @@ extension WebService {
     }
 
     private func task(_ method: Request.Method, _ path: String, _ pathParameters: Parameters?) -> SessionTask {
-        SessionTask(service: self, request: request(method, path: path, pathParameters: pathParameters))
+        SessionTask(core, request(method, path: path, pathParameters: pathParameters))
     }
 }

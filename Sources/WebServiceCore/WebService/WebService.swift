@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// A web API: its base URL, and the session and delegate that its requests use. Extend it to build an API client.
@@ -21,43 +21,14 @@ import FoundationNetworking
 /// All members may be used from any thread. A task holds its service until it is complete; one for a typed request does not.
 public final class WebService: Sendable {
     /// The URL that every path is below; `nil` when there is none, or when it is no absolute http or https URL, which each request then tells.
-    public let baseURL: URL?
+    public var baseURL: URL? { core.baseURL }
 
     /// Makes the URL of each path in place of the rules of ``absoluteURL(_:pathParameters:)``; `nil` for the rules.
-    public let urlBuilder: URLBuilder?
+    public var urlBuilder: URLBuilder? { core.urlBuilder }
 
-    let base: Base
-    let clock: TaskClock
-    /// Tells the date by which stored answers age.
-    let date: @Sendable () -> Date
-    /// The typed requests under way.
-    let registry: RequestRegistry
-    private let shared: Shared
-    /// The same service for those who must not keep it alive: typed requests, which end with it. `nil` in the twin itself.
-    private let twin: WebService?
-
-    /// What a service and its twin share.
-    private final class Shared: Sendable {
-        let state: Mutex<State>
-
-        init(_ state: State) {
-            self.state = Mutex(state)
-        }
-    }
-
-    private struct State: Sendable {
-        /// Made anew when a part of it is set, so that tasks only have to take it.
-        var wire = Wire(session: FoundationSession.shared, interceptors: nil, cookieJar: nil)
-        var delegate: DelegateReference?
-        var errorMapper: (any ErrorMapper)?
-        var typed = TypedConfiguration()
-    }
-
-    enum Base: Sendable {
-        case none
-        case url(BaseURL)
-        indirect case invalid(WebServiceError)
-    }
+    let core: ServiceCore
+    /// Whether the typed requests in progress end when this handle is deallocated.
+    private let isOwner: Bool
 
     /// Makes the URL of a path in a way of your own. It gets the base URL and the path as it was given, placeholders replaced by nobody. What it
     /// returns is checked like any absolute URL.
@@ -93,120 +64,115 @@ public final class WebService: Sendable {
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
         timekeeper: (any Timekeeper)?, date: @escaping @Sendable () -> Date = { Date() }
     ) {
-        if baseURLString.isEmpty {
-            base = .none
-        } else {
-            do { base = .url(try BaseURL(baseURLString)) } catch {
-                base = .invalid(WebServiceError(error.code, "the base URL cannot be used: \(error.message)"))
-            }
-        }
-        if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
-        self.urlBuilder = urlBuilder
-        clock = TaskClock(timekeeper)
-        self.date = date
-        registry = RequestRegistry()
-        shared = Shared(State(delegate: passthroughDelegate.map(DelegateReference.init)))
-        twin = WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: nil)
+        core = ServiceCore(
+            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper), date: date,
+            delegate: passthroughDelegate.map(DelegateReference.init))
+        isOwner = true
     }
 
-    private init(
-        _ baseURL: URL?, _ base: Base, _ urlBuilder: URLBuilder?, _ clock: TaskClock, _ date: @escaping @Sendable () -> Date,
-        _ registry: RequestRegistry, _ shared: Shared, twin: WebService?
-    ) {
-        self.baseURL = baseURL
-        self.base = base
-        self.urlBuilder = urlBuilder
-        self.clock = clock
-        self.date = date
-        self.registry = registry
-        self.shared = shared
-        self.twin = twin
+    private init(owning core: ServiceCore) {
+        self.core = core
+        isOwner = true
+    }
+
+    /// Creates a handle for code that runs on behalf of a typed request, which ends with the service and must not keep it alive.
+    init(borrowing core: ServiceCore) {
+        self.core = core
+        isOwner = false
     }
 
     deinit {
-        if twin != nil { registry.close() }
+        if isOwner { core.registry.close() }
     }
 
     /// Makes a service with everything that this one has now, and with typed requests of its own: it neither finds nor cancels those of this one. Both
     /// share their storages and what is in them. What is set later on one is not set on the other.
     public func clone() -> WebService {
-        let registry = RequestRegistry()
-        let shared = Shared(self.shared.state.withLock { $0 })
-        let twin = WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: nil)
-        return WebService(baseURL, base, urlBuilder, clock, date, registry, shared, twin: twin)
+        WebService(owning: ServiceCore(copying: core))
     }
-
-    /// What typed requests hold: the service as it is, without keeping it alive.
-    var performing: WebService { twin ?? self }
 
     /// ``baseURL`` as text; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
     /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
     public var session: any Session {
-        get { shared.state.withLock { $0.wire }.session }
-        set { replaceWire { Wire(session: newValue, interceptors: $0.interceptors, cookieJar: $0.cookieJar) } }
+        get { core.configuration.session }
+        set { core.configure { $0.session = newValue } }
     }
 
     /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are resumed, and hold it
     /// weakly as well.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
-        get { wireAndDelegate.delegate }
-        set { change { $0.delegate = newValue.map(DelegateReference.init) } }
+        get { core.pipeline.delegateReference?.delegate }
+        set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
     /// What wraps the sending of every request, the first one outermost. Tasks ask for them when they are resumed. With none, nothing is in the way:
     /// no Swift task is made.
     public var interceptors: [any Interceptor] {
-        get { shared.state.withLock { $0.wire }.interceptors ?? [] }
-        set {
-            let interceptors = newValue.isEmpty ? nil : newValue
-            replaceWire { Wire(session: $0.session, interceptors: interceptors, cookieJar: $0.cookieJar) }
-        }
+        get { core.configuration.interceptors }
+        set { core.configure { $0.interceptors = newValue } }
     }
 
     /// Turns answers that are failures into errors of your own; `nil`, the default, for none. Asked when such an answer is there.
     public var errorMapper: (any ErrorMapper)? {
-        get { shared.state.withLock { $0.errorMapper } }
-        set { change { $0.errorMapper = newValue } }
+        get { core.errorMapper }
+        set { core.configure { $0.errorMapper = newValue } }
     }
 
     /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither
     /// send nor store any. Tasks ask for it when they are resumed.
     public var cookieJar: CookieJar? {
-        get { shared.state.withLock { $0.wire }.cookieJar }
-        set { replaceWire { Wire(session: $0.session, interceptors: $0.interceptors, cookieJar: newValue) } }
+        get { core.configuration.cookieJar }
+        set { core.configure { $0.cookieJar = newValue } }
     }
 
-    private func replaceWire(_ make: (Wire) -> Wire) {
-        change { $0.wire = make($0.wire) }
-    }
+    /// The configuration of typed requests.
+    var typed: TypedConfiguration { core.configuration.typed }
 
-    /// What is replaced is freed outside the lock.
-    private func change(_ change: (inout State) -> Void) {
-        let old = shared.state.withLock { state in
-            defer { change(&state) }
-            return state
-        }
-        withExtendedLifetime(old) {}
-    }
-
-    /// What typed requests are performed with.
-    var typed: TypedConfiguration { shared.state.withLock { $0.typed } }
-
-    /// Changes it in one step.
+    /// Changes the configuration of typed requests in one step.
     func changeTyped(_ change: (inout TypedConfiguration) -> Void) {
-        self.change { change(&$0.typed) }
+        core.configure { change(&$0.typed) }
+    }
+}
+
+/// A service is a session itself, so that its delegate sees any request sent through it. No other stage of the pipeline applies.
+extension WebService: Session {
+    /// Where the answers of its session come from.
+    public var responseSource: Response.Source { session.responseSource }
+
+    /// Makes a task that sends the request through the service's delegate and session once it is resumed. A request that cannot be
+    /// encoded completes with its error, on the thread that resumes.
+    public func dataTask(
+        request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        let pipeline = core.pipeline
+        let session = pipeline.session.session
+        guard let delegate = pipeline.delegateReference?.delegate else { return session.dataTask(request: request, completion: completion) }
+        do {
+            return try DelegateStage(delegate: delegate).dataTask(for: request) { request, didReceive in
+                session.dataTask(request: request) { data, response, error in
+                    didReceive(data, response, error)
+                    completion(data, response, error)
+                }
+            }
+        } catch {
+            return FailedDataTask { completion(nil, nil, error) }
+        }
+    }
+}
+
+/// A data task without a request: it completes with the error when it is resumed or cancelled.
+private final class FailedDataTask: DataTask {
+    private let completion: Mutex<(@Sendable () -> Void)?>
+
+    init(_ completion: @escaping @Sendable () -> Void) {
+        self.completion = Mutex(completion)
     }
 
-    /// What one exchange needs of the service, read in one step. The delegate is the one given to the service, or else that of the data source.
-    var wireAndDelegate: (wire: Wire, delegate: (any ServicePassthroughDelegate)?) {
-        let (wire, reference) = shared.state.withLock { ($0.wire, $0.delegate) }
-        let delegate = reference?.delegate
-        guard delegate == nil, Self.suppliesDelegate else { return (wire, delegate) }
-        return (wire, (self as? any ServicePassthroughDataSource)?.servicePassthroughDelegate)
-    }
-
-    /// Whether some module conforms `WebService` to the data source. A fact of the program, so it is asked for once.
-    private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
+    var state: DataTaskState { completion.withLock { $0 == nil } ? .completed : .suspended }
+    func resume() { completion.withLock { $0.take() }?() }
+    func suspend() {}
+    func cancel() { resume() }
 }

@@ -25,7 +25,7 @@ struct SentRequest: Sendable {
             maximumResponseBytes = request.maximumResponseBytes
             return
         }
-        maximumResponseBytes = (request as? Request)?.maximumResponseBytes ?? (request as? LimitedURLRequest)?.maximumResponseBytes
+        maximumResponseBytes = (request as? Request)?.maximumResponseBytes
         let request = try request.urlRequest()
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)

@@ -128,7 +128,7 @@ struct InterceptorTests {
         service.interceptors = [
             .closure { _, next in
                 began.add(1)
-                try await next.context.clock.sleep(for: .seconds(3600))
+                try await next.context.service.clock.sleep(for: .seconds(3600))
                 throw TestError()
             }
         ]

@@ -194,7 +194,7 @@ struct LifeCycleModelTests {
         private var isSettled: Bool {
             guard box.events.values.count == model.events.count else { return false }
             guard let task = task ?? watched else { return true }
-            guard task.withState({ ($0.outcome != nil) == (model.outcome != nil) && $0.holdsRequests == model.isHeld }) else { return false }
+            guard (task.result != nil) == (model.outcome != nil), task.context.gate.holdsRequests == model.isHeld else { return false }
             return model.isDropped || task.state == model.state
         }
 
@@ -221,7 +221,7 @@ struct LifeCycleModelTests {
         }
 
         private var divergence: String {
-            let state = (task ?? watched).map { "\($0.state.rawValue) \($0.withState { ($0.outcome != nil, $0.holdsRequests) })" } ?? "freed"
+            let state = (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.context.gate.holdsRequests))" } ?? "freed"
             return """
                 after \(operations): \(box.events.values), \(state); \
                 the model: \(model.events), \(model.state.rawValue) \((model.outcome != nil, model.isHeld))

@@ -126,7 +126,7 @@ struct SuspendTests {
         /// Resumes the task and waits until it is suspended with nothing in flight.
         func run(until place: Place) async throws {
             task.resume()
-            await eventually { task.withState { $0.holdsRequests || $0.outcome != nil } || sent.values.count > place.sentBefore }
+            await eventually { task.context.gate.holdsRequests || task.result != nil || sent.values.count > place.sentBefore }
         }
     }
 
@@ -168,7 +168,7 @@ struct SuspendTests {
         let bench = try Bench(place, kind)
         try await bench.run(until: place)
         bench.clock.advance(by: .seconds(601))
-        #expect(bench.task.withState { $0.outcome != nil })
+        #expect(bench.task.result != nil)
         #expect(bench.task.state == .suspended)
         #expect(bench.handlers.values.isEmpty)
         bench.task.resume()
@@ -220,7 +220,7 @@ struct SuspendTests {
                     return try await next(request)
                 })
             task.resume()
-            await eventually { task.withState { $0.holdsRequests } || !session.exchanges.values.isEmpty }
+            await eventually { task.context.gate.holdsRequests || !session.exchanges.values.isEmpty }
             task.cancel()
         }
         #expect(await freed.wait() == ["freed"])

@@ -16,11 +16,12 @@ struct TaskStateTests {
         return state
     }
 
-    private final class Exchange: DataTask {
-        var state: DataTaskState { .running }
-        func resume() {}
-        func suspend() {}
+    private struct Work: Cancellable {
         func cancel() {}
+    }
+
+    private static func success(_ bytes: UInt8...) -> Result<Response, any Error> {
+        .success(Response(data: Data(bytes), source: .mock))
     }
 
     @Test("the first resume starts, the second does nothing")
@@ -43,7 +44,7 @@ struct TaskStateTests {
         var state = make()
         let action = state.cancel()
         #expect(action?.runsHandlers == true)
-        #expect((state.outcome?.error as? URLError)?.code == .cancelled)
+        #expect { try state.result?.get() } throws: { ($0 as? URLError)?.code == .cancelled }
         guard case .none = state.resume() else {
             Issue.record("a cancelled task must not start")
             return
@@ -52,14 +53,13 @@ struct TaskStateTests {
     }
 
     @Test("C-43: the first outcome counts, later ones change nothing")
-    func firstOutcome() {
+    func firstOutcome() throws {
         var state = make()
         _ = state.resume()
-        #expect(state.complete(Outcome(data: Data([1]))) != nil)
-        #expect(state.complete(Outcome(data: Data([2]))) == nil)
+        #expect(state.complete(Self.success(1)) != nil)
+        #expect(state.complete(Self.success(2)) == nil)
         #expect(state.cancel() == nil)
-        #expect(state.outcome?.data == Data([1]))
-        #expect(state.outcome?.error == nil)
+        #expect(try state.result?.get().data == Data([1]))
     }
 
     @Test("H-19: an exchange that is attached after the outcome is not wanted")
@@ -67,13 +67,13 @@ struct TaskStateTests {
         var state = make()
         _ = state.resume()
         _ = state.cancel()
-        let (lateIsWanted, _) = state.attach(.exchange(Exchange()))
+        let (lateIsWanted, _) = state.attach(.exchange(Work()))
         #expect(!lateIsWanted)
         var other = make()
         _ = other.resume()
-        let (isWanted, _) = other.attach(.exchange(Exchange()))
+        let (isWanted, _) = other.attach(.exchange(Work()))
         #expect(isWanted)
-        #expect(other.cancel()?.transport != nil)
+        #expect(other.cancel()?.work != nil)
     }
 
     @Test("a suspended task keeps its outcome until it is resumed")
@@ -82,7 +82,7 @@ struct TaskStateTests {
         _ = state.resume()
         state.suspend()
         #expect(state.dataTaskState == .suspended)
-        #expect(state.complete(Outcome(data: Data()))?.runsHandlers == false)
+        #expect(state.complete(Self.success())?.runsHandlers == false)
         guard case .runHandlers = state.resume() else {
             Issue.record("resume has to run the handlers")
             return
@@ -102,33 +102,9 @@ struct TaskStateTests {
     func claim() {
         var state = make()
         _ = state.resume()
-        #expect(state.complete(Outcome(data: Data()))?.runsHandlers == true)
+        #expect(state.complete(Self.success())?.runsHandlers == true)
         let hasToRun = state.add(.responseError { _ in })
         #expect(!hasToRun)
-    }
-
-    @Test("a preparation that is attached after its exchange does not replace it")
-    func latePreparation() {
-        var state = make()
-        _ = state.resume()
-        _ = state.attach(.exchange(Exchange()))
-        let (isWanted, replaced) = state.attach(.preparation(Task {}))
-        #expect(isWanted)
-        #expect(replaced == nil)
-        guard case .exchange = state.cancel()?.transport else {
-            Issue.record("the exchange has to be cancelled")
-            return
-        }
-    }
-
-    @Test("H-17: an exchange sends 100 requests and no more")
-    func messageLimit() throws {
-        var state = make()
-        _ = state.resume()
-        let request = try Request(url: "https://h/").encode()
-        let permissions = (0...SessionTask.maximumMessages).map { _ in state.willSend(request, at: 0).permission }
-        #expect(permissions == Array(repeating: .granted, count: SessionTask.maximumMessages) + [.refused])
-        #expect(state.messages == SessionTask.maximumMessages)
     }
 
     @Test("a task that is suspended between two handlers runs the second one after resume", arguments: [false, true])
@@ -137,7 +113,7 @@ struct TaskStateTests {
         let second: Handler = isOnMain ? .updateUI { _ in } : .lookAtResponse { _, _ in }
         _ = state.add(second)
         _ = state.resume()
-        #expect(state.complete(Outcome(data: Data()))?.runsHandlers == true)
+        #expect(state.complete(Self.success())?.runsHandlers == true)
         let track = state.chain.pickUp()
         guard case .run(.step) = state.nextStep(on: track) else {
             Issue.record("the first handler has to run")
@@ -157,20 +133,6 @@ struct TaskStateTests {
             return
         }
         #expect(handler.runsOnMain == isOnMain)
-    }
-
-    @Test("an interruption ends the attempt in flight; a response that was there before ends no second one", arguments: [false, true])
-    func interruptedAttempt(isInFlight: Bool) throws {
-        var state = make()
-        _ = state.resume()
-        let request = try Request(url: "https://h/").encode()
-        _ = state.willSend(request, at: 1)
-        state.recordAttempt(request, Outcome(data: Data()), at: 2)
-        if isInFlight { _ = state.willSend(request, at: 3) }
-        _ = state.cancel(at: 4)
-        let attempts = state.timeline.ordered.filter { $0.attempt != nil }
-        #expect(attempts.map(\.start) == (isInFlight ? [1, 3] : [1]))
-        #expect(attempts.map(\.end) == (isInFlight ? [2, 4] : [2]))
     }
 
     @Test("a Swift task that awaits the end runs the handlers only where no closure of the caller is among them")

@@ -56,7 +56,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// Whether a request of the type with an equal key is under way.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
-        return service.registry.contains { $0.type == Request.self && $0.key == key }
+        return service.core.registry.contains { $0.type == Request.self && $0.key == key }
     }
 
     /// Cancels all requests of the type.
@@ -67,7 +67,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     /// Cancels requests of the type with an equal key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
-        service.registry.cancel { $0.type == Request.self && $0.key == key }
+        service.core.registry.cancel { $0.type == Request.self && $0.key == key }
     }
 }
 

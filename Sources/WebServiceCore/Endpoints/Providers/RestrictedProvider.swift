@@ -55,12 +55,12 @@ public struct RestrictedProvider: Sendable {
 
     /// Whether a request of one of the types is under way.
     public func containsRequests() -> Bool {
-        service.registry.contains { canUseRequest(type: $0.type) }
+        service.core.registry.contains { canUseRequest(type: $0.type) }
     }
 
     /// Cancels all requests of these types.
     public func cancelRequests() {
-        service.registry.cancel { canUseRequest(type: $0.type) }
+        service.core.registry.cancel { canUseRequest(type: $0.type) }
     }
 
     /// - Returns: `nil` when the type is let through.
@@ -70,7 +70,7 @@ public struct RestrictedProvider: Sendable {
         #if DEBUG
         try? FileHandle.standardError.write(contentsOf: Data("WebService: \(error.message)\n".utf8))  // whoever cannot be told has the error
         #endif
-        let task = SessionTask(service: service.performing) { $0.complete(Outcome(error: error)) }
+        let task = SessionTask(service.core) { $0.complete(.failure(error)) }
         return TypedTask(task, ResponseRules(.any), isOwn: true, step: { .failure($0.failure ?? error) })
     }
 }

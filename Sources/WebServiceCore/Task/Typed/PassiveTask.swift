@@ -26,8 +26,8 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// - Parameter onCancel: Called once when somebody cancels the task before it is complete, on that thread; `nil` when the owner does not care.
     public init(onCancel: (@Sendable () -> Void)? = nil) {
         let answer = Answer<Value>()
-        let exchange = SessionTask(service: PassiveService.shared) { _ in }
-        exchange.attach(.exchange(CancelHook(onCancel ?? {})))
+        let exchange = SessionTask(PassiveService.shared) { _ in }
+        exchange.attach(.exchange(CancelHook(onCancel: onCancel ?? {})))
         self.answer = answer
         task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
             Result {
@@ -38,7 +38,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     }
 
     deinit {
-        task.task.complete(Outcome(error: URLError(.cancelled)))
+        task.task.complete(.failure(URLError(.cancelled)))
     }
 
     /// Completes the task with a value.
@@ -48,7 +48,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     public func complete(_ value: Value) -> Bool {
         guard claim() else { return false }
         answer.set(.success(value))
-        return task.task.complete(Outcome(source: .owner, attempts: 0), isInterrupted: false)
+        return task.task.complete(.success(Response(data: nil, source: .owner, attempts: 0)))
     }
 
     /// Completes the task with an error.
@@ -56,7 +56,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     /// - Returns: Whether it was not complete before.
     @discardableResult
     public func fail(_ error: any Error) -> Bool {
-        claim() && task.task.complete(Outcome(error: error), isInterrupted: false)
+        claim() && task.task.complete(.failure(error))
     }
 
     private func claim() -> Bool {
@@ -72,21 +72,19 @@ extension Response.Source {
     public static let owner = Response.Source("owner")
 }
 
-/// What passive tasks have in place of a service: nothing is ever sent.
-private enum PassiveService {
-    static let shared = WebService(baseURLString: "")
+/// What passive tasks have in place of a service: no request is sent.
+private final class PassiveService: PipelineSource {
+    static let shared = PassiveService()
+
+    let clock = TaskClock.system
+    let baseOrigin: Origin? = nil
+    let pipeline = Pipeline()
+    let errorMapper: (any ErrorMapper)? = nil
 }
 
-/// Tells that a task is cancelled.
-private final class CancelHook: DataTask {
-    private let onCancel: @Sendable () -> Void
+/// Calls a closure when a task is cancelled.
+private struct CancelHook: Cancellable {
+    let onCancel: @Sendable () -> Void
 
-    init(_ onCancel: @escaping @Sendable () -> Void) {
-        self.onCancel = onCancel
-    }
-
-    var state: DataTaskState { .running }
-    func resume() {}
-    func suspend() {}
     func cancel() { onCancel() }
 }

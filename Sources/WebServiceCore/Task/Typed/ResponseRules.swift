@@ -40,7 +40,7 @@ final class ResponseRules: Sendable {
     /// The answer, when it is acceptable.
     func accept(_ input: StepInput) throws -> Response {
         if let failure = input.failure { throw failure }
-        let response = Response(input.outcome)
+        let response = try input.result.get()
         let rules = rules.withLock { $0 }
         guard rules.statuses.contains(response.status) else {
             throw input.mappedError(for: response) ?? input.error(.unacceptableStatus, "the status is \(response.status)")
@@ -59,7 +59,8 @@ final class ResponseRules: Sendable {
 extension StepInput {
     /// An error that knows everything about the exchange.
     func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
-        WebServiceError(code, message, request: request, response: outcome.response, body: outcome.data, underlying: underlying)
+        let response = try? result.get()  // an error of the exchange has no response
+        return WebServiceError(code, message, request: request, response: response?.urlResponse, body: response?.body, underlying: underlying)
     }
 }
 

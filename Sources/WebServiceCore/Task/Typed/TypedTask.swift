@@ -25,26 +25,34 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// A value ahead of the result; `nil` where there cannot be one.
     let early: EarlyValue<Value>?
     private let box = ResultBox<Value>()
+    /// The service of a typed request, until the task completes; `nil` for other tasks.
+    private let owner: TaskOwner?
 
     /// - Parameters:
     ///   - isOwn: Whether no closure of the user's runs in the step.
     ///   - early: A value ahead of the result.
     ///   - step: Makes the result; runs once, when the exchange has ended and everything added before has run.
     init(
-        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, early: EarlyValue<Value>? = nil,
+        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil,
         step: @escaping @Sendable (StepInput) -> Result<Value, any Error>
     ) {
         self.task = task
         self.rules = rules
         self.early = early
-        task.add(.step({ [box] input in box.set(step(input), input) }, isOwn: isOwn))
+        self.owner = owner
+        let settle: @Sendable (StepInput) -> (any Error)? = { [box, weak owner] input in
+            owner?.release()
+            return box.set(step(input), input)
+        }
+        task.add(.step(settle, isOwn: isOwn))
     }
 
     /// - Parameter step: Makes the result; the handlers that follow wait for it.
-    init(_ task: SessionTask, _ rules: ResponseRules, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
+    init(_ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
         self.task = task
         self.rules = rules
         early = nil
+        self.owner = owner
         // The step runs in a Swift task that is begun elsewhere, and has to know all the same when it belongs to a refresh.
         let refreshing = Authentication.refreshing
         task.add(
@@ -54,11 +62,18 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 
     /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
-    init(_ task: SessionTask, _ rules: ResponseRules, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>) {
+    init(
+        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>
+    ) {
         self.task = task
         self.rules = rules
         early = nil
-        task.add(.mainStep(.init(applies: { true }, isUI: false) { [box] input in box.set(mainStep(input), input) }))
+        self.owner = owner
+        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [box, weak owner] input in
+            owner?.release()
+            return box.set(mainStep(input), input)
+        }
+        task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
 
     /// Sends the request, if nobody did; harmless otherwise.
@@ -127,26 +142,26 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// The step that follows this one.
     func then<Next: Sendable>(_ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, step: { [box] _ in step(box.result) })
+        TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
     /// The step that follows this one, which may take its time.
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, asyncStep: { [box] _ in await step(box.result) })
+        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [box] _ in await step(box.result) })
     }
 }
 
 /// What a step of a typed task begins with.
 struct StepInput: Sendable {
-    let outcome: Outcome
+    let result: Result<Response, any Error>
     fileprivate let task: SessionTask
     /// Why there is nothing to work with: the error of the exchange, or of an untyped handler before.
     let failure: (any Error)?
 
-    init(_ outcome: Outcome, of task: SessionTask, failure: (any Error)?) {
-        self.outcome = outcome
+    init(_ result: Result<Response, any Error>, of task: SessionTask, failure: (any Error)?) {
+        self.result = result
         self.task = task
         self.failure = failure
     }
@@ -157,6 +172,20 @@ struct StepInput: Sendable {
     /// What the error mappers of request and service make of an answer that is a failure.
     func mappedError(for response: Response) -> (any Error)? {
         request.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
+    }
+}
+
+/// Holds an object until a task completes, or until nothing holds the task.
+final class TaskOwner: Sendable {
+    private let object: Mutex<(any AnyObject & Sendable)?>
+
+    init(_ object: any AnyObject & Sendable) {
+        self.object = Mutex(object)
+    }
+
+    func release() {
+        let released = object.withLock { $0.take() }
+        withExtendedLifetime(released) {}
     }
 }
 

@@ -28,41 +28,26 @@ public protocol Interceptor: Sendable {
     func intercept(_ request: Request, next: Next) async throws -> Response
 }
 
-/// Everything behind an interceptor: the ones that follow, redirects, cookies, delegate and session.
+/// The stages after an interceptor: the interceptors that follow, and then an exchange.
 public struct Next: Sendable {
     let context: ExchangeContext
-    /// Whose exchange it is; for what an interceptor sends in an exchange of its own.
-    let service: WebService
+    let pipeline: Pipeline
     /// The interceptors that follow.
     let following: ArraySlice<any Interceptor>
     let send: @Sendable (Request) async throws -> Response
 
-    /// Passes a request on and waits for the answer.
+    /// Passes a request on and returns its response.
     ///
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for what the framework found, `URLError.cancelled` when the exchange is
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework, `URLError.cancelled` when the exchange is
     ///   cancelled.
     public func callAsFunction(_ request: Request) async throws -> Response {
         try await send(request)
     }
 
-    /// Writes an event into the exchange's ``Timeline``.
+    /// Adds an event to the exchange's ``Timeline``.
     public func record(_ kind: Timeline.Kind, _ detail: String = "") {
-        context.record(kind, detail)
+        context.log.record(kind, detail)
     }
-}
-
-/// What interceptors share with the exchange they work for.
-struct ExchangeContext: Sendable {
-    let clock: TaskClock
-    /// What was to be sent, before any interceptor has changed it.
-    let request: @Sendable () -> Request
-    /// Where the service's own credentials may go; `nil` without a base URL.
-    let baseOrigin: Origin?
-    /// The account of an authentication for which this exchange was begun: the first one that is given.
-    let account: @Sendable (ObjectIdentifier, Int) -> Int
-    let record: @Sendable (Timeline.Kind, String) -> Void
-    /// Records a stretch of time that ends now and began so many nanoseconds ago.
-    let recordStretch: @Sendable (Timeline.Kind, String, UInt64) -> Void
 }
 
 /// An interceptor made of a closure.

@@ -40,6 +40,9 @@ final class ProgressRelay: Prelude {
         state.withLock { $0.handlers.append(handler) }
     }
 
+    /// Calls ``update(_:)``.
+    var handler: Handler { { self.update($0) } }
+
     /// There is news. Returns at once.
     func update(_ progress: TransferProgress) {
         let begins = state.withLock { state in

@@ -1,0 +1,112 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What the exchanges of one task share.
+final class ExchangeContext: Sendable {
+    let log: ExchangeLog
+    let gate: SendGate
+    let service: any PipelineSource
+
+    init(_ service: any PipelineSource) {
+        self.service = service
+        log = ExchangeLog(service.clock)
+        gate = SendGate()
+    }
+}
+
+/// One encoded request, its redirects, and its result.
+final class Exchange: Cancellable {
+    typealias Completion = @Sendable (Result<Response, any Error>) -> Void
+
+    private struct State {
+        var completion: Completion?
+        /// The number of hops that have ended.
+        var hops = 0
+        var dataTask: (any DataTask)?
+        var isOver = false
+    }
+
+    private let pipeline: Pipeline
+    private let context: ExchangeContext
+    private let state = Mutex(State())
+
+    init(_ pipeline: Pipeline, _ context: ExchangeContext) {
+        self.pipeline = pipeline
+        self.context = context
+    }
+
+    /// Sends a request.
+    ///
+    /// - Parameter completion: Called once, on any thread, also when the exchange is cancelled before or after.
+    func start(_ request: EncodedRequest, completion: @escaping Completion) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.completion = completion }
+            return state.isOver
+        }
+        if isOver { completion(.failure(URLError(.cancelled))) } else { send(request) }
+    }
+
+    /// Sends a request and returns its response. As soon as the Swift task is cancelled, it throws `URLError.cancelled`.
+    func response(to request: EncodedRequest) async throws -> Response {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in start(request) { continuation.resume(with: $0) } }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// Sends the request of one hop, as soon as the task is not suspended.
+    ///
+    /// - Parameter redirects: The URLs that redirected to this request.
+    private func send(_ request: EncodedRequest, after redirects: [URL] = []) {
+        switch context.gate.admit({ [self] in send(request, after: redirects) }) {
+        case .granted: break
+        case .held: return
+        case .refused: return cancel()
+        }
+        let (isOver, hop) = state.withLock { ($0.isOver, $0.hops) }
+        guard !isOver else { return }
+        do {
+            let dataTask = try pipeline.send(request, in: context) { [self] in receive($0, hop, after: redirects) }
+            let isNeeded = state.withLock { state in
+                if !state.isOver { state.dataTask = dataTask }
+                return !state.isOver
+            }
+            if isNeeded { dataTask.resume() } else { dataTask.cancel() }
+        } catch {
+            finish(.failure(error))
+        }
+    }
+
+    private func receive(_ result: Pipeline.HopResult, _ hop: Int, after redirects: [URL]) {
+        // A session that completes twice neither follows a redirect twice nor ends the exchange while the redirect is in flight.
+        let isFirst = state.withLock { state in
+            guard !state.isOver, state.hops == hop else { return false }
+            state.hops += 1
+            return true
+        }
+        guard isFirst else { return }
+        switch pipeline.receive(result, after: redirects, in: context) {
+        case .complete(let result): finish(result)
+        case .follow(let request, let redirects): send(request, after: redirects)
+        }
+    }
+
+    func cancel() {
+        finish(.failure(URLError(.cancelled)))?.cancel()
+    }
+
+    /// - Returns: The data task that was in flight.
+    @discardableResult
+    private func finish(_ result: Result<Response, any Error>) -> (any DataTask)? {
+        let old = state.withLock { state in
+            defer { state = State(hops: state.hops, isOver: true) }
+            return state
+        }
+        old.completion?(result)
+        return old.dataTask
+    }
+}

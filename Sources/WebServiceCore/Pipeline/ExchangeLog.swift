@@ -1,0 +1,254 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The recorder that a task, its exchanges and its interceptors share: what was sent when, what was received, and what was decided.
+///
+/// It is a leaf: no other lock is taken while its lock is held.
+struct ExchangeLog: ~Copyable, Sendable {
+    /// One request that was sent, and its result.
+    struct Attempt: Sendable {
+        let request: EncodedRequest
+        let start: UInt64
+        var end: UInt64?
+        var head = Head.none
+        var bodySize = 0
+        var error: (any Error)?
+        var transport: TransportMetrics?
+
+        /// The kind of the error, without values.
+        var failure: String {
+            switch error {
+            case let error as URLError: "URLError \(error.code.rawValue)"
+            case let error as WebServiceError: error.code.description
+            case let error?: "\(type(of: error))"
+            case nil: ""
+            }
+        }
+
+        mutating func end(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at now: UInt64) {
+            end = now
+            switch result {
+            case .success(let response):
+                head = response.head
+                bodySize = response.data.count
+                transport = metrics ?? response.transport
+            case .failure(let failure):
+                error = failure
+                head = Head((failure as? WebServiceError)?.response)
+                transport = metrics
+            }
+        }
+    }
+
+    /// An event of the timeline.
+    struct Entry: Sendable {
+        var kind: Timeline.Kind
+        var start: UInt64
+        var end: UInt64?
+        var detail: String
+        var attempt: Attempt?
+    }
+
+    /// What was recorded, as a value.
+    struct Record: Sendable {
+        /// The request as it was encoded first.
+        fileprivate var encoded: EncodedRequest?
+        /// The request, where it could not be encoded.
+        fileprivate var unencodable: Request?
+        /// The request that was sent last.
+        fileprivate(set) var sent: EncodedRequest?
+        fileprivate(set) var metrics = ServiceTaskMetrics()
+        /// The number of requests that were sent.
+        fileprivate(set) var attempts = 0
+        /// The attempt that was sent last, until the next one is sent.
+        fileprivate var attempt: Attempt?
+        /// The index of the last attempt among the events.
+        private var index = 0
+        fileprivate var events: [Entry] = []
+
+        /// The request of the task, as it was before the interceptors.
+        var request: Request? { encoded?.source ?? unencodable }
+
+        /// All events in the order in which they began. An attempt without a result is not among them.
+        var entries: [Entry] {
+            var record = self
+            record.closeAttempt()
+            return record.events.sorted { $0.start < $1.start }
+        }
+
+        /// Moves the last attempt to the events. It stays apart until then, so that an exchange with one attempt needs no array.
+        private mutating func closeAttempt() {
+            if let attempt, let end = attempt.end { events.insert(Entry(attempt, to: end), at: index) }
+            attempt = nil
+        }
+
+        fileprivate mutating func begin(_ request: EncodedRequest, at now: UInt64) {
+            closeAttempt()
+            index = events.count
+            attempts += 1
+            attempt = Attempt(request: request, start: now)
+            sent = request
+            metrics.mark(.fetchStart, at: now)
+        }
+
+        var timeline: Timeline {
+            let (start, date) = metrics.origin ?? (0, nil)
+            let events = entries.map { entry in
+                Timeline.Event(
+                    kind: entry.kind,
+                    start: entry.start < start ? 0 : Double(entry.start - start) / 1e9,
+                    length: entry.end.map { $0 < entry.start ? 0 : Double($0 - entry.start) / 1e9 },
+                    detail: entry.detail,
+                    status: entry.attempt.flatMap { $0.head.isHTTP ? $0.head.status : nil },
+                    request: entry.attempt?.request.summary
+                )
+            }
+            return Timeline(date: date, events: events)
+        }
+    }
+
+    struct State {
+        var record = Record()
+        /// The accounts for which the exchange was begun, by the object that defines them.
+        var accounts: [ObjectIdentifier: Int] = [:]
+        var progress: ProgressRelay?
+    }
+
+    /// The maximum number of requests of one exchange, whatever retries, redirects and refreshes demand.
+    static let maximumAttempts = 100
+
+    private let clock: TaskClock
+    private let state = Mutex(State())
+
+    init(_ clock: TaskClock) {
+        self.clock = clock
+    }
+
+    /// What was recorded so far.
+    var record: Record { state.withLock { $0.record } }
+
+    // MARK: Stages
+
+    /// Records the instant of `resume()`.
+    func begin(at now: UInt64) {
+        state.withLock { $0.record.metrics.begin(at: now) }
+    }
+
+    /// Records the request as it was encoded first.
+    func didEncode(_ request: EncodedRequest) {
+        state.withLock { $0.record.encoded = request }
+    }
+
+    /// Records a request that cannot be encoded.
+    func didNotEncode(_ request: Request?) {
+        state.withLock { $0.record.unencodable = request }
+    }
+
+    /// Records that a request is about to be sent.
+    ///
+    /// - Throws: ``WebServiceError/Code/tooManyMessages``.
+    func willSend(_ request: EncodedRequest) throws {
+        let now = clock.now
+        let (isPermitted, replaced) = state.withLock { state -> (Bool, (EncodedRequest?, Attempt?)) in
+            guard state.record.attempts < Self.maximumAttempts else { return (false, (nil, nil)) }
+            let replaced = (state.record.sent, state.record.attempt)
+            state.record.begin(request, at: now)
+            return (true, replaced)
+        }
+        withExtendedLifetime(replaced) {}
+        guard !isPermitted else { return }
+        let message = "more than \(Self.maximumAttempts) messages for one exchange"
+        throw WebServiceError(.tooManyMessages, message, request: request.source)
+    }
+
+    /// Records the result of the request that was sent last.
+    func didReceive(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
+        let now = clock.now
+        state.withLock { state in
+            state.record.attempt?.end(result, metrics, at: now)
+            state.record.metrics.transport = state.record.attempt?.transport
+        }
+    }
+
+    /// Records the end of the exchange: an attempt that is still in flight ends with it.
+    func end(_ result: Result<Response, any Error>) {
+        let now = clock.now
+        state.withLock { state in
+            guard state.record.sent != nil else { return }
+            state.record.metrics.mark(.responseEnd, at: now)
+            if let attempt = state.record.attempt, attempt.end == nil { state.record.attempt?.end(result, nil, at: now) }
+        }
+    }
+
+    /// Takes over what another task recorded that sent requests in place of this one.
+    func takeOver(_ other: Record) {
+        let replaced = state.withLock { state in
+            let replaced = state.record
+            state.record = other
+            state.record.metrics = other.metrics.measured(from: replaced.metrics)
+            return replaced
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    // MARK: Events
+
+    /// Records an event that takes no time.
+    func record(_ kind: Timeline.Kind, _ detail: String = "") {
+        let now = clock.now
+        add(Entry(kind: kind, start: now, detail: detail))
+    }
+
+    /// Records a duration that ends now.
+    func record(_ kind: Timeline.Kind, _ detail: String, lasting nanoseconds: UInt64) {
+        let now = clock.now
+        add(Entry(kind: kind, start: now - min(nanoseconds, now), end: now, detail: detail))
+    }
+
+    /// Records a duration that began at an instant and ends now.
+    func record(_ kind: Timeline.Kind, _ detail: String, from start: UInt64) {
+        add(Entry(kind: kind, start: start, end: clock.now, detail: detail))
+    }
+
+    private func add(_ entry: Entry) {
+        state.withLock { $0.record.events.append(entry) }
+    }
+
+    /// Records when a stage of the handlers began or ended.
+    func mark(_ stage: ServiceTaskMetrics.Stage, at instant: UInt64) {
+        state.withLock { $0.record.metrics.mark(stage, at: instant) }
+    }
+
+    // MARK: Shared by the exchanges
+
+    /// Returns the account for which the exchange was begun: the first one that is given.
+    func account(_ id: ObjectIdentifier, _ current: Int) -> Int {
+        state.withLock { state in
+            if let account = state.accounts[id] { return account }
+            state.accounts[id] = current
+            return current
+        }
+    }
+
+    /// Adds an observer of progress.
+    func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) {
+        let relay = state.withLock { state in
+            let relay = state.progress ?? ProgressRelay()
+            state.progress = relay
+            return relay
+        }
+        relay.add(handler)
+    }
+
+    /// Delivers progress to the observers; `nil` without any.
+    var progress: ProgressRelay? { state.withLock { $0.progress } }
+}
+
+extension ExchangeLog.Entry {
+    init(_ attempt: ExchangeLog.Attempt, to end: UInt64) {
+        self.init(kind: .attempt, start: attempt.start, end: end, detail: attempt.failure, attempt: attempt)
+    }
+}

@@ -1,0 +1,196 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+package import FoundationNetworking
+#endif
+
+/// The stages that a request and its response pass, as a service was configured when the task was resumed.
+///
+/// ```
+/// encode → body → interceptors → per hop: cookies → delegate → session → size limit → cookies → redirect
+/// ```
+/// ``run(_:in:start:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and ``receive(_:for:after:in:)`` those of a hop. A hop is
+/// one sending of a request over the session: the first one, or one that a redirect demands. After the pipeline, the task runs its handlers.
+final class Pipeline: Sendable {
+    let session: SessionStage
+    let interceptors: [any Interceptor]
+    let cookieJar: CookieJar?
+    let delegateReference: DelegateReference?
+
+    init(
+        session: any Session = FoundationSession.shared, interceptors: [any Interceptor] = [], cookieJar: CookieJar? = nil,
+        delegate: DelegateReference? = nil
+    ) {
+        self.session = SessionStage(session)
+        self.interceptors = interceptors
+        self.cookieJar = cookieJar
+        delegateReference = delegate
+    }
+
+    /// The work that a task can cancel: a Swift task that provides the body and runs the interceptors, or an exchange.
+    enum Running: Sendable {
+        case preparation(Task<Void, Never>)
+        case exchange(any Cancellable)
+
+        func cancel() {
+            switch self {
+            case .preparation(let task): task.cancel()
+            case .exchange(let exchange): exchange.cancel()
+            }
+        }
+    }
+
+    /// Runs a request through all stages. Without a body provider and without interceptors all of it is callbacks: no Swift task is created.
+    ///
+    /// - Parameters:
+    ///   - attach: Called with the work that can be cancelled, before anything is sent. Returns whether it is still needed.
+    ///   - completion: Called with the result, once or more than once; the first call counts.
+    func run(
+        _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Bool,
+        completion: @escaping @Sendable (Result<Response, any Error>) -> Void
+    ) {
+        let isPlain = !request.hasBodyProvider && interceptors.isEmpty && request.interceptors.isEmpty
+        do throws(WebServiceError) {
+            let encoded = try request.encode()
+            context.log.didEncode(encoded)
+            if isPlain {
+                let exchange = Exchange(self, context)
+                if attach(.exchange(exchange)) { exchange.start(encoded, completion: completion) }
+            } else {
+                let preparation = Task { [self] in
+                    do {
+                        completion(.success(try await prepare(encoded.source, in: context)))
+                    } catch {
+                        completion(.failure(error is CancellationError ? URLError(.cancelled) : error))
+                    }
+                }
+                _ = attach(.preparation(preparation))
+            }
+        } catch {
+            context.log.didNotEncode(error.request)
+            completion(.failure(error))
+        }
+    }
+
+    /// Runs the stages that may suspend: the body provider and the interceptors.
+    private func prepare(_ request: Request, in context: ExchangeContext) async throws -> Response {
+        let request = try await request.providingBody()
+        let chain = interceptors + request.interceptors
+        var response = try await intercept(request, chain[...], context)
+        if !chain.isEmpty { response.attempts = context.log.record.attempts }
+        return response
+    }
+
+    /// Calls the first interceptor, which calls the following ones; the last one calls the exchange.
+    private func intercept(_ request: Request, _ chain: ArraySlice<any Interceptor>, _ context: ExchangeContext) async throws -> Response {
+        guard let interceptor = chain.first else { return try await Exchange(self, context).response(to: try request.encode()) }
+        let following = chain.dropFirst()
+        let next = Next(context: context, pipeline: self, following: following) { [self] in try await intercept($0, following, context) }
+        return try await interceptor.intercept(request, next: next)
+    }
+
+    // MARK: One hop
+
+    /// Runs the stages of a hop up to the session.
+    ///
+    /// - Returns: The session's data task, not resumed.
+    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping @Sendable (HopResult) -> Void) throws -> any DataTask {
+        guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
+        let request = addingCookies(to: request)
+        try context.log.willSend(request)
+        return try session.dataTask(for: request, delegateReference?.delegate, context.log.progress) { result, metrics in
+            completion(HopResult(request: request, result: result, metrics: metrics))
+        }
+    }
+
+    /// Runs the stages of a hop after the session.
+    ///
+    /// - Parameter redirects: The URLs that redirected to this hop.
+    func receive(_ hop: HopResult, after redirects: [URL], in context: ExchangeContext) -> HopEnd {
+        let request = hop.request
+        var result = hop.result
+        if case .success(var response) = result, !redirects.isEmpty {
+            (response.redirects, response.attempts) = (redirects, redirects.count + 1)
+            result = .success(response)
+        }
+        result = result.flatMap { limitingSize($0, of: request) }
+        context.log.didReceive(result, hop.metrics)
+        guard case .success(let response) = result, response.isHTTP else { return .complete(result) }
+        storeCookies(of: response, to: request)
+        return redirect(response, of: request, in: context)
+    }
+
+    /// One request that was sent, with the result of the session.
+    struct HopResult: Sendable {
+        let request: EncodedRequest
+        let result: Result<Response, any Error>
+        let metrics: TransportMetrics?
+    }
+
+    /// What follows a hop.
+    enum HopEnd {
+        case complete(Result<Response, any Error>)
+        /// Another hop.
+        case follow(EncodedRequest, redirects: [URL])
+    }
+
+    // MARK: Stages of a hop
+
+    private func addingCookies(to request: EncodedRequest) -> EncodedRequest {
+        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url), let cookies = cookieJar.header(for: url) else {
+            return request
+        }
+        return request.adding("Cookie", cookies)
+    }
+
+    /// Sessions limit the body while it arrives; a session of the user may not.
+    private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
+        guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else { return .success(response) }
+        return .failure(WebServiceError.tooLarge(maximum, request.source, response.urlResponse))
+    }
+
+    private func storeCookies(of response: Response, to request: EncodedRequest) {
+        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url) else { return }
+        let cookies = response.head.values(for: .setCookie)
+        if !cookies.isEmpty { cookieJar.store(cookies, joined: response.head.joinsFields, from: url) }
+    }
+
+    private func redirect(_ response: Response, of request: EncodedRequest, in context: ExchangeContext) -> HopEnd {
+        guard (300..<400).contains(response.status) else { return .complete(.success(response)) }
+        let decision = request.source.redirectPolicy.decision(
+            for: request.source, at: request.url, status: response.status, locations: response.head.values(for: .location),
+            followed: response.redirects.count)
+        switch decision {
+        case .deliver:
+            return .complete(.success(response))
+        case .fail(var error):
+            (error.response, error.body) = (response.urlResponse, response.data)
+            return .complete(.failure(error))
+        case .follow(let next, let droppedCredentials):
+            context.log.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
+            let redirects = response.redirects + (URL(string: request.url).map { [$0] } ?? [])
+            do { return .follow(try next.encode(), redirects: redirects) } catch { return .complete(.failure(error)) }
+        }
+    }
+}
+
+/// What tasks need of the service that created them.
+protocol PipelineSource: AnyObject, Sendable {
+    var clock: TaskClock { get }
+    /// The origin of the base URL; `nil` without a base URL.
+    var baseOrigin: Origin? { get }
+    /// The pipeline by the current configuration.
+    var pipeline: Pipeline { get }
+    var errorMapper: (any ErrorMapper)? { get }
+}
+
+/// Work that can be cancelled, from any thread and more than once.
+protocol Cancellable: Sendable {
+    func cancel()
+}
+
+extension WebServiceError {
+    package static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
+        WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request, response: response)
+    }
+}

@@ -1,0 +1,30 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+extension URLError {
+    /// The error as a `URLError` without the failing URL, which may hold secrets; `nil` when it is of another domain.
+    init?(transport error: any Error) {
+        if error is CancellationError {
+            self.init(.cancelled)
+            return
+        }
+        let error = error as NSError
+        let code: Code? = error.domain == NSPOSIXErrorDomain ? Self.code(posix: error.code) : Code(rawValue: error.code)
+        guard error.domain == NSURLErrorDomain || error.domain == NSPOSIXErrorDomain, let code else { return nil }
+        self.init(code, userInfo: [NSLocalizedDescriptionKey: error.localizedDescription])
+    }
+
+    private static func code(posix code: Int) -> Code {
+        switch POSIXErrorCode(rawValue: Int32(truncatingIfNeeded: code)) {
+        case .ECONNREFUSED, .EHOSTUNREACH, .EHOSTDOWN: .cannotConnectToHost
+        case .ECONNRESET, .EPIPE, .ECONNABORTED, .ENOTCONN: .networkConnectionLost
+        case .ETIMEDOUT: .timedOut
+        case .ENETUNREACH, .ENETDOWN: .notConnectedToInternet
+        case .ECANCELED: .cancelled
+        default: .unknown
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What a ``WebService`` and its tasks share. Tasks hold the core, never the handle.
+final class ServiceCore: PipelineSource {
+    /// The base of every path.
+    enum Base: Sendable {
+        case none
+        case url(BaseURL)
+        indirect case invalid(WebServiceError)
+    }
+
+    /// What can be set on a service.
+    struct Configuration: Sendable {
+        var session: any Session = FoundationSession.shared
+        var delegate: DelegateReference?
+        var interceptors: [any Interceptor] = []
+        var cookieJar: CookieJar?
+        var errorMapper: (any ErrorMapper)?
+        var typed = TypedConfiguration()
+
+        fileprivate var pipeline: Pipeline {
+            Pipeline(session: session, interceptors: interceptors, cookieJar: cookieJar, delegate: delegate)
+        }
+    }
+
+    private struct State: Sendable {
+        var configuration: Configuration
+        /// Created with each change of the configuration, so that a task only takes a reference.
+        var pipeline: Pipeline
+    }
+
+    let baseURL: URL?
+    let base: Base
+    let baseOrigin: Origin?
+    let urlBuilder: WebService.URLBuilder?
+    let clock: TaskClock
+    /// Returns the date by which stored responses age.
+    let date: @Sendable () -> Date
+    /// The typed requests in progress.
+    let registry = RequestRegistry()
+    private let state: Mutex<State>
+
+    init(
+        baseURLString: String, urlBuilder: WebService.URLBuilder?, clock: TaskClock, date: @escaping @Sendable () -> Date, delegate: DelegateReference?
+    ) {
+        if baseURLString.isEmpty {
+            base = .none
+        } else {
+            do { base = .url(try BaseURL(baseURLString)) } catch {
+                base = .invalid(WebServiceError(error.code, "the base URL cannot be used: \(error.message)"))
+            }
+        }
+        if case .url = base { baseURL = URL(string: baseURLString) } else { baseURL = nil }
+        baseOrigin = baseURL.flatMap(Origin.init)
+        self.urlBuilder = urlBuilder
+        self.clock = clock
+        self.date = date
+        let configuration = Configuration(delegate: delegate)
+        state = Mutex(State(configuration: configuration, pipeline: configuration.pipeline))
+    }
+
+    /// Creates a core with the configuration of another one, and with an empty registry.
+    init(copying other: ServiceCore) {
+        (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
+        (clock, date) = (other.clock, other.date)
+        state = Mutex(other.state.withLock { $0 })
+    }
+
+    var configuration: Configuration { state.withLock { $0.configuration } }
+
+    var errorMapper: (any ErrorMapper)? { configuration.errorMapper }
+
+    /// Changes the configuration in one step. What is replaced is released outside the lock.
+    func configure(_ change: (inout Configuration) -> Void) {
+        let replaced = state.withLock { state in
+            let replaced = state
+            change(&state.configuration)
+            state.pipeline = state.configuration.pipeline
+            return replaced
+        }
+        withExtendedLifetime(replaced) {}
+    }
+
+    /// The pipeline by the current configuration. Its delegate is the one that was set, or else that of the data source.
+    var pipeline: Pipeline {
+        let pipeline = state.withLock { $0.pipeline }
+        guard Self.suppliesDelegate, pipeline.delegateReference?.delegate == nil else { return pipeline }
+        let source = WebService(borrowing: self) as? any ServicePassthroughDataSource
+        guard let delegate = source?.servicePassthroughDelegate else { return pipeline }
+        var configuration = configuration
+        configuration.delegate = DelegateReference(delegate)
+        return configuration.pipeline
+    }
+
+    /// Whether a module conforms `WebService` to the data source. It does not change while the program runs.
+    private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+/// The recorder of an exchange, with a clock under the test's control.
+@Suite("Exchange log", .timeLimit(.minutes(10)))
+struct ExchangeLogTests {
+    private let clock = ManualTimekeeper()
+
+    @Test("H-17: an exchange sends 100 requests and no more")
+    func requestLimit() throws {
+        let log = ExchangeLog(TaskClock(clock))
+        let request = try Request(url: "https://h/").encode()
+        for _ in 0..<SessionTask.maximumMessages { try log.willSend(request) }
+        #expect { try log.willSend(request) } throws: { ($0 as? WebServiceError)?.code == .tooManyMessages }
+        #expect(log.record.attempts == SessionTask.maximumMessages)
+    }
+
+    @Test("an interruption ends the attempt in flight; a response that was there before ends no second one", arguments: [false, true])
+    func interruptedAttempt(isInFlight: Bool) throws {
+        let log = ExchangeLog(TaskClock(clock))
+        log.begin(at: clock.now)
+        let request = try Request(url: "https://h/").encode()
+        try log.willSend(request)
+        clock.advance(by: .seconds(1))
+        log.didReceive(.success(Response(data: Data(), source: .mock)), nil)
+        clock.advance(by: .seconds(1))
+        if isInFlight { try log.willSend(request) }
+        clock.advance(by: .seconds(1))
+        log.end(.failure(TestError()))
+        let attempts = log.record.timeline.events
+        #expect(attempts.map(\.start) == (isInFlight ? [0, 2] : [0]))
+        #expect(attempts.map(\.length) == (isInFlight ? [1, 1] : [1]))
+        #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
+    }
+
+    @Test("the account of an exchange is the first one that is given, for each object that defines one")
+    func account() {
+        let (one, other) = (NSObject(), NSObject())
+        let log = ExchangeLog(TaskClock(clock))
+        #expect(log.account(ObjectIdentifier(one), 1) == 1)
+        #expect(log.account(ObjectIdentifier(one), 2) == 1)
+        #expect(log.account(ObjectIdentifier(other), 3) == 3)
+    }
+}
+
+/// What a suspended task holds back.
+@Suite("Send gate", .timeLimit(.minutes(10)))
+struct SendGateTests {
+    @Test("an open gate grants, a closed one holds back in order, and one that has ended refuses")
+    func states() {
+        let gate = SendGate()
+        let sent = Collected<Int>()
+        #expect(gate.admit {} == .granted)
+        gate.close()
+        for number in 1...3 { #expect(gate.admit { sent.add(number) } == .held) }
+        gate.close()
+        #expect(gate.holdsRequests && sent.values.isEmpty)
+        for send in gate.open() { send() }
+        #expect(sent.values == [1, 2, 3] && !gate.holdsRequests)
+        #expect(gate.admit {} == .granted)
+        gate.close()
+        #expect(gate.admit { sent.add(4) } == .held)
+        gate.end()
+        #expect(gate.open().isEmpty && gate.admit {} == .refused)
+        #expect(sent.values == [1, 2, 3])
+    }
+}
