@@ -44,8 +44,7 @@ struct CacheExchange: Sendable {
     /// The URL that a request is sent to, scheme and host in lower case, without the scheme's own port and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
-        if request.parametersBelongInBody { bare.parameters = nil }
-        if !request.method.encodesParametersInURL { bare.method = .GET }
+        if !request.method.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]
