@@ -46,6 +46,12 @@ struct ResponseCacheTests {
         }
         #expect(try await source("https://h") == .network)
         #expect(try await source("https://h/") == .cache)
+        // Parameters of GET and HEAD are in the URL as well.
+        for (value, source) in [(1, Response.Source.cache), (3, .network), (3, .cache)] {
+            var request = Request(url: "https://h/a")
+            request.parameters = ["x": value]
+            #expect(try await fixture.service.sessionTask(request: request).data().response.source == source)
+        }
     }
 
     @Test("M-22: a stale answer is validated, and a 304 gives the stored body and is fresh again")
