@@ -87,7 +87,7 @@ struct ResponseCacheStaleTests {
         gate.make(true)
         var text = ""
         let end = ContinuousClock.now + .seconds(30)
-        // These begin no validation: one that read what is stale just before the end of the first would begin another.
+        // With only-if-cached no validation begins: another one may begin just after the first.
         let asking: Headers = ["Authorization": "Bearer 1", "Cache-Control": "only-if-cached"]
         while text != "cache two", ContinuousClock.now < end { text = try await fixture.text("/a", asking) }
         text = try await fixture.text("/a", headers)

@@ -87,7 +87,7 @@ import FoundationNetworking
         #expect(headers == ["b": "2", "Accept": "x"])
     }
 
-    @Test("C-46: A field of a response goes on in lines that begin with a space or a tab (RFC 9112, section 5.2)")
+    @Test("A field of a response goes on in lines that begin with a space or a tab (RFC 9112, section 5.2)")
     func continuationLines() throws {
         let text = "HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\n\tthree\r\n \t four\r\nX-B: b\r\n\r\n"
         let head = try #require(ResponseHead(bytes: Array(text.utf8), url: "https://h/"))
@@ -95,7 +95,7 @@ import FoundationNetworking
         #expect(head["x-a"] == "one two three four")
     }
 
-    @Test("C-46: A status line has a status of three digits from 100 on, in any version, with or without a reason")
+    @Test("H-34: A status line has a status of three digits from 100 on, in any version, with or without a reason")
     func statusLines() {
         func status(_ line: String) -> Int? { ResponseHead(bytes: Array("\(line)\r\n\r\n".utf8), url: "https://h/")?.status }
         #expect(status("HTTP/1.1 200 OK") == 200)
