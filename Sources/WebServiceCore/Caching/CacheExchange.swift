@@ -7,7 +7,8 @@ import FoundationNetworking
 /// One request on its way through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request as stored responses are selected by it: it handles cookies only where a cookie jar adds some after the cache.
+    /// The request as stored responses are selected by it. It handles cookies only where the cookie jar has
+    /// some for it, which are added after the cache.
     let selecting: Request
     /// What is asked for, with its query, in the one form that stands for all its spellings.
     let url: String
@@ -22,15 +23,20 @@ struct CacheExchange: Sendable {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
-        var selecting = request
-        if next.service.cookieJar == nil { selecting.shouldHandleCookies = false }
-        self.selecting = selecting
+        selecting = Self.selecting(request, url, next.service)
         self.url = url
         self.account = account
         key = Self.key(url, account)
         demands = CacheDemands(request)
         self.next = next
         self.cache = cache
+    }
+
+    /// The request, which handles cookies only where the cookie jar has some for it now.
+    static func selecting(_ request: Request, _ url: String, _ service: WebService) -> Request {
+        var selecting = request
+        if URL(string: url).flatMap({ service.cookieJar?.header(for: $0) }) == nil { selecting.shouldHandleCookies = false }
+        return selecting
     }
 
     static func key(for request: Request, account: String?) -> StorageKey? {

@@ -124,7 +124,7 @@ extension WebService {
         let ended = registry.end(context.id, isSuccess: (try? result.get()) != nil) { [rawData] flight in  // only asks which it is
             guard let storable, case .success(let output) = result else { return }
             do throws(WebServiceError) {
-                try typed.order.changeWithinLimit(storable.key) {
+                try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
                     await self.store(output, rawData, of: request, in: storable, typed)
                 }
