@@ -159,17 +159,25 @@ struct ResponseCacheHangTests {
         let fixture = CacheFixture(storage, timekeeper: clock)
         storage.hangs(.remove, true)
         let url = try #require(URL(string: "https://h/v1/a"))
-        let errors = Collected<WebServiceError.Code?>()
-        for _ in 0..<200 {
-            Task {
-                do {
-                    if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
-                } catch {
-                    errors.add((error as? WebServiceError)?.code)
+        // How long each removal waited for its error.
+        let (waits, _) = await turning(clock) {
+            await withTaskGroup(of: Duration?.self) { group in
+                for _ in 0..<200 {
+                    group.addTask {
+                        let start = clock.now
+                        do {
+                            if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
+                            return nil
+                        } catch {
+                            return (error as? WebServiceError)?.code == .storage ? .nanoseconds(Int64(clock.now - start)) : nil
+                        }
+                    }
                 }
+                return await group.reduce(into: []) { $0.append($1) }
             }
         }
-        #expect(await errors.wait(for: 136) == Array(repeating: .storage, count: 136))
+        let known = try waits.get().compactMap(\.self)
+        #expect(known.count == 200 && known.count { $0 < .seconds(5) } == 136 && known.count { $0 >= .seconds(10) } == 64)
         storage.hangs(.remove, false)
         #expect(await fixture.cache.finishStoring())
         #expect(storage.removals == 65)
