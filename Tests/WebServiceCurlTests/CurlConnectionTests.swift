@@ -108,6 +108,48 @@ struct CurlConnectionTests {
         }
     }
 
+    @Test(
+        "where the server closes a connection that was used before instead of responding, only an idempotent request is sent again",
+        arguments: [Request.Method.POST, .PATCH, .GET, .PUT, .DELETE])
+    func closedInsteadOfResponse(method: Request.Method) async throws {
+        let arrivals = Box(0)
+        let server = try MockServer { request in
+            guard request.path == "/closed" else { return MockResponse("first") }
+            let count = arrivals.withValue { count in
+                count += 1
+                return count
+            }
+            return MockResponse("ale", wire: count == 1 ? .disconnect : .fixedLength)
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        #expect(try await service.GET("/").string().value == "first")
+        let task = service.sessionTask(request: service.request(method, path: "/closed"))
+        let result = await task.string().result
+        if [.POST, .PATCH].contains(method) {
+            #expect(result.urlErrorCode == .networkConnectionLost)
+            #expect(arrivals.value == 1)
+        } else {
+            #expect(try result.get() == "ale")
+            #expect(arrivals.value == 2)
+        }
+    }
+
+    @Test("a header field without a value is sent, and a large body is sent without waiting for a 100", arguments: [Request.Method.POST, .PUT])
+    func fields(method: Request.Method) async throws {
+        let server = try MockServer { MockResponse("\($0.body.count)") }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for count in [10, 2 << 20] {
+            let task = service.sessionTask(request: service.request(method, path: "/"))
+            let text = try await task.setBody(Data(count: count)).setHeaderValue("", forName: "X-Empty").string().value
+            #expect(text == "\(count)")
+            let received = try #require(server.receivedRequests.last)
+            #expect(received.headers.values(for: "X-Empty") == [""])
+            #expect(received.headers["Expect"] == nil)
+        }
+    }
+
     @Test("after an idle timeout the connection is given up: the next request opens another one")
     func silentConnection() async throws {
         let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }

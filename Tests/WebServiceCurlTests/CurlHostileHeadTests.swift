@@ -154,6 +154,27 @@ struct CurlHostileHeadTests {
         }
     }
 
+    @Test("C-44: a response in gzip may have no body at all: with length 0, to HEAD, and with status 304")
+    func gzipWithoutBody() async throws {
+        for (status, length, method) in [(200, 0, Request.Method.GET), (200, 100, .HEAD), (304, 100, .GET)] {
+            let bytes = "HTTP/1.1 \(status) OK\r\nContent-Encoding: gzip\r\nContent-Length: \(length)\r\n\r\n"
+            let response = try await result(of: bytes, try CurlSession()) { $0.method = method }.get()
+            #expect(response.status == status && response.data.isEmpty)
+        }
+    }
+
+    @Test("H-34: 101 is badServerResponse when it comes, because no request asks for another protocol")
+    func switchingProtocols() async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 101)
+            response.wire = .stall(after: .max)
+            return response
+        }
+        defer { server.stop() }
+        let result = await WebService(server, try CurlSession()).GET("/").setTimeout(10).data().validateNothing().result
+        #expect(result.urlErrorCode == .badServerResponse)
+    }
+
     @Test("C-44: gzip followed by zeros is accepted, gzip followed by anything else is cannotDecodeContentData", arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
         let gzip = InflaterTests.gzip

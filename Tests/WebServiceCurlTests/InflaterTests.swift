@@ -10,13 +10,17 @@ struct InflaterTests {
     static let gzip =
         Data(base64Encoded: "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=") ?? Data()
 
-    /// The text of some bytes, `nil` where they are broken or cut short.
-    private func text(_ bytes: Data, pieces: Int = .max) throws -> String? {
+    private func inflater() throws -> Inflater {
         let zlib = try #require(
             withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
                 place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
             })
-        let inflater = try #require(Inflater(zlib))
+        return try #require(Inflater(zlib))
+    }
+
+    /// The text of some bytes, `nil` where they are broken or cut short.
+    private func text(_ bytes: Data, pieces: Int = .max) throws -> String? {
+        let inflater = try inflater()
         var text = Data()
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -54,6 +58,17 @@ struct InflaterTests {
     func garbage() throws {
         #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
         #expect(try text(Data("no gzip at all".utf8)) == nil)
+    }
+
+    @Test("C-44: bytes that are no gzip are refused when they come, and not when the body ends")
+    func brokenAtOnce() throws {
+        var flipped = Self.gzip
+        flipped[flipped.count - 8] ^= 1  // in the checksum
+        for bytes in [Data("no gzip at all".utf8), flipped, Self.gzip + Data("garbage".utf8)] {
+            let inflater = try inflater()
+            let outcome = bytes.withUnsafeBytes { inflater.inflate($0) { _ in true } }
+            #expect(outcome == .broken)
+        }
     }
 
     @Test("C-44: zeros after the end are padding, in one piece and byte by byte, and what follows them is refused", arguments: [1, 3, 17, 40_000])

@@ -167,6 +167,27 @@ struct SQLiteStorageTests {
         }
     }
 
+    @Test("a long log is copied into the database while the storage is open")
+    func longLog() async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file)
+            func size(_ path: String) throws -> Int {
+                try #require(FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
+            }
+            let text = String(repeating: "x", count: 8_000)
+            var count = 0
+            repeat {
+                try await storage.put(text, StorageKey(identifier: "\(count)"))
+                count += 1
+            } while try count < 4_000 && size(file.path) < 1 << 20
+            // Some writes come between the one that makes the log too long and the copy.
+            #expect(try size(file.path) >= 1 << 20)
+            #expect(try size(file.path + "-wal") < 16 << 20)
+            #expect(try await storage.text("0") == text)
+        }
+    }
+
     @Test("closing leaves one file that holds everything, and the next use opens it again")
     func closing() async throws {
         try await withScratchFolder { folder in

@@ -8,7 +8,7 @@ import WebServiceCore
 /// What happens to the files of a database while it is open.
 enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase, replacedByForeignTable
-    case replacedByNewerVersion
+    case replacedByNewerVersion, replacedByNewerLayout
     case emptied, cutInHalf, logDeleted, indexDeleted, logAndIndexDeleted, logEmptied, indexEmptied, folderDeleted, folderMoved
     case becomesFolder, becomesLink, becomesPipe
 
@@ -19,7 +19,7 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// Whether what was there is to be found under its other name.
     var leavesDamaged: Bool {
-        [.replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion].contains(self)
+        [.replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion, .replacedByNewerLayout].contains(self)
     }
 
     func apply(to file: URL, keeping spare: URL) async throws {
@@ -40,6 +40,13 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
             let columns = "number INTEGER PRIMARY KEY, key, form, date, checksum, data"
             try replace(path, spare, by: "PRAGMA user_version = 1; CREATE TABLE entries (\(columns))")
         case .replacedByNewerVersion: try replace(path, spare, by: "PRAGMA user_version = 2; CREATE TABLE later (key)")
+        case .replacedByNewerLayout:
+            // The table is the same, and what it holds is not: that is what another number says.
+            let other = try SQLiteStorage(file: spare)
+            try await other.put("other", "a")
+            other.close()
+            do { try Foreigner(spare).run("PRAGMA user_version = 2") }
+            rename(spare.path, path)
         case .emptied: truncate(path, 0)
         case .cutInHalf: truncate(path, 30_000)
         case .logDeleted: unlink(log)

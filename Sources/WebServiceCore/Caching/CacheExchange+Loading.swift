@@ -25,8 +25,8 @@ extension CacheExchange {
         }
         if let stored, let updated = stored.validated(by: response, requestTime, responseTime) {
             // A 304 to the caller's own condition says nothing about what is stored, unless it names it.
-            let isMeant = !isOwnCondition || stored.eTag != nil && stored.eTag == response.header(.eTag)
-            if isMeant { replace(stored, by: updated, flight) }
+            let isMeant = !isOwnCondition || stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
+            if isMeant { replace(stored, by: updated, flight) } else { next.record(.cache, "not stored: status 304") }
             if isOwnCondition { return response }
             if let answer = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
@@ -34,11 +34,17 @@ extension CacheExchange {
                 return answer
             }
         }
-        guard let stored else { return response }
+        guard let stored else {
+            next.record(.cache, "not stored: status 304")
+            return response
+        }
         if !isOwnCondition { next.record(.cache, "the 304 is not for what is stored") }
         // The server has another representation than the stored one.
         if !isOwnCondition || stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
-        if isOwnCondition { return response }
+        if isOwnCondition {
+            next.record(.cache, "not stored: status 304")
+            return response
+        }
         let (second, again, end) = await send(plain)
         let whole = try second.get()
         guard whole.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
@@ -86,7 +92,7 @@ extension CacheExchange {
     private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
-            let answer = try CachedResponse(response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
+            let answer = try CachedResponse(response, to: storing, account: account, requestTime: requestTime, responseTime: responseTime)
             update(flight) { [selecting] in $0.insert(answer, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
@@ -100,7 +106,7 @@ extension CacheExchange {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         var replacement: CachedResponse? = updated
         do throws(CacheRefusal) {
-            replacement?.selection = try CachedResponse.selection(updated.status, updated.headers, to: selecting, account: account)
+            replacement?.selection = try CachedResponse.selection(updated.status, updated.headers, to: storing, account: account)
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
             replacement = nil
@@ -111,10 +117,14 @@ extension CacheExchange {
         }
     }
 
-    /// Changes what is stored, unless the account is another one by now: then nobody knows whose answer it is.
+    /// The request as a response to it is stored: cookies may have come to the jar since it was begun.
+    private var storing: Request { selecting.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar) }
+
+    /// Changes what is stored, unless the account is another one by now: then it is not known whose response it is.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
         guard cache.account() == account else { return next.record(.cache, "not stored: the account has changed since") }
-        cache.update(key, flight, change)
+        guard !flight.isOvertaken else { return next.record(.cache, "not stored: it was removed while the request was in flight") }
+        guard cache.update(key, flight, change) else { return next.record(.cache, "not stored: too many changes wait for the storage") }
     }
 }
 
@@ -129,7 +139,7 @@ extension CachedResponse {
         if response.status != 304 {
             for name in [Headers.Name("Last-Modified"), .contentLength, .eTag] {
                 guard let old = headers[name], let new = response.header(name) else { continue }
-                if old != new { return nil }
+                if !old.utf8.elementsEqual(new.utf8) { return nil }
             }
         }
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)

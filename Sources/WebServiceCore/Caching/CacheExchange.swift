@@ -7,7 +7,8 @@ import FoundationNetworking
 /// One request on its way through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request as stored responses are selected by it: it handles cookies only where a cookie jar adds some after the cache.
+    /// The request as stored responses are selected by it. It handles cookies only where the cookie jar has
+    /// some for it, which are added after the cache.
     let selecting: Request
     /// What is asked for, with its query, in the one form that stands for all its spellings.
     let url: String
@@ -22,15 +23,20 @@ struct CacheExchange: Sendable {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
-        var selecting = request
-        if next.pipeline.cookieJar == nil { selecting.shouldHandleCookies = false }
-        self.selecting = selecting
+        selecting = Self.selecting(request, url, next.pipeline.cookieJar)
         self.url = url
         self.account = account
         key = Self.key(url, account)
         demands = CacheDemands(request)
         self.next = next
         self.cache = cache
+    }
+
+    /// The request, which handles cookies only where the cookie jar has some for it now.
+    static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?) -> Request {
+        var selecting = request
+        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil { selecting.shouldHandleCookies = false }
+        return selecting
     }
 
     static func key(for request: Request, account: String?) -> StorageKey? {
@@ -44,8 +50,7 @@ struct CacheExchange: Sendable {
     /// The URL that a request is sent to, scheme and host in lower case, without the scheme's own port and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
-        if request.parametersBelongInBody { bare.parameters = nil }
-        if !request.method.encodesParametersInURL { bare.method = .GET }
+        if !request.method.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]

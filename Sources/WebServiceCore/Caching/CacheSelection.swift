@@ -41,7 +41,7 @@ struct CacheSelection: Sendable, Hashable {
     /// The members of a list in lower case, without empty ones (RFC 9110, section 5.6.1). One that is no field name makes the list malformed.
     private static func members(_ list: String) -> [String] {
         list.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
-            let name = trimmed(member)
+            let name = ASCII.trimmed(member)
             return name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
         }
     }
@@ -77,13 +77,7 @@ struct CacheSelection: Sendable, Hashable {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
             return value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(ASCII.lowercased)
         }
-        return trimmed(value.utf8[...])
-    }
-
-    /// Without the spaces and tabs around it.
-    private static func trimmed(_ bytes: Substring.UTF8View) -> [UInt8] {
-        func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-        return bytes.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
+        return Array(ASCII.trimmed(value.utf8))
     }
 }
 

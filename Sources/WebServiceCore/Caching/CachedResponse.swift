@@ -54,8 +54,8 @@ struct CachedResponse: Sendable {
 
     /// The first member of `Age`; 0 where that is no number.
     private var statedAge: TimeInterval {
-        let first = (headers["Age"] ?? "").prefix { $0 != "," }
-        return CacheControl.seconds(first.trimmingCharacters(in: .whitespaces)) ?? 0
+        let first = (headers["Age"] ?? "").utf8.prefix { $0 != UInt8(ascii: ",") }
+        return CacheControl.seconds(String(decoding: ASCII.trimmed(first), as: UTF8.self)) ?? 0
     }
 
     /// Statuses whose answers may be kept and held for fresh where they say nothing about it (RFC 9110, section 15.1), without 206.
@@ -80,11 +80,11 @@ struct CachedResponse: Sendable {
     }
 }
 
-/// Whether two entity tags mean the same (RFC 9110, section 8.8.3.2).
+/// Whether two entity tags mean the same (RFC 9110, section 8.8.3.2), byte by byte: strings are equal in more cases.
 enum EntityTag {
     /// Whether it is one by the grammar (RFC 9110, section 8.8.3).
     static func isValid(_ tag: String) -> Bool {
-        let bytes = opaque(tag).utf8
+        let bytes = opaque(tag)
         return bytes.count >= 2 && bytes.first == UInt8(ascii: "\"") && bytes.last == UInt8(ascii: "\"")
             && bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\"") }
     }
@@ -92,28 +92,29 @@ enum EntityTag {
     /// Whether a response with the tag `new` describes a stored one with the tag `old` (RFC 9111, section 4.3.4): a strong tag describes
     /// only the same strong one.
     static func describes(_ new: String, _ old: String) -> Bool {
-        new.hasPrefix("W/") ? matchesWeakly(old, new) : old == new
+        isWeak(new) ? matchesWeakly(old, new) : old.utf8.elementsEqual(new.utf8)
     }
 
-    static func matchesWeakly(_ first: String, _ second: String) -> Bool { opaque(first) == opaque(second) }
-    private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+    static func matchesWeakly(_ first: String, _ second: String) -> Bool { opaque(first).elementsEqual(opaque(second)) }
+    private static func isWeak(_ tag: String) -> Bool { tag.utf8.starts(with: "W/".utf8) }
+    private static func opaque(_ tag: String) -> Substring.UTF8View { tag.utf8.dropFirst(isWeak(tag) ? 2 : 0) }
 
     /// Whether `If-None-Match` names the tag, or any.
     static func isListed(_ tag: String?, in list: String) -> Bool {
-        let list = list.trimmingCharacters(in: .whitespaces)
-        guard list != "*" else { return true }
+        let list = ASCII.trimmed(list.utf8)
+        guard !list.elementsEqual("*".utf8) else { return true }
         guard let tag else { return false }
         return tags(list).contains { matchesWeakly($0, tag) }
     }
 
     /// A tag may hold commas.
-    private static func tags(_ list: String) -> [String] {
+    private static func tags(_ list: Substring.UTF8View) -> [String] {
         var tags: [[UInt8]] = [[]]
         var isQuoted = false
-        for byte in list.utf8 {
+        for byte in list {
             if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
             if byte == UInt8(ascii: ","), !isQuoted { tags.append([]) } else { tags[tags.count - 1].append(byte) }
         }
-        return tags.map { String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces) }
+        return tags.map { String(decoding: ASCII.trimmed($0), as: UTF8.self) }
     }
 }

@@ -22,7 +22,7 @@ import FoundationNetworking
 ///   with `If-None-Match` or `If-Modified-Since` of its own, a fresh stored answer answers, with 304 where that is due; else the server does.
 /// - `Vary` selects among up to 8 answers for one URL; the values of the request's fields are kept as fingerprints only, and a field that is absent
 ///   matches requests without it (RFC 9111, section 4.1). `Vary: *`, and a `Vary` that is no list of field names, prevent storing; so does
-///   `Vary: Cookie` where the service has a cookie jar, which adds cookies after the cache.
+///   `Vary: Cookie` where the service's cookie jar has cookies for the URL, which are added after the cache.
 /// - A 304 that names another entity tag than the stored one removes what is stored, and the request is sent again without a condition; a 304 to that
 ///   is `URLError.badServerResponse`.
 /// - A successful request with a method that is not safe removes what is stored of its URL, and of `Location` and `Content-Location` in the same
@@ -46,6 +46,7 @@ public final class ResponseCache: Interceptor {
     let account: @Sendable () -> String?
     let now: @Sendable () -> Date
     let order = StorageOrder()
+    private let clock: TaskClock
     private let observer: (@Sendable (StorageFailure) -> Void)?
     private let state = Mutex(State())
 
@@ -68,10 +69,21 @@ public final class ResponseCache: Interceptor {
     ///     modified.
     ///   - now: The wall clock. After it was set back, what seems to come from the future is stale.
     ///   - storageErrorObserver: Hears what the storage could not do, on any thread.
-    public init(
+    public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil }, usesHeuristics: Bool = false,
         now: @escaping @Sendable () -> Date = { Date() }, storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
     ) {
+        self.init(
+            storage: storage, account: account, usesHeuristics: usesHeuristics, now: now, storageErrorObserver: storageErrorObserver,
+            timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: The clock by which a storage hangs.
+    package init(
+        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool, now: @escaping @Sendable () -> Date,
+        storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
+    ) {
+        clock = TaskClock(timekeeper)
         self.storage = storage
         self.account = account
         self.usesHeuristics = usesHeuristics
@@ -91,7 +103,8 @@ public final class ResponseCache: Interceptor {
 
     /// Removes what is stored of a URL for the account of now. What requests bring that are under way is not stored.
     ///
-    /// - Throws: What the storage throws.
+    /// - Throws: What the storage throws; ``WebServiceError/Code/storage`` when it was not done within 10 seconds, or 64
+    ///   changes wait for it. Then the responses are removed when the storage continues.
     public func remove(_ url: URL) async throws {
         guard let key = CacheExchange.key(for: Request(url: url), account: account()) else { return }
         try await removal(of: key)
@@ -99,14 +112,18 @@ public final class ResponseCache: Interceptor {
 
     /// Empties the storage, whatever else is in it. What requests bring that are under way is not stored.
     ///
-    /// - Throws: What the storage throws.
+    /// - Throws: The same errors as ``remove(_:)``.
     public func removeAll() async throws {
         try await removal(of: nil)
     }
 
-    /// Returns when the answers that have come so far are stored. For programs that end themselves: a task has its answer before that is stored.
-    public func finishStoring() async {
-        await order.settled(nil)
+    /// Returns when the answers that have come so far are stored, or after 10 seconds. For programs that end
+    /// themselves: a task has its answer before that is stored.
+    ///
+    /// - Returns: `false` where the storage was not done within 10 seconds.
+    @discardableResult
+    public func finishStoring() async -> Bool {
+        await order.settled(clock)
     }
 }
 
@@ -139,9 +156,11 @@ extension ResponseCache {
 
     /// Changes what is stored, behind what was begun before, unless the flight was overtaken. Where too many changes wait for the storage, what
     /// is stored is removed instead.
-    func update(_ key: StorageKey, _ flight: CacheFlight? = nil, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
+    ///
+    /// - Returns: Whether the change will be made.
+    func update(_ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) -> Bool {
         queue(.store, key) { [self] in
-            guard flight?.isOvertaken != true else { return }
+            guard !flight.isOvertaken else { return }
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)
@@ -159,11 +178,14 @@ extension ResponseCache {
         queue(.remove, key) { [self] in await erase(key) }
     }
 
-    private func queue(_ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void) {
+    @discardableResult
+    private func queue(_ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void) -> Bool {
         do throws(WebServiceError) {
-            try order.changeWithinLimit(key, orElse: { [self] in await erase(key) }, work)
+            try order.change(key, orElse: { [self] in await erase(key) }, work)
+            return true
         } catch {
             report(operation, key, error)
+            return false
         }
     }
 
@@ -175,7 +197,7 @@ extension ResponseCache {
     private func removal(of key: StorageKey?) async throws {
         overtake(key)
         let result = Answer<Void>()
-        await order.change(key) { [self] in
+        try await order.makeChange(key, clock) { [self] in
             do {
                 if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }
                 result.set(.success(()))
@@ -183,7 +205,7 @@ extension ResponseCache {
                 report(.remove, key, error)
                 result.set(.failure(error))
             }
-        }.value
+        }
         try result.value
     }
 

@@ -8,9 +8,9 @@ extension WebService {
     /// Makes a task for a typed request. Like every task it does nothing before it is resumed; awaiting it resumes it.
     ///
     /// The first endpoint that supports the request fetches and processes; a successful answer is
-    /// then stored, where the request asks for it. A task does not keep the service alive: one that
-    /// is in flight when the service is deallocated ends with `URLError.cancelled`. One that is
-    /// resumed later is performed, so that the request of a temporary service can be awaited.
+    /// then stored, where the request asks for it. The task holds the service until it
+    /// completes, so that the request of a temporary service can be awaited. A request in flight whose
+    /// task and service are both deallocated ends with `URLError.cancelled`.
     ///
     /// The result has these errors besides those of the endpoint: ``WebServiceError/Code/noEndpoint``, ``WebServiceError/Code/duplicateRequest``,
     /// ``WebServiceError/Code/unexpectedOutput``, and `URLError.cancelled`. Which status is a success says the request; `validate` of the task can only
@@ -123,7 +123,7 @@ extension ServiceCore {
         let ended = registry.end(context.id, isSuccess: (try? result.get()) != nil) { [rawData] flight in  // only asks which it is
             guard let storable, case .success(let output) = result else { return }
             do throws(WebServiceError) {
-                try typed.order.changeWithinLimit(storable.key) {
+                try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
                     await self.store(output, rawData, of: request, in: storable, typed)
                 }

@@ -25,9 +25,22 @@ package enum JSON {
     ) throws -> Value {
         // JSON5 has other strings and comments; its parser does not trap.
         if let decoder = decoder as? JSONDecoder, !decoder.allowsJSON5 {
+            if type == JSONValue.self, Swift.type(of: decoder) == JSONDecoder.self, !decoder.assumesTopLevelDictionary {
+                return try anyShape(type, from: data)
+            }
             try checkDepth(of: data, maximum: decoder.assumesTopLevelDictionary ? maximumDepth - 1 : maximumDepth)
         }
         return try decoder.decode(type, from: data)
+    }
+
+    /// Parses JSON of any shape with the errors of a `JSONDecoder`, in linear time.
+    private static func anyShape<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+        do {
+            return try JSONValue.Parser().decode(type, from: data)
+        } catch let error where !(error is DecodingError) {
+            let message = "The given data was not valid JSON."
+            throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message, underlyingError: error))
+        }
     }
 
     /// Returns whether an object for `JSONSerialization` has more than 512 levels, without walking deeper than that.

@@ -97,8 +97,9 @@ public final class ResponseHead: Sendable {
             var value = Self.trimmed(line[(colon + 1)...])
             // A line that begins with a blank goes on with the value before it (RFC 9112, section 5.2).
             while let next = lines.first, next.first == 0x20 || next.first == 0x09 {
-                value.append(0x20)
-                value.append(contentsOf: Self.trimmed(next))
+                let text = Self.trimmed(next)
+                if !value.isEmpty, !text.isEmpty { value.append(0x20) }
+                value.append(contentsOf: text)
                 lines.removeFirst()
             }
             guard body(Self.trimmed(line[..<colon]), value) else { return }

@@ -7,8 +7,10 @@
 /// What a storage throws never fails a request: the service hands it to ``WebService/storageErrorObserver``.
 ///
 /// A storage may take its time, but a service and a ``ResponseCache`` wait at most 10 seconds until an entry is read, earlier changes of its
-/// key included: then the read has failed with ``WebServiceError/Code/storage``. Of one key, at most 64 changes wait for the storage; later
-/// responses are not stored, which is reported as such a failure as well.
+/// key included: then the read has failed with ``WebServiceError/Code/storage``. Their methods that remove entries throw
+/// the same error after 10 seconds; the entries are removed when the storage continues. Of one key, at most 64 changes
+/// wait for the storage; later responses are not stored, which is reported as such a failure as well, and later removals
+/// throw it at once.
 public protocol ResponseStorage: Sendable {
     /// What kinds of data belong here; `nil` for any. Left out, it is `nil`.
     var classifications: Set<DataClassification>? { get }
@@ -48,17 +50,26 @@ extension ResponseStorage {
     ///
     /// - Throws: ``WebServiceError/Code/storage`` after that; what the storage throws; `CancellationError`.
     func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry? {
-        let entry = try await clock.value(within: .seconds(10)) {
+        try await clock.storageValue {
             await order.settled(key)
             return try await self.entry(for: key)
         }
-        guard let entry else { throw WebServiceError(.storage, "the storage did not return an entry within 10 seconds") }
-        return entry
     }
 
     /// Whether answers to the request are kept here.
     func isFor(_ request: any StorableRequest) -> Bool {
         classifications?.contains(request.dataClassification) ?? true && supports(request)
+    }
+}
+
+extension TaskClock {
+    /// Waits for a storage, 10 seconds at most.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` after that; what the operation throws; `CancellationError`.
+    func storageValue<Value: Sendable>(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let value = try await value(within: .seconds(10), of: operation)
+        guard let value else { throw WebServiceError(.storage, "the storage did not respond within 10 seconds") }
+        return value
     }
 }
 

@@ -8,8 +8,8 @@ final class StorageOrder: Sendable {
     private struct State {
         /// The last change of each key that has any; it stands behind the earlier ones.
         var byKey: [StorageKey: Change] = [:]
-        /// How many changes of each key wait, those of everything aside.
-        var counts: [StorageKey: Int] = [:]
+        /// How many changes of each key wait; under `nil` those of everything.
+        var counts: [StorageKey?: Int] = [:]
         /// The last change of everything.
         var ofAll: Change?
         var lastID: UInt64 = 0
@@ -20,45 +20,40 @@ final class StorageOrder: Sendable {
         }
 
         mutating func add(_ change: Change, _ key: StorageKey?) {
-            guard let key else { return ofAll = change }
-            byKey[key] = change
             counts[key, default: 0] += 1
+            if let key { byKey[key] = change } else { ofAll = change }
         }
 
         mutating func remove(_ id: UInt64, _ key: StorageKey?) {
             if let key, byKey[key]?.id == id { byKey[key] = nil }
             if key == nil, ofAll?.id == id { ofAll = nil }
-            if let key, let count = counts[key] { counts[key] = count > 1 ? count - 1 : nil }
+            if let count = counts[key] { counts[key] = count > 1 ? count - 1 : nil }
         }
     }
 
-    /// How many changes of one key may wait: each may hold the body of a response.
+    /// How many changes of one key, or of everything, may wait: each may hold the body of a response.
     private static let maximumCount = 64
 
     private let state = Mutex(State())
 
-    /// Makes a change behind those that were begun before it.
+    /// Makes a change behind those that were begun before it, unless 64 of its key wait for the storage.
     ///
-    /// - Parameter key: What is changed; `nil` for all.
-    @discardableResult
-    func change(_ key: StorageKey?, _ work: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
-        state.withLock { add(work, key, to: &$0) }
-    }
-
-    /// Makes a change of a key, unless 64 of them wait for the storage.
-    ///
-    /// - Parameter last: A change that is made once in place of those that are too many.
+    /// - Parameters:
+    ///   - key: What is changed; `nil` for all.
+    ///   - last: A change that is made once in place of those that are too many.
     /// - Throws: ``WebServiceError/Code/storage`` when the change is not made.
-    func changeWithinLimit(
-        _ key: StorageKey, orElse last: (@Sendable () async -> Void)? = nil, _ work: @escaping @Sendable () async -> Void
-    ) throws(WebServiceError) {
-        let isMade = state.withLock { state in
+    @discardableResult
+    func change(
+        _ key: StorageKey?, orElse last: (@Sendable () async -> Void)? = nil, _ work: @escaping @Sendable () async -> Void
+    ) throws(WebServiceError) -> Task<Void, Never> {
+        let task = state.withLock { state -> Task<Void, Never>? in
             let count = state.counts[key] ?? 0
-            let isPossible = count < Self.maximumCount
-            if isPossible { add(work, key, to: &state) } else if count == Self.maximumCount, let last { add(last, key, to: &state) }
-            return isPossible
+            if count < Self.maximumCount { return add(work, key, to: &state) }
+            if count == Self.maximumCount, let last { add(last, key, to: &state) }
+            return nil
         }
-        guard isMade else { throw WebServiceError(.storage, "too many changes of one key wait for the storage") }
+        guard let task else { throw WebServiceError(.storage, "too many changes of one key wait for the storage") }
+        return task
     }
 
     @discardableResult
@@ -78,6 +73,21 @@ final class StorageOrder: Sendable {
     /// Returns when the changes that were begun so far are made.
     func settled(_ key: StorageKey?) async {
         for change in state.withLock({ $0.before(key) }) { await change.task.value }
+    }
+
+    /// Returns when the changes that were begun so far are made, or after 10 seconds, in a cancelled task as well.
+    ///
+    /// - Returns: Whether they are made.
+    func settled(_ clock: TaskClock) async -> Bool {
+        await Task { (try? await clock.storageValue { await self.settled(nil) }) != nil }.value  // only the limit throws
+    }
+
+    /// Makes a change and waits for it, in a cancelled task as well.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` when it is not made within 10 seconds, and at once where too many changes wait.
+    func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void) async throws {
+        let change = try change(key, orElse: work, work)
+        try await Task { try await clock.storageValue { await change.value } }.value
     }
 }
 

@@ -60,15 +60,19 @@ extension WebService {
         }
     }
 
-    /// Returns when the answers that have come so far are stored, and the deletes that were begun are made. For programs that end themselves: a task has its
-    /// answer before that is stored.
-    public func finishStoring() async {
-        await typed.order.settled(nil)
+    /// Returns when the answers that have come so far are stored, and the deletes that were begun are made, or after
+    /// 10 seconds. For programs that end themselves: a task has its answer before that is stored.
+    ///
+    /// - Returns: `false` where a storage was not done within 10 seconds.
+    @discardableResult
+    public func finishStoring() async -> Bool {
+        await typed.order.settled(clock)
     }
 
     /// Removes what is stored of a request, for the account of now. What a request that is under way brings later is stored all the same: cancel it first.
     ///
-    /// - Throws: ``WebServiceError/Code/noStorage``, or what the storage throws.
+    /// - Throws: ``WebServiceError/Code/noStorage``, what the storage throws, or ``WebServiceError/Code/storage`` when it was not done within
+    ///   10 seconds; then the entry is removed when the storage continues.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw ServiceCore.noStorage(for: request) }
@@ -78,21 +82,24 @@ extension WebService {
 
     /// Empties the storages that are for this kind of data by name; those for any kind are left alone. A storage for several kinds is emptied whole.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same.
+    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
+    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
     public func deleteStored(_ classification: DataClassification) async throws {
         try await removeAll { $0.classifications?.contains(classification) == true }
     }
 
     /// Empties the storages that are for any kind of data.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same.
+    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
+    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll { $0.classifications == nil }
     }
 
     /// Empties all storages.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same.
+    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
+    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
     public func deleteAllStored() async throws {
         try await removeAll { _ in true }
     }
@@ -111,14 +118,14 @@ extension WebService {
     ) async throws {
         let failure = Answer<Void>()
         failure.set(.success(()))
-        await typed.order.change(key) {
+        try await typed.order.makeChange(key, clock) {
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
                     typed.report(.remove, key.map { StoragePlace(storage: storage, key: $0) }, storage, error)
                     failure.set(.failure(error))
                 }
             }
-        }.value
+        }
         try failure.value
     }
 }

@@ -278,6 +278,7 @@ final class CurlEngine {
     }
 
     /// Closes the connections when none has been used for long enough: libcurl itself only looks at them when it needs one.
+    /// Only the end of a multi handle closes them at once, and it drops the cache of parsed certificates as well.
     private func closeConnections() {
         restMoment = .max
         guard busy.isEmpty, let fresh = curl_multi_init() else { return }

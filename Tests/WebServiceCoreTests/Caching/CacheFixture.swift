@@ -41,7 +41,7 @@ final class CacheFixture: Sendable {
         self.state = state
         cache = ResponseCache(
             storage: storage, account: { state.value.withLock { $0.account } }, usesHeuristics: usesHeuristics,
-            now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) })
+            now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) }, timekeeper: timekeeper)
         service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
         service.session = Origin { request in
             sent.add(request)

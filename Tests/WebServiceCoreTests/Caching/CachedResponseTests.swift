@@ -36,6 +36,8 @@ struct CachedResponseTests {
         #expect(try age(["Date": Self.text(0), "Age": "30"], requested: -2, at: 5) == 37)
         #expect(try age(["Age": "30, 50"], at: 0) == 30)
         for bad in ["abc", "-5", "7200.0", ""] { #expect(try age(["Age": bad], at: 1) == 1, "\(bad)") }
+        #expect(try age(["Age": "30,\u{301} 50"], at: 0) == 30)
+        for bad in ["\u{a0}30", "3\u{301}0"] { #expect(try age(["Age": bad], at: 1) == 1, "\(bad)") }
         #expect(try age(["Age": "999999999999"], at: 0) == CacheControl.maximum)
         #expect(try age(["Date": Self.text(1_000)], at: 5) == 5)  // a server whose clock is fast
     }
@@ -143,6 +145,18 @@ struct CachedResponseTests {
         #expect(try isStored(["Vary": "Cookie"], handlesCookies: false))
         #expect(try isStored(["Vary": "Authorization"]))
         #expect(try !isStored(["Vary": "Accept Foo"]))
+    }
+
+    @Test("M-22: entity tags are compared byte by byte, and combining characters hide no delimiter")
+    func entityTags() throws {
+        let (composed, decomposed) = ("\"\u{e9}\"", "\"e\u{301}\"")
+        #expect(!EntityTag.describes(composed, decomposed) && EntityTag.describes(composed, composed))
+        #expect(!EntityTag.matchesWeakly("W/\(composed)", decomposed) && EntityTag.matchesWeakly("W/\(composed)", composed))
+        #expect(!EntityTag.isListed(composed, in: "\"a\", \(decomposed)") && EntityTag.isListed(composed, in: "\"a\",\t\(composed) "))
+        #expect(!EntityTag.isListed("\"a\"", in: "\u{a0}\"a\"") && !EntityTag.isListed("\"a\"", in: "\u{a0}*"))
+        let marked = "\"\u{301}a\""
+        #expect(EntityTag.isValid(marked) && EntityTag.isValid("W/\(marked)") && !EntityTag.isValid("W/\u{301}\"a\""))
+        #expect(EntityTag.isListed(marked, in: "\"b\", W/\(marked)") && !EntityTag.isListed(marked, in: "\"a\""))
     }
 
     @Test("M-22: a 304 replaces all fields but those that belong to the body, and with them age and date")

@@ -57,6 +57,44 @@ struct CachedVariantsTests {
         }
     }
 
+    /// An entry with another content before its checksum.
+    private func sealed(_ content: Data) -> Data {
+        let sum = content.withUnsafeBytes { XXHash64.hash($0) }
+        return withUnsafeBytes(of: sum.littleEndian) { content + Data($0) }
+    }
+
+    @Test("an entry with more variants than are stored, or with bytes after the last one, is none, with a checksum that is right")
+    func surplus() throws {
+        let begin = 4 + 8 + key.bytes.count  // the mark and the key; the number of variants follows
+        var eight = CachedVariants()
+        var one = CachedVariants()
+        for number in 0...8 {
+            var request = Request(url: "https://h/")
+            request.headers["X-N"] = "\(number)"
+            let stored = try CachedResponseTests.stored(["Vary": "X-N"], request: request)
+            if number < 8 { eight.insert(stored, for: request) } else { one.insert(stored, for: request) }
+        }
+        let content = eight.data(for: key).dropLast(8)
+        #expect(CachedVariants(sealed(content), for: key)?.responses.count == 8)
+        #expect(CachedVariants(sealed(content + [0]), for: key) == nil)
+        var nine = content + one.data(for: key).dropLast(8).dropFirst(begin + 8)
+        nine[begin] = 9
+        #expect(CachedVariants(sealed(nine), for: key) == nil)
+    }
+
+    @Test("M-22: of several variants that answer a request, the one that came last is taken (RFC 9111, section 4.1)")
+    func lastOfSeveral() throws {
+        var request = Request(url: "https://h/")
+        var variants = CachedVariants()
+        request.headers["X-A"] = "1"
+        variants.insert(try CachedResponseTests.stored(["Vary": "X-A"], request: request, body: "old"), for: request)
+        request.headers["X-A"] = "2"
+        variants.insert(try CachedResponseTests.stored([:], request: request, body: "new"), for: request)
+        request.headers["X-A"] = "1"
+        #expect(variants.responses.count == 2)
+        #expect(variants.match(request)?.body == Data("new".utf8))
+    }
+
     @Test("values of selecting fields are not in the entry")
     func noValues() throws {
         var request = Request(url: "https://h/")
@@ -91,6 +129,8 @@ struct CachedVariantsTests {
             ("X-A, X-B", ["X-A": "1", "X-B": "2"], ["X-B": "1", "X-A": "2"], false), ("X-A", ["X-A": "1,2"], ["X-A": "1, 2"], false),
             ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "EN,de"], true),
             ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "de, en"], false),
+            ("Accept-Charset", ["Accept-Charset": "utf-8, x"], ["Accept-Charset": "UTF-8,X"], true),
+            ("Accept-Encoding", ["Accept-Encoding": "gzip;q=1, br"], ["Accept-Encoding": "GZIP; q=1,br"], true),
             ("X-A", ["Authorization": "1"], ["Authorization": "2"], false), ("X-A", ["Cookie": "1"], [:], false),
             ("X-A", ["Authorization": "1"], ["Authorization": "1"], true),
         ] as [(String, Headers, Headers, Bool)])

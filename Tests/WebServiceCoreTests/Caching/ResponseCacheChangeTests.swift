@@ -27,6 +27,23 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text("/a", ["Cache-Control": "max-stale"]) == "network two")
     }
 
+    @Test(
+        "M-22: HEAD with another length or date than the stored response removes it (RFC 9111, section 4.3.5)",
+        arguments: [["Content-Length": "4"], ["Last-Modified": CachedResponseTests.text(-8)]] as [Headers])
+    func headOfAnotherRepresentation(changed: Headers) async throws {
+        let fixture = CacheFixture()
+        var headers: Headers = [
+            "Cache-Control": "max-age=5", "ETag": "\"1\"", "Content-Length": "3", "Last-Modified": CachedResponseTests.text(-9),
+        ]
+        fixture.serve(headers, "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 6)
+        for field in changed { headers[Headers.Name(field.name)] = field.value }
+        fixture.serve(headers)
+        #expect(try await fixture.get(method: .HEAD).source == .network)
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
     @Test("M-22: a successful change removes the URL with all variants, and what Location names in the same origin")
     func invalidation() async throws {
         let fixture = CacheFixture()
@@ -50,6 +67,21 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "cache one")
         _ = try await fixture.get("/a", method: .OPTIONS)
         for path in ["/a", "/b"] { #expect(try await fixture.text(path) == "cache one") }
+    }
+
+    @Test("M-22: a change whose body was set after its parameters removes the URL that it was sent to, and not the one with its parameters")
+    func parametersThenBody() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        for query in [nil, ["x": 1]] as [Parameters?] { _ = try await fixture.get { $0.queryParameters = query } }
+        fixture.serve([:], "changed")
+        let response = try await fixture.get(method: .POST) {
+            $0.parameters = ["x": 1]
+            $0.content = .data(Data("body".utf8), contentType: "text/plain")
+        }
+        #expect(response.url?.absoluteString == "https://h/v1/a")
+        #expect(try await fixture.text() == "network changed")
+        #expect(try await fixture.get { $0.queryParameters = ["x": 1] }.source == .cache)
     }
 
     @Test("M-22: what Location and Content-Location name in another origin stays stored")
@@ -104,6 +136,25 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "cache new")
     }
 
+    @Test("what was asked for before a change is not stored, also where another request for it has ended before the change")
+    func overtakenAfterAnother() async throws {
+        let fixture = CacheFixture()
+        let gate = Decision()
+        fixture.serve { request in
+            if request.headers["X-A"] == "late" { _ = await gate.value }
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
+        }
+        async let late = fixture.text("/a", ["X-A": "late"])
+        await fixture.sent.wait(for: 1)
+        #expect(try await fixture.text() == "network old")
+        await fixture.cache.finishStoring()
+        _ = try await fixture.get(method: .POST)
+        gate.make(true)
+        #expect(try await late == "network old")
+        fixture.serve([:], "new")
+        #expect(try await fixture.text() == "network new")
+    }
+
     @Test("what is asked for after a change is stored, also while earlier requests are under way")
     func notOvertaken() async throws {
         let fixture = CacheFixture()
@@ -153,6 +204,23 @@ struct ResponseCacheChangeTests {
         fixture.serve(["Cache-Control": "no-store"], "two")
         #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
         #expect(try await fixture.text() == "network two")
+        for status in [404, 410] {
+            fixture.serve(["Cache-Control": "max-age=60"], "three")
+            #expect(try await fixture.text() == "network three")
+            fixture.serve(["Cache-Control": "no-store"], "gone", status: status)
+            #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network gone")
+            #expect(try await fixture.text() == "network gone")
+        }
+    }
+
+    @Test("a change removes what it names once, also where Location names its own URL")
+    func removedOnce() async throws {
+        let storage = HandStorage()
+        let fixture = CacheFixture(storage)
+        fixture.serve(["Location": "/v1/a", "Content-Location": "b"], status: 201)
+        _ = try await fixture.get(method: .POST)
+        await fixture.cache.finishStoring()
+        #expect(storage.calls.values == [.remove, .remove])  // of /v1/a and /v1/b
     }
 
     @Test("C-18: a redirect that was stored for a request that does not follow redirects is not used for one that does")

@@ -108,13 +108,46 @@ struct ResponseCacheCredentialTests {
     @Test("C-61: a response that varies by cookies is not stored where a cookie jar adds them after the cache")
     func varyByJar() async throws {
         let fixture = CacheFixture()
-        fixture.service.cookieJar = CookieJar()
+        let jar = CookieJar()
+        jar.store(["sid=1"], from: try #require(URL(string: "https://h/v1/")))
+        fixture.service.cookieJar = jar
         echo(fixture, ["Cache-Control": "max-age=60", "Vary": "Cookie"])
         #expect(try await decisions(fixture) == ["not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"])
-        #expect(try await fixture.text() == "network ")
+        #expect(try await fixture.text() == "network sid=1")
         #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .network)
         #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .cache)
-        #expect(try await fixture.text() == "network ")
+        #expect(try await fixture.text() == "network sid=1")
+    }
+
+    @Test("M-22: a response that varies by cookies is stored where the cookie jar has none for the URL")
+    func varyByEmptyJar() async throws {
+        let fixture = CacheFixture()
+        let jar = CookieJar()
+        let url = try #require(URL(string: "https://h/v1/"))
+        fixture.service.cookieJar = jar
+        jar.store(["other=1; Path=/v2"], from: url)
+        echo(fixture, ["Cache-Control": "max-age=60", "Vary": "Cookie"])
+        #expect(try await decisions(fixture) == [])
+        #expect(try await fixture.text() == "cache ")
+        jar.store(["sid=1"], from: url)
+        #expect(try await fixture.text() == "network sid=1")
+        jar.removeAll()
+        #expect(try await fixture.text() == "cache ")
+    }
+
+    @Test("C-61: a response that varies by cookies is not stored where cookies came to the jar while it was in flight")
+    func varyByLateCookie() async throws {
+        let fixture = CacheFixture()
+        let jar = CookieJar()
+        let url = try #require(URL(string: "https://h/v1/"))
+        fixture.service.cookieJar = jar
+        fixture.serve { _ in
+            jar.store(["sid=1"], from: url)
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60", "Vary": "Cookie"], body: "one")
+        }
+        #expect(try await decisions(fixture) == ["not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"])
+        jar.removeAll()
+        #expect(try await fixture.text() == "network one")
     }
 
     @Test(
@@ -147,36 +180,106 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["Accept-Charset": "UTF-8,ISO-8859-1", "X-A": "B"]) == "network one")
     }
 
-    @Test(
-        "every refusal to store a response is in the timeline, with its reason",
-        arguments: [
-            (200, ["Cache-Control": "no-store"], [:], "no-store in the response"),
-            (200, [:], ["Cache-Control": "no-store"], "no-store in the request"),
-            (206, ["Cache-Control": "max-age=60"], [:], "status 206"),
-            (500, [:], [:], "status 500 without explicit freshness"),
-            (599, ["Cache-Control": "must-understand, no-store"], [:], "must-understand, and status 599 is not known"),
-            (200, ["Vary": "*"], [:], "Vary is *"),
-            (200, [:], ["Range": "bytes=0-1"], "the request has Range"),
-            (200, [:], ["If-Match": "\"1\""], "the request has If-Match"),
-        ] as [(Int, Headers, Headers, String)])
-    func refusals(status: Int, headers: Headers, asked: Headers, reason: String) async throws {
-        let fixture = CacheFixture()
-        fixture.serve(headers, "one", status: status)
-        #expect(try await decisions(fixture, asked) == ["not stored: \(reason)"])
+    /// A way to a refusal.
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let reason: String
+        var status = 200
+        var headers: Headers = ["Cache-Control": "max-age=60"]
+        var asked: Headers = [:]
+        /// Runs before the request is sent.
+        var prepare: @Sendable (CacheFixture) async throws -> Void = { _ in }
+        /// Runs on the server.
+        var serve: @Sendable (CacheFixture) async throws -> Void = { _ in }
+        var testDescription: String { reason }
     }
 
-    @Test("a response after a redirect, or for an account that has changed since, is not stored, and the timeline has the reason")
-    func otherRefusals() async throws {
-        let fixture = CacheFixture()
-        fixture.serve { request in
-            request.url.hasSuffix("/a")
-                ? CacheFixture.Reply(status: 302, headers: ["Location": "b"]) : CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
-        }
-        #expect(try await decisions(fixture) == ["not stored: the response came after a redirect"])
+    private static let url = URL(string: "https://h/v1/a")
+
+    static let refusals: [Refusal] = [
+        Refusal(reason: "no-store in the response", headers: ["Cache-Control": "no-store"]),
+        Refusal(reason: "no-store in the request", asked: ["Cache-Control": "no-store"]),
+        Refusal(reason: "status 206", status: 206),
+        Refusal(reason: "status 304", status: 304),
+        Refusal(reason: "status 304", status: 304, asked: ["If-None-Match": "\"1\""]),
+        Refusal(reason: "status 500 without explicit freshness", status: 500, headers: [:]),
+        Refusal(
+            reason: "must-understand, and status 599 is not known", status: 599, headers: ["Cache-Control": "must-understand, no-store"]),
+        Refusal(reason: "Vary is *", headers: ["Vary": "*"]),
+        Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
+        Refusal(
+            reason: "Vary names Cookie, and the cookie jar adds cookies after the cache", headers: ["Vary": "Cookie"],
+            prepare: { fixture in
+                fixture.service.cookieJar = CookieJar()
+                fixture.service.cookieJar?.store(["sid=1"], from: try #require(url))
+            }),
+        Refusal(reason: "the request has Range", asked: ["Range": "bytes=0-1"]),
+        Refusal(reason: "the request has If-Range", asked: ["If-Range": "\"1\""]),
+        Refusal(reason: "the request has If-Match", asked: ["If-Match": "\"1\""]),
+        Refusal(reason: "the request has If-Unmodified-Since", asked: ["If-Unmodified-Since": CachedResponseTests.text(0)]),
+        Refusal(
+            reason: "the response came after a redirect",
+            prepare: { fixture in
+                fixture.serve { request in
+                    request.url.hasSuffix("/a")
+                        ? CacheFixture.Reply(status: 302, headers: ["Location": "b"]) : CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
+                }
+            }),
+        Refusal(reason: "the account has changed since", serve: { $0.signIn("bob") }),
+        Refusal(reason: "it was removed while the request was in flight", serve: { try await $0.cache.remove(try #require(url)) }),
+        Refusal(
+            reason: "the response is not of HTTP",
+            prepare: { fixture in
+                let response = URLResponse(url: try #require(url), mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
+                fixture.service.session = HandSession { $0.completion(Data(), response, nil) }
+            }),
+        Refusal(
+            reason: "a header field is malformed",
+            prepare: { fixture in
+                let bytes = Array("HTTP/1.1 200 OK\r\na b: c\r\n\r\n".utf8)
+                fixture.service.session = HeadSession(head: try #require(ResponseHead(bytes: bytes, url: "https://h/v1/a")))
+            }),
+        Refusal(
+            reason: "too many changes wait for the storage",
+            prepare: { fixture in
+                let storage = try #require(fixture.cache.storage as? HangingStorage)
+                storage.hangs(.store, true)
+                for _ in 0..<65 { _ = try await fixture.get(policy: .reloadIgnoringLocalCacheData) }
+            }),
+    ]
+
+    @Test("every refusal to store a response is in the timeline, with its reason", arguments: refusals)
+    func refusal(_ refusal: Refusal) async throws {
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage)
         fixture.serve { [unowned fixture] _ in
-            fixture.signIn("bob")
-            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
+            do { try await refusal.serve(fixture) } catch { Issue.record(error) }
+            return CacheFixture.Reply(status: refusal.status, headers: refusal.headers, body: "one")
         }
-        #expect(try await decisions(fixture) == ["not stored: the account has changed since"])
+        try await refusal.prepare(fixture)
+        let decisions = try await decisions(fixture, refusal.asked) { request in
+            if refusal.reason.hasPrefix("too many") { request.cachePolicy = .reloadIgnoringLocalCacheData }
+        }
+        #expect(decisions == ["not stored: \(refusal.reason)"])
+        storage.hangs(.store, false)
+        await fixture.cache.finishStoring()
+    }
+
+    @Test("no reason of the sources lacks its test")
+    func reasons() throws {
+        let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        let folder = tests.appendingPathComponent("../../../Sources/WebServiceCore/Caching").standardized
+        var count = 0
+        for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
+            let source = try String(contentsOf: file, encoding: .utf8)
+            for begin in ["CacheRefusal(\"", "not stored: "] {
+                for rest in source.components(separatedBy: begin).dropFirst() {
+                    let reason = rest.prefix { !"\"\\`".contains($0) }
+                    if begin == "not stored: ", reason.isEmpty || rest.hasPrefix("Vary is *`") { continue }
+                    count += 1
+                    #expect(Self.refusals.contains { $0.reason.hasPrefix(reason) }, "\(reason)")
+                }
+            }
+        }
+        #expect(count >= 14)
     }
 }

@@ -114,6 +114,99 @@ struct ResponseCacheHangTests {
         #expect(clock.pending == 0)
     }
 
+    @Test("a removal from a storage that hangs fails after 10 seconds, and is made when the storage continues", arguments: [true, false])
+    func removing(isAll: Bool) async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        #expect(try await fixture.text() == "network one")
+        #expect(await fixture.cache.finishStoring())
+        storage.hangs(.remove, true)
+        let url = try #require(URL(string: "https://h/v1/a"))
+        let (result, seconds) = await turning(clock) {
+            if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
+        }
+        let error = #expect(throws: WebServiceError.self) { try result.get() }
+        #expect(error?.code == .storage && seconds == 10)
+        storage.hangs(.remove, false)
+        #expect(await fixture.cache.finishStoring())
+        #expect(try await fixture.text() == "network one")
+    }
+
+    @Test("finishStoring returns false after 10 seconds of a storage that hangs, and in a cancelled task it waits as well")
+    func finishing() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        storage.hangs(.store, true)
+        #expect(try await fixture.text() == "network one")
+        let (result, seconds) = await turning(clock) {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await fixture.cache.finishStoring()
+        }
+        #expect(try result.get() == false && seconds == 10)
+        storage.hangs(.store, false)
+        #expect(await fixture.cache.finishStoring())
+        #expect(try await fixture.text() == "cache one")
+    }
+
+    @Test("at most 65 removals wait for a storage that hangs, and later ones fail at once", arguments: [true, false])
+    func waitingRemovals(isAll: Bool) async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let fixture = CacheFixture(storage, timekeeper: clock)
+        storage.hangs(.remove, true)
+        let url = try #require(URL(string: "https://h/v1/a"))
+        // How long each removal waited for its error.
+        let (waits, _) = await turning(clock) {
+            await withTaskGroup(of: Duration?.self) { group in
+                for _ in 0..<200 {
+                    group.addTask {
+                        let start = clock.now
+                        do {
+                            if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
+                            return nil
+                        } catch {
+                            return (error as? WebServiceError)?.code == .storage ? .nanoseconds(Int64(clock.now - start)) : nil
+                        }
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+        }
+        let known = try waits.get().compactMap(\.self)
+        #expect(known.count == 200 && known.count { $0 < .seconds(5) } == 136 && known.count { $0 >= .seconds(10) } == 64)
+        storage.hangs(.remove, false)
+        #expect(await fixture.cache.finishStoring())
+        #expect(storage.removals == 65)
+    }
+
+    @Test("deletes of a service and its finishStoring end after 10 seconds when the storage hangs")
+    func service() async throws {
+        let clock = ManualTimekeeper()
+        let storage = HangingStorage()
+        let service = WebService.make(timekeeper: clock)
+        service.storages = [storage]
+        try await storage.store(StorageEntry(.value(Data()), date: nil), for: StorageKey(identifier: "a"))
+        storage.hangs(.remove, true)
+        let deletes: [@Sendable () async throws -> Void] = [
+            { try await service.deleteStored(NamedRequest()) }, { try await service.deleteAllStored() },
+            { try await service.deleteStoredInAnyClassification() },
+        ]
+        for delete in deletes {
+            let (result, seconds) = await turning(clock, delete)
+            let error = #expect(throws: WebServiceError.self) { try result.get() }
+            #expect(error?.code == .storage && seconds == 10)
+        }
+        let (finished, seconds) = await turning(clock) { await service.finishStoring() }
+        #expect(try finished.get() == false && seconds == 10)
+        storage.hangs(.remove, false)
+        #expect(await service.finishStoring())
+        #expect(storage.removals == 3)
+    }
+
     @Test("a stored value whose storage hangs is an error after 10 seconds, which the observer is notified of")
     func storedValue() async throws {
         let clock = ManualTimekeeper()
@@ -136,11 +229,12 @@ private struct NamedRequest: ValueStorableRequest {
 }
 
 /// A storage that hangs when the test says so.
-private final class HangingStorage: ResponseStorage {
+final class HangingStorage: ResponseStorage {
     private struct State {
         var hanging: Set<StorageFailure.Operation> = []
         var waiting: [CheckedContinuation<Void, Never>] = []
         var stores = 0
+        var removals = 0
     }
 
     let reads = Collected<StorageKey>()
@@ -149,6 +243,9 @@ private final class HangingStorage: ResponseStorage {
 
     /// How many entries were stored.
     var stores: Int { state.withLock { $0.stores } }
+
+    /// How many removals were made, of one key or of all.
+    var removals: Int { state.withLock { $0.removals } }
 
     func hangs(_ operation: StorageFailure.Operation, _ hangs: Bool) {
         let waiting = state.withLock { state in
@@ -184,8 +281,13 @@ private final class HangingStorage: ResponseStorage {
 
     func removeEntry(for key: StorageKey) async throws {
         await wait(.remove)
+        state.withLock { $0.removals += 1 }
         memory.removeEntry(for: key)
     }
 
-    func removeAll() async throws { memory.removeAll() }
+    func removeAll() async throws {
+        await wait(.remove)
+        state.withLock { $0.removals += 1 }
+        memory.removeAll()
+    }
 }

@@ -42,6 +42,8 @@ struct ResponseCacheStaleTests {
         await #expect(throws: URLError.self) { try await fixture.get() }
         fixture.serve([:], "gone", status: 403)
         #expect(try await fixture.text() == "network gone")
+        fixture.serve([:], "unsupported", status: 505)
+        #expect(try await fixture.text() == "network unsupported")
         fixture.serve([:], "down", status: 503)
         fixture.advance(by: 1)
         #expect(try await fixture.text() == "network down")
@@ -84,11 +86,30 @@ struct ResponseCacheStaleTests {
         #expect(validation.headers[.ifNoneMatch] == "\"1\"" && validation.headers[.authorization] == "Bearer 1")
         gate.make(true)
         var text = ""
-        for _ in 0..<10_000 where text != "cache two" { text = try await fixture.text("/a", headers) }
+        let end = ContinuousClock.now + .seconds(30)
+        // With only-if-cached no validation begins: another one may begin just after the first.
+        let asking: Headers = ["Authorization": "Bearer 1", "Cache-Control": "only-if-cached"]
+        while text != "cache two", ContinuousClock.now < end { text = try await fixture.text("/a", asking) }
+        text = try await fixture.text("/a", headers)
         #expect(text == "cache two" && fixture.sent.values.count == 2)
         fixture.advance(by: 16)
         fixture.serve([:], "three")
         #expect(try await fixture.text("/a", headers) == "network three")
+    }
+
+    @Test("M-22: only-if-cached is answered from what stale-while-revalidate allows, without a validation")
+    func staleOnlyIfCached() async throws {
+        let fixture = CacheFixture()
+        fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
+        _ = try await fixture.get()
+        fixture.advance(by: 15)
+        var request = fixture.service.request(.GET, path: "/a")
+        request.headers[.cacheControl] = "only-if-cached"
+        let task = fixture.service.sessionTask(request: request)
+        let response = try await task.data().response
+        #expect(response.source == .cache && response.data == Data("one".utf8))
+        #expect(task.timeline.events.map { "\($0.kind): \($0.detail)" } == ["cache: stored, 15 s old"])
+        #expect(fixture.sent.values.count == 1)
     }
 
     @Test("C-61: what is validated behind an answer stays with the account that the request was for")

@@ -174,6 +174,21 @@ struct ResponseCacheStorageTests {
         #expect(try await fixture.text() == "network two")
     }
 
+    @Test("what could not be stored takes the older one with it")
+    func unwritable() async throws {
+        let storage = FlakyStorage()
+        let fixture = CacheFixture(storage)
+        fixture.serve(["Cache-Control": "max-age=60"], "one")
+        #expect(try await fixture.text() == "network one")
+        await fixture.cache.finishStoring()
+        storage.failsToStore(true)
+        fixture.serve(["Cache-Control": "max-age=60"], "two")
+        #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
+        await fixture.cache.finishStoring()
+        #expect(fixture.failures.values.map(\.operation) == [.store])
+        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+    }
+
     @Test("an answer is given before it is stored, and the next request waits for that, within the limit of a read")
     func behind() async throws {
         let gate = Decision()
@@ -231,11 +246,14 @@ struct ResponseCacheStorageTests {
     }
 }
 
-/// A storage that cannot be read at times.
+/// A storage that cannot be read, or written, at times.
 private final class FlakyStorage: ResponseStorage {
     private let memory = MemoryStorage()
     private let isUnreadable = Mutex(false)
 
+    private let isReadOnly = Mutex(false)
+
+    func failsToStore(_ fails: Bool) { isReadOnly.withLock { $0 = fails } }
     func failsToRead(_ fails: Bool) { isUnreadable.withLock { $0 = fails } }
 
     func entry(for key: StorageKey) async throws -> StorageEntry? {
@@ -243,7 +261,11 @@ private final class FlakyStorage: ResponseStorage {
         return memory.entry(for: key)
     }
 
-    func store(_ entry: StorageEntry, for key: StorageKey) async throws { try memory.store(entry, for: key) }
+    func store(_ entry: StorageEntry, for key: StorageKey) async throws {
+        if isReadOnly.withLock({ $0 }) { throw TestError() }
+        try memory.store(entry, for: key)
+    }
+
     func removeEntry(for key: StorageKey) async throws { memory.removeEntry(for: key) }
     func removeAll() async throws { memory.removeAll() }
 }

@@ -46,6 +46,12 @@ struct ResponseCacheTests {
         }
         #expect(try await source("https://h") == .network)
         #expect(try await source("https://h/") == .cache)
+        // Parameters of GET and HEAD are in the URL as well.
+        for (value, source) in [(1, Response.Source.cache), (3, .network), (3, .cache)] {
+            var request = Request(url: "https://h/a")
+            request.parameters = ["x": value]
+            #expect(try await fixture.service.sessionTask(request: request).data().response.source == source)
+        }
     }
 
     @Test("M-22: a stale answer is validated, and a 304 gives the stored body and is fresh again")
@@ -106,10 +112,14 @@ struct ResponseCacheTests {
     @Test("M-22: a condition of the caller's own is answered by what is fresh, and else by the server")
     func ownCondition() async throws {
         let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "max-age=60", "Content-Type": "a/b", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
+        let headers: Headers = [
+            "Cache-Control": "max-age=60", "Content-Type": "a/b", "Content-Location": "/v1/a.txt", "Last-Modified": CachedResponseTests.text(-9),
+        ]
+        fixture.serve(headers, "one", tag: "\"1\"")
         _ = try await fixture.get()
         let same = try await fixture.get("/a", ["If-None-Match": "\"0\", W/\"1\"", "If-Modified-Since": CachedResponseTests.text(-99)])
         #expect(same.status == 304 && same.source == .cache && same.data.isEmpty && same.header(.eTag) == "\"1\"" && same.header(.contentType) == nil)
+        #expect(same.header("Content-Location") == "/v1/a.txt")  // RFC 9110, section 15.4.5
         #expect(try await fixture.text("/a", ["If-None-Match": "\"0\""]) == "cache one")
         #expect(try await fixture.get("/a", ["If-Modified-Since": CachedResponseTests.text(-9)]).status == 304)
         #expect(try await fixture.get("/a", ["If-Modified-Since": CachedResponseTests.text(-10)]).status == 200)

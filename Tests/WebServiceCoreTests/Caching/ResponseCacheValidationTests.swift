@@ -135,6 +135,9 @@ struct ResponseCacheValidationTests {
         fixture.serve([:], "", status: 304)
         #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
         #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache one")
+        // It was a response about another representation, so the stored one is as stale as before.
+        #expect(try await fixture.text() == "revalidated one")
+        fixture.advance(by: 6)
         fixture.serve(["ETag": "\"2\""], "", status: 304)
         #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
         await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }

@@ -288,14 +288,17 @@ struct RegistryTests {
     @Test("queued requests never begin when they are replaced or cancelled together, or their service goes", arguments: ["replace", "cancel", "go"])
     func queueThatEnds(how: String) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
-        let tasks = (0..<20).compactMap { _ in service?.perform(TextRequest(), duplicates: .queue).resume() }
+        let results = Collected<Bool>()
+        for _ in 0..<20 {
+            service?.perform(TextRequest(), duplicates: .queue).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume()
+        }
         await endpoint.fetches.wait()
         switch how {
         case "replace": service?.perform(TextRequest(), duplicates: .replace).resume()
         case "cancel": service?.cancelRequests()
         default: service = nil
         }
-        for task in tasks { #expect(await task.serviceResponse.isCanceled) }
+        #expect(await results.wait(for: 20).allSatisfy { $0 })
         // What had begun would be here before the last one.
         let other = WebService(endpoints: [endpoint])
         other.perform(OtherRequest()).resume()
@@ -361,23 +364,38 @@ struct RegistryTests {
         #expect(try await clone.GET("/x").string().value == "s")
     }
 
-    @Test("a service that goes cancels its requests at once, and its clone's go on")
+    @Test("a typed task holds its service until it is complete, and steps that follow it do as well", arguments: [false, true])
+    func owner(isMapped: Bool) async throws {
+        var service: WebService? = WebService(endpoints: [endpoint])
+        weak var released = service
+        var task = try #require(service?.perform(TextRequest()))
+        if isMapped { task = task.map { $0 + "!" } }
+        task.resume()
+        service = nil
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(try await task.value == (isMapped ? "one!" : "one"))
+        #expect(released == nil)
+        withExtendedLifetime(task) {}
+    }
+
+    @Test("a service that nothing holds cancels its requests at once, and those of its clone continue")
     func release() async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
         let clone = try #require(service?.clone())
-        let task = try #require(service?.perform(TextRequest()).resume())
-        let late = try #require(service?.perform(TextRequest()))
+        let results = Collected<Bool>()
+        let task = try #require(service?.perform(TextRequest()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
+        let late = try #require(service?.perform(TextRequest()).onCompletion { results.add((try? $0.get()) == "late") }.task)
         await endpoint.fetches.wait()
         let others = clone.perform(TextRequest()).resume()
         await endpoint.fetches.wait(for: 2)
         service = nil
-        #expect(task.task.state != .running)
-        #expect(await task.serviceResponse.isCanceled)
+        #expect(task.state != .running)
+        #expect(await results.wait() == [true])
         #expect(endpoint.fetches.values[0].wasCancelled)
-        // It was not in flight, so it is performed when it is awaited.
-        async let lateAnswer = late.value
+        // It was not in flight, so it is performed when it is resumed.
+        late.resume()
         await endpoint.fetches.wait(for: 3)[2].answer("late")
-        #expect(try await lateAnswer == "late")
+        #expect(await results.wait(for: 2) == [true, true])
         endpoint.fetches.values[1].answer("clone")
         #expect(try await others.value == "clone")
     }

@@ -86,6 +86,26 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == [])
     }
 
+    @Test("a credential that expires is not refreshed where update() gave a newer one while it was read: the newer one is sent")
+    func updateWhileReading() async {
+        let session = server(accepting: "given")
+        let (reads, refreshes) = (Collected<CheckedContinuation<Credential?, Never>>(), Collected<Void>())
+        let now = Date(timeIntervalSince1970: 1_000)
+        let source = TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in
+            refreshes.add(())
+            return .bearer("refreshed")
+        }
+        let authentication = Authentication(source, now: { now })
+        let task = service(session, authentication).GET("/x").data()
+        task.resume()
+        let read = await reads.wait()[0]
+        authentication.update(.bearer("given"))
+        read.resume(returning: .bearer("old", expires: now.addingTimeInterval(10)))
+        #expect((try? await task.response.status) == 200)  // an error is seen as no status
+        #expect(tokens(session) == ["Bearer given"])
+        #expect(refreshes.values.isEmpty)
+    }
+
     @Test("C-57: clear() while the credential is read for the second time: the credential of the next account is not sent")
     func clearWhileReadingAgain() async {
         let session = server(accepting: "new account")

@@ -194,7 +194,7 @@ struct AuthenticationTests {
         let issuer = Issuer()
         let service = service(hand, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
         let done = Collected<Int>()
-        for index in 0..<2 { service.GET("/\(index)").response { _, _ in done.add(index) }.resume() }
+        let tasks = (0..<2).map { index in service.GET("/\(index)").response { _, _ in done.add(index) }.resume() }
         let first = await hand.exchanges.wait(for: 2)
         first[0].answer(status: 401)
         let replay = await hand.exchanges.wait(for: 3)[2]
@@ -207,6 +207,17 @@ struct AuthenticationTests {
         late.answer()
         await done.wait(for: 2)
         #expect(issuer.refreshes == 1)
+        #expect(tasks.map { $0.timeline.events.filter { $0.kind == .refresh }.count } == [1, 0])
+    }
+
+    @Test("only 401 is a refusal of the credential: other statuses are the response, without a refresh", arguments: [400, 403, 407, 419, 498])
+    func otherStatuses(status: Int) async throws {
+        let server = TokenServer(accepts: "t2", refusal: status)
+        let issuer = Issuer()
+        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
+        #expect(try await service.GET("/x").data().response.status == status)
+        #expect(issuer.refreshes == 0)
+        #expect(server.seen == ["Bearer t1"])
     }
 
     @Test("C-56: an endless refusal is replayed once a request, and refreshes are bounded in their window")

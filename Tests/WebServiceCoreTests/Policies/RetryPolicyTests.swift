@@ -143,7 +143,7 @@ struct RetryPolicyTests {
 
     @Test(
         "pauses grow from half to all of their double, up to the maximum",
-        arguments: [(0.0, [0.25, 0.5, 1, 1]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
+        arguments: [(0.0, [0.25, 0.5, 1, 1]), (0.5, [0.375, 0.75, 1.5, 1.5]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
     func jitter(random: Double, seconds: [Double]) async {
         let pauses = Collected<Duration>()
         _ = await run(
@@ -193,11 +193,13 @@ struct RetryPolicyTests {
         #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == expected)
     }
 
-    @Test("H-14: a date in Retry-After counts as six hours at most")
-    func distantDate() async {
+    @Test(
+        "H-14: a date or a number of seconds in Retry-After counts as six hours at most",
+        arguments: ["Fri, 01 Jan 1971 00:00:00 GMT", "21601", "999999999", "9999999999", "99999999999999999999999"])
+    func distantDate(value: String) async {
         let pauses = Collected<Duration>()
         let run = await run(
-            [.status(503, headers: ["Retry-After": "Fri, 01 Jan 1971 00:00:00 GMT"]), .status(200)],
+            [.status(503, headers: ["Retry-After": value]), .status(200)],
             policy(pauses) { $0.budget = .seconds(400 * 86_400) })
         #expect(run.response?.status == 200)
         #expect(pauses.values == [.seconds(6 * 3600)])

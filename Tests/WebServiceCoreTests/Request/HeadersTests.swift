@@ -87,6 +87,27 @@ import FoundationNetworking
         #expect(headers == ["b": "2", "Accept": "x"])
     }
 
+    @Test("A field of a response goes on in lines that begin with a space or a tab (RFC 9112, section 5.2)")
+    func continuationLines() throws {
+        let text = "HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\n\tthree\r\n \t four\r\nX-B: b\r\n\r\n"
+        let head = try #require(ResponseHead(bytes: Array(text.utf8), url: "https://h/"))
+        #expect(head.headers == ["X-A": "one two three four", "X-B": "b"])
+        #expect(head["x-a"] == "one two three four")
+    }
+
+    @Test("H-34: A status line has a status of three digits from 100 on, in any version, with or without a reason")
+    func statusLines() {
+        func status(_ line: String) -> Int? { ResponseHead(bytes: Array("\(line)\r\n\r\n".utf8), url: "https://h/")?.status }
+        #expect(status("HTTP/1.1 200 OK") == 200)
+        #expect(status("HTTP/1.0 404") == 404)
+        #expect(status("HTTP/2 999 ") == 999)
+        #expect(status("HTTP/1.1 100 Continue") == 100)
+        for wrong in ["099", "20", "2000", "0200", "", "+20", "2 0", "20x", "-200", String(repeating: "9", count: 400)] {
+            #expect(status("HTTP/1.1 \(wrong)") == nil, "\(wrong)")
+        }
+        for line in ["", "HTTP/1.1", "ICY 200 OK", "200 OK", " HTTP/1.1 200 OK"] { #expect(status(line) == nil, "\(line)") }
+    }
+
     @Test("A name is the same from a constant, a literal and a raw value")
     func names() {
         #expect(Headers.Name.accept == "Accept" && Headers.Name("Accept") == .accept && Headers.Name(rawValue: "Accept") == .accept)

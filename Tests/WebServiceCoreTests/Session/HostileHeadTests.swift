@@ -41,7 +41,7 @@ enum HostileHead: String, CaseIterable, Sendable {
 }
 
 /// Responds to every request with a head in bytes.
-private struct HeadSession: ResponseSession {
+struct HeadSession: ResponseSession {
     let head: ResponseHead
 
     func responseTask(
@@ -89,6 +89,18 @@ struct HostileHeadTests {
         case .blanks: #expect(fields["X-Blanks"] as? String == "a")
         default: #expect(!fields.isEmpty)
         }
+    }
+
+    @Test(
+        "lines of a folded value are joined with one space, and empty ones add nothing",
+        arguments: [
+            ("A: b\r\n \r\n", "b"), ("A: b\n \n", "b"), ("A: b\r\n c\r\n", "b c"), ("A: b\r\n\t \r\n  c \r\n \r\n", "b c"),
+            ("A:\r\n b\r\n", "b"), ("A:\r\n \r\n \r\n", ""),
+        ])
+    func folded(field: String, value: String) throws {
+        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(field)B: 1\r\n\r\n".utf8), url: "https://h/"))
+        #expect(head.values(for: "A") == [value])
+        #expect(head.headers.map(\.value) == [value, "1"])
     }
 
     @Test("the logger, descriptions of header fields and errors are as long as the head allows", arguments: HostileHead.allCases)

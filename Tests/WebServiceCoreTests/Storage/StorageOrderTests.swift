@@ -8,23 +8,23 @@ struct StorageOrderTests {
     private let log = Collected<String>()
 
     /// Begins a change that waits for a decision.
-    private func begin(_ name: String, _ key: StorageKey?, until gate: Decision) -> Task<Void, Never> {
-        order.change(key) { [log] in
+    private func begin(_ name: String, _ key: StorageKey?, until gate: Decision) throws -> Task<Void, Never> {
+        try order.change(key) { [log] in
             _ = await gate.value
             log.add(name)
         }
     }
 
     @Test("a change waits for the one before it, also where an earlier one has ended meanwhile", arguments: [true, false])
-    func threeChanges(areOfOneKey: Bool) async {
+    func threeChanges(areOfOneKey: Bool) async throws {
         let key: StorageKey? = areOfOneKey ? StorageKey(identifier: "a") : nil
         let gates = (0..<3).map { _ in Decision() }
-        let first = begin("first", key, until: gates[0])
-        let second = begin("second", key, until: gates[1])
+        let first = try begin("first", key, until: gates[0])
+        let second = try begin("second", key, until: gates[1])
         gates[0].make(true)
         await first.value
         gates[2].make(true)
-        let third = begin("third", key, until: gates[2])
+        let third = try begin("third", key, until: gates[2])
         // Time for the third to begin too early.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(log.values == ["first"])
@@ -35,11 +35,11 @@ struct StorageOrderTests {
     }
 
     @Test("a change of one key waits for a change of all, and a change of all for those of every key")
-    func all() async {
+    func all() async throws {
         let gates = (0..<3).map { _ in Decision() }
         let tasks = [
-            begin("a", StorageKey(identifier: "a"), until: gates[0]), begin("all", nil, until: gates[1]),
-            begin("b", StorageKey(identifier: "b"), until: gates[2]),
+            try begin("a", StorageKey(identifier: "a"), until: gates[0]), try begin("all", nil, until: gates[1]),
+            try begin("b", StorageKey(identifier: "b"), until: gates[2]),
         ]
         gates[2].make(true)
         gates[1].make(true)
@@ -51,9 +51,9 @@ struct StorageOrderTests {
     }
 
     @Test("what is settled is what was begun before")
-    func settled() async {
+    func settled() async throws {
         let gate = Decision()
-        let change = begin("change", StorageKey(identifier: "a"), until: gate)
+        let change = try begin("change", StorageKey(identifier: "a"), until: gate)
         await order.settled(StorageKey(identifier: "b"))
         #expect(log.values == [])
         gate.make(true)

@@ -532,9 +532,11 @@ struct StoredAnswersTests {
         let gate = Decision()
         var service: WebService? = service([HandStorage(gate: gate)])
         if let service { await perform(RawText(), "old", by: service) }
-        let read = try #require(service?.stored(RawText()).resume())
+        let results = Collected<Bool>()
+        let read = try #require(service?.stored(RawText()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
         service = nil
-        #expect(await read.serviceResponse.isCanceled)
+        #expect(await results.wait() == [true])
+        #expect(read.state == .completed)
         gate.make(true)
     }
 }

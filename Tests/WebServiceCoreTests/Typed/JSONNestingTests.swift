@@ -37,6 +37,11 @@ private struct StoredShape: ValueStorableRequest, HTTPServiceRequest, Hashable {
     func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
 }
 
+/// A type with JSON of any shape in it.
+private struct Holder: Decodable {
+    let value: JSONValue
+}
+
 /// Decodes JSON by a decoder of its own.
 private final class CustomDecoder: JSONDecoder, @unchecked Sendable {}
 
@@ -193,6 +198,64 @@ struct JSONNestingTests {
         var request = Request(.POST, url: "https://h/")
         let times = try (0..<3).map { _ in try processorTime { try request.serialize(json: object) } }
         #expect(try #require(times.min()) < 0.1)
+    }
+
+    @Test("C-38, H-45: 512 levels are written by setJSON and read by json and decode, and 513 are a typed error", arguments: [512, 513])
+    func bothDirections(depth: Int) async throws {
+        let text = Self.text("arrays", depth: depth, isClosed: true)
+        var list: Any = [Any]()
+        for _ in 1..<depth { list = [list] }
+        let service = Self.service(Data(text.utf8))
+        let written = await service.POST("/x").setJSON(list).data().result
+        let read = await service.GET("/x").json().result
+        let decoded = await service.GET("/x").decode(JSONValue.self).result
+        let shape = await service.GET("/x").decode(Shape.self).result.map(\.depth)
+        if depth == 512 {
+            var value = JSONValue.array([])
+            for _ in 1..<depth { value = .array([value]) }
+            #expect(try written.get() == Data(text.utf8) && read.get() == value && decoded.get() == value && shape.get() == depth)
+        } else {
+            let refused = #expect(throws: WebServiceError.self) { try written.get() }
+            #expect(refused?.code == .encoding && printed(refused as Any).contains("512"))
+            for result in [read.map { _ in 0 }, decoded.map { _ in 0 }, shape] {
+                let error = #expect(throws: WebServiceError.self) { try result.get() }
+                #expect(error?.code == .decoding && "\(error?.underlying as Any)".contains("512"))
+            }
+        }
+    }
+
+    @Test(
+        "H-45: within another type, JSON of any shape has 64 levels at most, and more is a decoding error",
+        arguments: ["arrays", "objects", "both"])
+    func nestedLevels(kind: String) throws {
+        func decode(_ depth: Int) throws -> JSONValue {
+            let text = Self.text(kind, depth: depth - 1, isClosed: true)
+            return try JSON.decode(Holder.self, from: Data(#"{"value":\#(text)}"#.utf8)).value
+        }
+        #expect(try decode(64) == JSONValue.Parser().decode(JSONValue.self, from: Data(Self.text(kind, depth: 63, isClosed: true).utf8)))
+        for depth in [65, 66, 200, 512] {
+            let error = #expect(throws: DecodingError.self) { try decode(depth) }
+            guard case .dataCorrupted(let context) = error else {
+                Issue.record("\(depth): \(error as Any)")
+                continue
+            }
+            #expect(context.debugDescription.contains("64"))
+        }
+        let list = try JSON.decode([JSONValue].self, from: Data(#"[null,true,1,"a",[null],{"b":null}]"#.utf8))
+        #expect(list == [.null, .bool(true), .number(1), .string("a"), .array([.null]), .object(["b": .null])])
+    }
+
+    @Test(
+        "H-45: JSON of any shape within another type costs less than 200 ms of processor time, however it is nested",
+        arguments: ["arrays", "objects", "both"])
+    func nestedCost(kind: String) throws {
+        for (depth, leaf) in [(511, "0"), (511, #"["","","",0,"",""]"#), (60, "[" + String(repeating: #""","#, count: 500) + "0]")] {
+            let levels = (1..<depth).map { kind == "arrays" || kind == "both" && $0 % 2 == 0 }
+            let nested = levels.map { $0 ? "[" : #"{"a":"# }.joined() + leaf + levels.reversed().map { $0 ? "]" : "}" }.joined()
+            let data = Data(#"{"value":\#(nested)}"#.utf8)
+            let times = (0..<3).map { _ in processorTime { _ = try? JSON.decode(Holder.self, from: data) } }  // an error costs as well
+            #expect(try #require(times.min()) < 0.2, "\(depth)")
+        }
     }
 
     @Test("H-45: a problem document of 512 levels is read in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])

@@ -6,6 +6,9 @@ import Foundation
 /// let json = try await service.GET("/brewers").json().value
 /// let name = json["brewers"]?[0]?["name"]?.string
 /// ```
+/// Read as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays and objects. Within
+/// another type it has at most 64, those of the other type included: there one type after another is tried, and on
+/// Linux each attempt that fails takes time proportional to the square of the depth.
 @dynamicMemberLookup
 public enum JSONValue: Sendable, Hashable {
     /// `null`
@@ -68,7 +71,12 @@ public enum JSONValue: Sendable, Hashable {
 }
 
 extension JSONValue: Decodable {
+    /// The most levels within another type, those of the other type included.
+    private static let maximumDepth = 64
+
     /// Decodes from any decoder, so that it can be a part of other types.
+    ///
+    /// - Throws: `DecodingError.dataCorrupted` for more than 64 levels of arrays and objects; the error of the decoder.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
@@ -79,10 +87,19 @@ extension JSONValue: Decodable {
             self = .number(value)
         } else if let value = try? container.decode(String.self) {  // as above
             self = .string(value)
-        } else if let value = try? container.decode([JSONValue].self) {  // as above
-            self = .array(value)
         } else {
-            self = .object(try container.decode([String: JSONValue].self))
+            let path = decoder.codingPath
+            guard path.count < Self.maximumDepth else {
+                let message = "JSON of any shape within another type has at most \(Self.maximumDepth) levels."
+                throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: path, debugDescription: message))
+            }
+            if var list = try? decoder.unkeyedContainer() {  // as above
+                var values: [JSONValue] = []
+                while !list.isAtEnd { values.append(try list.decode(JSONValue.self)) }
+                self = .array(values)
+            } else {
+                self = .object(try container.decode([String: JSONValue].self))
+            }
         }
     }
 }
