@@ -66,7 +66,7 @@ extension WebService {
     /// - Returns: `false` where a storage was not done within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
-        await typed.order.settled(clock)
+        await typed.order.settled(core.clock)
     }
 
     /// Removes what is stored of a request, for the account of now. What a request that is under way brings later is stored all the same: cancel it first.
@@ -118,7 +118,7 @@ extension WebService {
     ) async throws {
         let failure = Answer<Void>()
         failure.set(.success(()))
-        try await typed.order.makeChange(key, clock) {
+        try await typed.order.makeChange(key, core.clock) {
             for storage in storages.reversed() {
                 do { try await body(storage) } catch {
                     typed.report(.remove, key.map { StoragePlace(storage: storage, key: $0) }, storage, error)

@@ -367,7 +367,8 @@ struct RegistryTests {
     @Test("a typed task holds its service until it is complete, and steps that follow it do as well", arguments: [false, true])
     func owner(isMapped: Bool) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
-        weak var released = service
+        weak var released: WebService?
+        released = service
         var task = try #require(service?.perform(TextRequest()))
         if isMapped { task = task.map { $0 + "!" } }
         task.resume()

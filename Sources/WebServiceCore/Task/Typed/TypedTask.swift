@@ -48,7 +48,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 
     /// - Parameter step: Makes the result; the handlers that follow wait for it.
-    init(_ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil, asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>) {
+    init(
+        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
+        asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>
+    ) {
         self.task = task
         self.rules = rules
         early = nil
@@ -63,7 +66,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
 
     /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
     init(
-        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil, mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>
+        _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
+        mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>
     ) {
         self.task = task
         self.rules = rules
