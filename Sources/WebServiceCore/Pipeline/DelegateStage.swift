@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The delegate stage: the delegate may replace a request, and is notified when it is sent and when its response arrives.
+/// The delegate stage: the delegate may replace a request, and is notified when it is sent and when
+/// its response arrives.
 struct DelegateStage {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -12,7 +13,8 @@ struct DelegateStage {
 
     /// Returns a data task that notifies the delegate.
     ///
-    /// - Parameter send: Creates the data task of the session, which calls the closure that it is passed before it completes.
+    /// - Parameter send: Creates the data task of the session, which calls the closure that it is
+    ///   passed before it completes.
     func dataTask(
         for request: any URLRequestEncodable, _ send: (any URLRequestEncodable, @escaping Completion) -> any DataTask
     ) throws -> any DataTask {
@@ -30,7 +32,8 @@ struct DelegateStage {
     }
 }
 
-/// Notifies the delegate of one request: once when it is sent, and once of its response. A request that was cancelled before it was sent has no response.
+/// Notifies the delegate of one request: once when it is sent, and once of its response. A request
+/// that was cancelled before it was sent has no response.
 private final class Announcement: Sendable {
     private enum Phase { case created, sent, over }
 

@@ -40,7 +40,8 @@ final class Exchange: Cancellable {
 
     /// Sends a request.
     ///
-    /// - Parameter completion: Called once, on any thread, also when the exchange is cancelled before or after.
+    /// - Parameter completion: Called once, on any thread, also when the exchange is cancelled
+    ///   before or after.
     func start(_ request: EncodedRequest, completion: @escaping Completion) {
         let isOver = state.withLock { state in
             if !state.isOver { state.completion = completion }
@@ -49,7 +50,8 @@ final class Exchange: Cancellable {
         if isOver { completion(.failure(URLError(.cancelled))) } else { send(request) }
     }
 
-    /// Sends a request and returns its response. As soon as the Swift task is cancelled, it throws `URLError.cancelled`.
+    /// Sends a request and returns its response. As soon as the Swift task is cancelled, it throws
+    /// `URLError.cancelled`.
     func response(to request: EncodedRequest) async throws -> Response {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in start(request) { continuation.resume(with: $0) } }
@@ -82,7 +84,8 @@ final class Exchange: Cancellable {
     }
 
     private func receive(_ result: Pipeline.HopResult, _ hop: Int, after redirects: [URL]) {
-        // A session that completes twice neither follows a redirect twice nor ends the exchange while the redirect is in flight.
+        // A session that completes twice neither follows a redirect twice nor ends the exchange
+        // while the redirect is in flight.
         let isFirst = state.withLock { state in
             guard !state.isOver, state.hops == hop else { return false }
             state.hops += 1

@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The recorder that a task, its exchanges and its interceptors share: what was sent when, what was received, and what was decided.
+/// The recorder that a task, its exchanges and its interceptors share: what was sent when, what was
+/// received, and what was decided.
 ///
 /// It is a leaf: no other lock is taken while its lock is held.
 struct ExchangeLog: ~Copyable, Sendable {
@@ -72,14 +73,16 @@ struct ExchangeLog: ~Copyable, Sendable {
         /// The request of the task, as it was before the interceptors.
         var request: Request? { encoded?.source ?? unencodable }
 
-        /// All events in the order in which they began. An attempt without a result is not among them.
+        /// All events in the order in which they began. An attempt without a result is not among
+        /// them.
         var entries: [Entry] {
             var record = self
             record.closeAttempt()
             return record.events.sorted { $0.start < $1.start }
         }
 
-        /// Moves the last attempt to the events. It stays apart until then, so that an exchange with one attempt needs no array.
+        /// Moves the last attempt to the events. It stays apart until then, so that an exchange
+        /// with one attempt needs no array.
         private mutating func closeAttempt() {
             if let attempt, let end = attempt.end { events.insert(Entry(attempt, to: end), at: index) }
             attempt = nil
@@ -117,7 +120,8 @@ struct ExchangeLog: ~Copyable, Sendable {
         var progress: ProgressRelay?
     }
 
-    /// The maximum number of requests of one exchange, whatever retries, redirects and refreshes demand.
+    /// The maximum number of requests of one exchange, whatever retries, redirects and refreshes
+    /// demand.
     static let maximumAttempts = 100
 
     private let clock: TaskClock

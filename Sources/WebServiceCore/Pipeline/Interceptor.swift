@@ -1,6 +1,8 @@
-/// Wraps the sending of a request: changes it, answers in its place, sends it again, looks at the answer. Retry and authentication are interceptors.
+/// A stage that wraps the sending of a request. It may change the request, return a response
+/// without sending it, send it again, or inspect the response. Retry and authentication are
+/// interceptors.
 ///
-/// An interceptor that measures every logical request, retries included:
+/// An interceptor that measures every exchange, retries included:
 /// ```swift
 /// struct Stopwatch: Interceptor {
 ///     func intercept(_ request: Request, next: Next) async throws -> Response {
@@ -12,19 +14,21 @@
 /// }
 /// service.interceptors = [Stopwatch(), .retry()]
 /// ```
-/// Those of the service come before those of the request, the first of a list wraps all that follow (`WebService+Pipeline.swift`, step 3).
-/// An interceptor runs as a Swift task of its own for each exchange; cancelling the exchange cancels it. It may call `next` any number of times,
-/// one after another. It is called from several exchanges at once.
+/// The interceptors of the service precede those of the request; the first one of a list wraps all
+/// that follow (`Pipeline.swift`). Each exchange runs its interceptors in one Swift task, which is
+/// cancelled with the exchange. An interceptor may call `next` any number of times, one call after
+/// another. Several exchanges call it concurrently.
 ///
-/// To fake the rest of the chain in a test, make a service over a `MockSession` and install the interceptor.
+/// To test an interceptor, install it in a service over a `MockSession`.
 public protocol Interceptor: Sendable {
-    /// Handles one request.
+    /// Sends one request, or returns a response for it.
     ///
     /// - Parameters:
-    ///   - request: What is to be sent. A body provider has run already: its bytes are ``Request/body``.
-    ///   - next: Everything behind this interceptor.
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: What becomes the error of the exchange.
+    ///   - request: The request to send. A body provider has run already: its bytes are
+    ///     ``Request/body``.
+    ///   - next: The stages after this interceptor.
+    /// - Returns: The response, whatever its status.
+    /// - Throws: The error of the exchange.
     func intercept(_ request: Request, next: Next) async throws -> Response
 }
 
@@ -38,8 +42,8 @@ public struct Next: Sendable {
 
     /// Passes a request on and returns its response.
     ///
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework, `URLError.cancelled` when the exchange is
-    ///   cancelled.
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    ///   `URLError.cancelled` when the exchange is cancelled.
     public func callAsFunction(_ request: Request) async throws -> Response {
         try await send(request)
     }
@@ -50,11 +54,11 @@ public struct Next: Sendable {
     }
 }
 
-/// An interceptor made of a closure.
+/// An interceptor that calls a closure.
 public struct ClosureInterceptor: Interceptor {
     private let body: @Sendable (Request, Next) async throws -> Response
 
-    /// Makes an interceptor.
+    /// Creates an interceptor.
     public init(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response) {
         self.body = body
     }
@@ -66,12 +70,12 @@ public struct ClosureInterceptor: Interceptor {
 }
 
 extension Interceptor where Self == ClosureInterceptor {
-    /// An interceptor made of a closure.
+    /// Returns an interceptor that calls a closure.
     public static func closure(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response) -> ClosureInterceptor {
         ClosureInterceptor(body)
     }
 
-    /// Sets header fields that the request does not have.
+    /// Returns an interceptor that sets header fields which the request does not have.
     public static func headers(_ headers: Headers) -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request

@@ -4,13 +4,15 @@ import Foundation
 package import FoundationNetworking
 #endif
 
-/// The stages that a request and its response pass, as a service was configured when the task was resumed.
+/// The stages that a request and its response pass, as a service was configured when the task was
+/// resumed.
 ///
 /// ```
 /// encode → body → interceptors → per hop: cookies → delegate → session → size limit → cookies → redirect
 /// ```
-/// ``run(_:in:start:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and ``receive(_:for:after:in:)`` those of a hop. A hop is
-/// one sending of a request over the session: the first one, or one that a redirect demands. After the pipeline, the task runs its handlers.
+/// ``run(_:in:start:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and
+/// ``receive(_:for:after:in:)`` those of a hop. A hop is one sending of a request over the session:
+/// the first one, or one that a redirect demands. After the pipeline, the task runs its handlers.
 final class Pipeline: Sendable {
     let session: SessionStage
     let interceptors: [any Interceptor]
@@ -27,7 +29,8 @@ final class Pipeline: Sendable {
         delegateReference = delegate
     }
 
-    /// The work that a task can cancel: a Swift task that provides the body and runs the interceptors, or an exchange.
+    /// The work that a task can cancel: a Swift task that provides the body and runs the
+    /// interceptors, or an exchange.
     enum Running: Sendable {
         case preparation(Task<Void, Never>)
         case exchange(any Cancellable)
@@ -40,10 +43,12 @@ final class Pipeline: Sendable {
         }
     }
 
-    /// Runs a request through all stages. Without a body provider and without interceptors all of it is callbacks: no Swift task is created.
+    /// Runs a request through all stages. Without a body provider and without interceptors all of
+    /// it is callbacks: no Swift task is created.
     ///
     /// - Parameters:
-    ///   - attach: Called with the work that can be cancelled, before anything is sent. Returns whether it is still needed.
+    ///   - attach: Called with the work that can be cancelled, before anything is sent. Returns
+    ///     whether it is still needed.
     ///   - completion: Called with the result, once or more than once; the first call counts.
     func run(
         _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Bool,
@@ -81,7 +86,8 @@ final class Pipeline: Sendable {
         return response
     }
 
-    /// Calls the first interceptor, which calls the following ones; the last one calls the exchange.
+    /// Calls the first interceptor, which calls the following ones; the last one calls the
+    /// exchange.
     private func intercept(_ request: Request, _ chain: ArraySlice<any Interceptor>, _ context: ExchangeContext) async throws -> Response {
         guard let interceptor = chain.first else { return try await Exchange(self, context).response(to: try request.encode()) }
         let following = chain.dropFirst()

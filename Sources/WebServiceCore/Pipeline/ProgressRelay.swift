@@ -1,30 +1,38 @@
 import Dispatch
 
-/// What handlers are told while a task is under way, and what the handlers of its outcome wait for.
+/// Values that observers receive before the result, and that the handlers of the result wait for.
 protocol Prelude: AnyObject, Sendable {
-    /// Nothing more will come. `then` is called when the handlers know the last, here or in the background.
+    /// Accepts no further value. `then` is called after the last delivery, here or in the
+    /// background.
     func finish(_ then: @escaping @Sendable () -> Void)
 }
 
-/// Hands progress on to the handlers of a task: in the background, one call after another, always the latest news, and none after the end.
+/// Delivers progress to the handlers of a task: in the background, one call after another, always
+/// the latest progress, and none after the end.
 final class ProgressRelay: Prelude {
     typealias Handler = @Sendable (TransferProgress) -> Void
 
     private struct State {
         var handlers: [Handler] = []
-        var news: TransferProgress?
+        var latest: TransferProgress?
+        /// A Boolean value that indicates whether the latest progress was not delivered yet.
+        var isNew = false
         var isDelivering = false
         var isOver = false
         var end: (@Sendable () -> Void)?
 
         enum Step {
-            case tell(TransferProgress, [Handler])
-            /// Nothing to tell. The handlers come along at the end, to be freed outside the lock.
+            case deliver(TransferProgress, [Handler])
+            /// Nothing to deliver. The handlers are returned at the end, to be released outside the
+            /// lock.
             case rest((@Sendable () -> Void)?, spent: [Handler])
         }
 
         mutating func next() -> Step {
-            if let news = news.take() { return .tell(news, handlers) }
+            if isNew, let latest {
+                isNew = false
+                return .deliver(latest, handlers)
+            }
             isDelivering = false
             defer {
                 if isOver { handlers = [] }
@@ -36,6 +44,9 @@ final class ProgressRelay: Prelude {
 
     private let state = Mutex(State())
 
+    /// The progress that was reported last.
+    var latest: TransferProgress? { state.withLock { $0.latest } }
+
     func add(_ handler: @escaping Handler) {
         state.withLock { $0.handlers.append(handler) }
     }
@@ -43,11 +54,12 @@ final class ProgressRelay: Prelude {
     /// Calls ``update(_:)``.
     var handler: Handler { { self.update($0) } }
 
-    /// There is news. Returns at once.
+    /// Reports progress. Returns at once.
     func update(_ progress: TransferProgress) {
         let begins = state.withLock { state in
             guard !state.isOver else { return false }
-            state.news = progress
+            state.latest = progress
+            state.isNew = true
             defer { state.isDelivering = true }
             return !state.isDelivering
         }
@@ -66,7 +78,7 @@ final class ProgressRelay: Prelude {
     private func deliver() {
         while true {
             switch state.withLock({ $0.next() }) {
-            case .tell(let progress, let handlers): for handler in handlers { handler(progress) }
+            case .deliver(let progress, let handlers): for handler in handlers { handler(progress) }
             case .rest(let end, _):
                 end?()
                 return

@@ -1,4 +1,5 @@
-/// Holds back the requests of a task while the task is suspended, and refuses them once it is complete.
+/// Holds back the requests of a task while the task is suspended, and refuses them once it is
+/// complete.
 struct SendGate: ~Copyable, Sendable {
     enum Admission { case granted, held, refused }
 
@@ -15,7 +16,8 @@ struct SendGate: ~Copyable, Sendable {
         state.withLock { if case .closed(let held) = $0 { !held.isEmpty } else { false } }
     }
 
-    /// Decides on a request. Where it is held back, `send` is among the closures that ``open()`` returns.
+    /// Decides on a request. Where it is held back, `send` is among the closures that ``open()``
+    /// returns.
     func admit(_ send: @escaping @Sendable () -> Void) -> Admission {
         state.withLock { state in
             switch state {

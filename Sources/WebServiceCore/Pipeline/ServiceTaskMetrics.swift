@@ -1,31 +1,34 @@
 public import Foundation
 
-/// When the stages of a ``SessionTask`` began and ended. A stage that did not take place is `nil`.
+/// The start and the end of the stages of a ``SessionTask``; `nil` for a stage that did not take
+/// place.
 ///
-/// Durations are measured by a monotonic clock; the dates are its instants counted from the date of
+/// Durations are measured by a monotonic clock. Dates are its instants, counted from the date of
 /// `resume()`.
 public struct ServiceTaskMetrics: Sendable {
-    /// When the request was handed to the session, after encoding.
+    /// The date when the first request was passed to the session, after encoding.
     public var fetchStart: Date? { date(.fetchStart) }
-    /// When the answer or the transport's error arrived.
+    /// The date when the response or the transport error arrived.
     public var responseEnd: Date? { date(.responseEnd) }
-    /// When parsing of the body as JSON began.
+    /// The date when parsing of the body as JSON began.
     public var responseJSONStart: Date? { date(.responseJSONStart) }
-    /// When parsing of the body as JSON ended.
+    /// The date when parsing of the body as JSON ended.
     public var responseJSONEnd: Date? { date(.responseJSONEnd) }
-    /// When the first main-queue handler began.
+    /// The date when the first main-queue handler began.
     public var updateUIStart: Date? { date(.updateUIStart) }
-    /// When the last main-queue handler returned.
+    /// The date when the last main-queue handler returned.
     public var updateUIEnd: Date? { date(.updateUIEnd) }
 
-    /// What the session measured of the last message; `nil` where it measures nothing, as Foundation's sessions.
+    /// The metrics of the session for the last attempt; `nil` where it measures nothing, as the
+    /// sessions of Foundation.
     public internal(set) var transport: TransportMetrics?
 
-    /// Seconds from ``fetchStart`` to ``responseEnd``.
+    /// The duration from ``fetchStart`` to ``responseEnd``, in seconds.
     public var responseTime: TimeInterval? { seconds(.fetchStart, .responseEnd) }
-    /// Seconds from ``responseJSONStart`` to ``responseJSONEnd``.
+    /// The duration from ``responseJSONStart`` to ``responseJSONEnd``, in seconds.
     public var responseJSONTime: TimeInterval? { seconds(.responseJSONStart, .responseJSONEnd) }
-    /// Seconds from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and what ran between them.
+    /// The duration from ``updateUIStart`` to ``updateUIEnd``, in seconds: all main-queue handlers
+    /// and what ran between them.
     public var updateUITime: TimeInterval? { seconds(.updateUIStart, .updateUIEnd) }
 
     enum Stage: Int {
@@ -36,20 +39,20 @@ public struct ServiceTaskMetrics: Sendable {
     private var start: UInt64 = 0
     private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
 
-    /// The monotonic instant and the date of `resume()`, where that came; otherwise those of the
-    /// first stage.
+    /// The monotonic instant and the date of `resume()`, or of the first stage where the task was
+    /// not resumed.
     var origin: (moment: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
-    /// The monotonic moments between which the exchange took place.
+    /// The monotonic instants at which the exchange began and ended.
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
 
-    /// The task is resumed.
+    /// Records the instant of `resume()`.
     mutating func begin(at now: UInt64) {
         wallStart = Date()
         start = now
     }
 
-    /// The same stages with the origin of another task, which was resumed before or after them.
+    /// Returns the same stages with the origin of another task.
     func measured(from other: ServiceTaskMetrics) -> ServiceTaskMetrics {
         guard other.start != 0 else { return self }
         var metrics = self
@@ -58,7 +61,7 @@ public struct ServiceTaskMetrics: Sendable {
         return metrics
     }
 
-    /// - Parameter now: The moment on the task's clock.
+    /// Records when a stage began or ended, by the clock of the task.
     mutating func mark(_ stage: Stage, at moment: UInt64) {
         let now = max(moment, start)  // read before the lock, so another thread may have been here with a later one
         if start == 0 {

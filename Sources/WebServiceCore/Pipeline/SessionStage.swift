@@ -5,7 +5,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The session stage: sends one request over the session, and returns its response in one form, whichever protocol the session conforms to.
+/// The session stage: sends one request over the session, and returns its response in one form,
+/// whichever protocol the session conforms to.
 struct SessionStage: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
 
@@ -17,7 +18,8 @@ struct SessionStage: Sendable {
         responseSession = session as? any ResponseSession
     }
 
-    /// Returns a data task for one request. The completion is called on the session's own thread only where no code of the user follows.
+    /// Returns a data task for one request. The completion is called on the session's own thread
+    /// only where no code of the user follows.
     func dataTask(
         for request: EncodedRequest, _ delegate: (any ServicePassthroughDelegate)?, _ progress: ProgressRelay?, _ completion: @escaping Completion
     ) throws -> any DataTask {
@@ -55,7 +57,8 @@ struct SessionStage: Sendable {
 }
 
 extension Result where Success == Response, Failure == any Error {
-    /// The result of a session that completes with three optional values. One without any of them is an error, because no server sent it.
+    /// The result of a session that completes with three optional values. One without any of them
+    /// is an error, because no server sent it.
     init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ source: Response.Source) {
         if let error {
             self = .failure(URLError(transport: error) ?? error)

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What happened during an exchange, in order: attempts, redirects, waits, decisions, handlers.
+/// The events of an exchange, in order: attempts, redirects, waits, decisions, handlers.
 ///
 /// ```
 ///    0.0 ms  attempt    12.4 ms  GET https://h/v1/brewers -> 503
@@ -8,29 +8,29 @@ public import Foundation
 ///   12.5 ms  wait     2000.3 ms
 /// 2012.9 ms  attempt     9.8 ms  GET https://h/v1/brewers -> 200
 /// ```
-/// It holds no query, header field or body, so it may be logged.
+/// It contains no query, header field or body, so it is safe to log.
 public struct Timeline: Sendable {
-    /// What an event is: an open set.
+    /// The kind of an event. The set is open.
     public struct Kind: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind.
         public let description: String
 
-        /// Makes a kind of one's own.
+        /// Creates a custom kind.
         public init(_ name: String) {
             description = name
         }
 
-        /// One message and its answer.
+        /// One request and its response.
         public static let attempt = Kind("attempt")
         /// A redirect that was followed.
         public static let redirect = Kind("redirect")
-        /// A decision to send again, and why.
+        /// A decision to send the request again, with its reason.
         public static let retry = Kind("retry")
-        /// A decision not to send again, and why.
+        /// A decision not to send the request again, with its reason.
         public static let noRetry = Kind("no retry")
-        /// Time spent waiting before sending again.
+        /// The pause before the next attempt.
         public static let wait = Kind("wait")
-        /// A token refresh that this exchange waited for.
+        /// A credential refresh that this exchange waited for.
         public static let refresh = Kind("refresh")
         /// A handler of the task.
         public static let handler = Kind("handler")
@@ -38,29 +38,30 @@ public struct Timeline: Sendable {
 
     /// One event.
     public struct Event: Sendable {
-        /// What it is.
+        /// The kind of the event.
         public let kind: Kind
-        /// Seconds from the task's `resume()`.
+        /// The start, in seconds after `resume()` of the task.
         public let start: TimeInterval
-        /// Seconds; `nil` for a moment.
+        /// The duration, in seconds; `nil` for an event that takes no time.
         public let length: TimeInterval?
-        /// What there is to say about it.
+        /// A description of the event; empty when there is none.
         public let detail: String
-        /// The status of an attempt; `nil` for everything else and for one that failed.
+        /// The status of an attempt; `nil` for a failed attempt and for other events.
         public let status: Int?
-        /// Method and URL of an attempt, the URL without its query.
+        /// The method and the URL of an attempt, without the query of the URL; `nil` for other
+        /// events.
         public let request: String?
     }
 
-    /// When the task was resumed; `nil` when it was not.
+    /// The date of `resume()`; `nil` before.
     public let date: Date?
 
-    /// What happened, in the order in which it began.
+    /// The events, in the order in which they began.
     public let events: [Event]
 }
 
 extension Timeline: CustomStringConvertible {
-    /// One line for each event: start, kind, length, detail.
+    /// One line for each event: start, kind, duration, detail.
     public var description: String {
         events.map { event in
             let start = Self.milliseconds(event.start)

@@ -86,7 +86,8 @@ final class ServiceCore: PipelineSource {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The pipeline by the current configuration. Its delegate is the one that was set, or else that of the data source.
+    /// The pipeline by the current configuration. Its delegate is the one that was set, or else
+    /// that of the data source.
     var pipeline: Pipeline {
         let pipeline = state.withLock { $0.pipeline }
         guard Self.suppliesDelegate, pipeline.delegateReference?.delegate == nil else { return pipeline }
@@ -97,6 +98,7 @@ final class ServiceCore: PipelineSource {
         return configuration.pipeline
     }
 
-    /// Whether a module conforms `WebService` to the data source. It does not change while the program runs.
+    /// Whether a module conforms `WebService` to the data source. It does not change while the
+    /// program runs.
     private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
 }

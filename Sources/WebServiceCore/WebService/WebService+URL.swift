@@ -1,7 +1,8 @@
 public import Foundation
 
 extension WebService {
-    /// The absolute URL of a path. It is always the base URL or below it, unless the path is an absolute URL itself.
+    /// Returns the absolute URL of a path. It is the base URL or below it, unless the path is an
+    /// absolute URL.
     ///
     /// | path, with the base `https://h/v1` or `https://h/v1/` | URL |
     /// | --- | --- |
@@ -10,26 +11,28 @@ extension WebService {
     /// | `/` | `https://h/v1/` |
     /// | `brewers/` | `https://h/v1/brewers/` |
     /// | `a/../b`, `a/%2e%2e/b` | `https://h/v1/b` |
-    /// | `../b` or anything else that climbs above the base | error |
+    /// | `../b`, and any other path that leads above the base | error |
     /// | `//evil.host/x` | `https://h/v1/evil.host/x` |
     /// | `/\evil` | `https://h/v1/%5Cevil` |
     /// | `@evil.host`, `:8080/x` | `https://h/v1/@evil.host`, `https://h/v1/:8080/x` |
-    /// | `brewers?state=ny`, `?state=ny` | the query is kept, and parameters are added to it |
-    /// | `brewers#top` | `https://h/v1/brewers`: a fragment is never sent |
+    /// | `brewers?state=ny`, `?state=ny` | with the query, to which parameters are added |
+    /// | `brewers#top` | `https://h/v1/brewers`, because fragments are not sent |
     /// | `a b/é/100%` | `https://h/v1/a%20b/%C3%A9/100%25`; `%41` stays `%41` |
-    /// | `https://other/x`, `HTTP://other/x` | itself, scheme and host in lower case |
-    /// | `ftp://h`, `file:/x`, `mailto:x`, `x:y` | error: what looks like a scheme has to be http or https |
+    /// | `https://other/x`, `HTTP://other/x` | the same URL, with scheme and host in lower case |
+    /// | `ftp://h`, `file:/x`, `mailto:x`, `x:y` | error: a scheme has to be http or https |
     /// | `/users/{id}` with `["id": "a/b"]` | `https://h/v1/users/a%2Fb` |
     /// | `/users/{id}` with `["id": ".."]` or `["id": ""]`, or without a value | error |
     ///
-    /// A query of the base comes first. Without a base the path has to be an absolute URL. User information (`user:password@`) is
-    /// refused everywhere.
+    /// A query of the base URL precedes the query of the path. Without a base URL the path has to
+    /// be an absolute URL. User information (`user:password@`) is an error everywhere.
     ///
     /// - Parameters:
     ///   - path: A path below the base URL, or an absolute URL.
-    ///   - pathParameters: The values of the placeholders `{name}` in the path. Each is percent-encoded, slashes as well; each has to
-    ///     have its placeholder. `nil` when the path has none.
-    /// - Throws: ``WebServiceError/Code/invalidURL``, or what ``urlBuilder`` throws, which is called instead of these rules where there is one.
+    ///   - pathParameters: The values of the placeholders `{name}` in the path. Each value is
+    ///     percent-encoded, including slashes, and needs its placeholder. Defaults to `nil`, for a
+    ///     path without placeholders.
+    /// - Throws: ``WebServiceError/Code/invalidURL``, or the error of ``urlBuilder``, which
+    ///   replaces these rules.
     public func absoluteURL(_ path: String, pathParameters: Parameters? = nil) throws -> URL {
         try location(path, pathParameters).url()
     }

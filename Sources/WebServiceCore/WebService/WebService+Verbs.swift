@@ -1,5 +1,5 @@
 extension WebService {
-    /// Makes a request; see ``absoluteURL(_:pathParameters:)`` for how the path becomes a URL.
+    /// Creates a request. ``absoluteURL(_:pathParameters:)`` defines the URL of the path.
     ///
     /// ```swift
     /// service.request(.GET, path: "/brewers/{id}", pathParameters: ["id": id])
@@ -8,37 +8,38 @@ extension WebService {
         Request(method, location: location(path, pathParameters))
     }
 
-    /// Makes a task for a request, or for a plain `URLRequest`. Nothing is sent before it is resumed.
+    /// Creates a task for a request, or for a `URLRequest`. The request is sent when the task is
+    /// resumed.
     public func sessionTask(request: any URLRequestEncodable) -> SessionTask {
         SessionTask(core, Request(request))
     }
 
-    /// Makes a task for a GET request.
+    /// Creates a task for a GET request.
     public func GET(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.GET, path, pathParameters)
     }
 
-    /// Makes a task for a POST request.
+    /// Creates a task for a POST request.
     public func POST(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.POST, path, pathParameters)
     }
 
-    /// Makes a task for a PUT request.
+    /// Creates a task for a PUT request.
     public func PUT(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.PUT, path, pathParameters)
     }
 
-    /// Makes a task for a PATCH request.
+    /// Creates a task for a PATCH request.
     public func PATCH(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.PATCH, path, pathParameters)
     }
 
-    /// Makes a task for a DELETE request.
+    /// Creates a task for a DELETE request.
     public func DELETE(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.DELETE, path, pathParameters)
     }
 
-    /// Makes a task for a HEAD request.
+    /// Creates a task for a HEAD request.
     public func HEAD(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
         task(.HEAD, path, pathParameters)
     }

@@ -4,7 +4,8 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// A web API: its base URL, and the session and delegate that its requests use. Extend it to build an API client.
+/// A web API: its base URL, and the configuration that its requests share. Extend it to build an
+/// API client.
 ///
 /// ```swift
 /// let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
@@ -14,50 +15,57 @@ public import FoundationNetworking
 ///     .updateErrorUI { error in show(error) }
 ///     .resume()
 /// ```
-/// The journey: a `WebService` makes a ``Request``, a value without any I/O. A ``SessionTask`` sends it once, when it is resumed, through a
-/// ``Session``, and pushes `(Data?, URLResponse?, Error?)` through its handlers in order, to a value or an error; the delegate sees every
-/// message on the wire. `WebService+Pipeline.swift` shows all stages in one function.
+/// A `WebService` creates ``Request`` values, which perform no I/O. A ``SessionTask`` sends its
+/// request once, when it is resumed, through the stages of the pipeline (`Pipeline.swift`) and over
+/// a ``Session``, and passes the response through its handlers in order. The delegate is notified
+/// of every request and response on the connection.
 ///
-/// All members may be used from any thread. A task holds its service until it is complete; one for a typed request does not.
+/// All members may be used from any thread. A task keeps its configuration alive, and the task of a
+/// typed request also the service.
 public final class WebService: Sendable {
-    /// The URL that every path is below; `nil` when there is none, or when it is no absolute http or https URL, which each request then tells.
+    /// The URL that every path is below. `nil` when there is none, or when it is not an absolute
+    /// http or https URL, which is the error of each task then.
     public var baseURL: URL? { core.baseURL }
 
-    /// Makes the URL of each path in place of the rules of ``absoluteURL(_:pathParameters:)``; `nil` for the rules.
+    /// Creates the URL of each path in place of the rules of ``absoluteURL(_:pathParameters:)``.
+    /// `nil` for the rules.
     public var urlBuilder: URLBuilder? { core.urlBuilder }
 
     let core: ServiceCore
-    /// Whether the typed requests in progress end when this handle is deallocated.
+    /// A Boolean value that indicates whether the typed requests in flight end when this handle is
+    /// deallocated.
     private let isOwner: Bool
 
-    /// Makes the URL of a path in a way of your own. It gets the base URL and the path as it was given, placeholders replaced by nobody. What it
-    /// returns is checked like any absolute URL.
+    /// Creates the URL of a path from the base URL and the path, whose placeholders are not
+    /// replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
-    /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
+    /// Creates a service. A URL that cannot be used is the error of each task.
     ///
     /// - Parameters:
-    ///   - baseURL: An absolute http or https URL without user information; `nil` when every path is an absolute URL.
-    ///   - passthroughDelegate: See ``passthroughDelegate``.
-    ///   - urlBuilder: See ``urlBuilder``.
+    ///   - baseURL: An absolute http or https URL without user information; `nil` when every path
+    ///     is an absolute URL.
+    ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
+    ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
     public convenience init(
         baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
     ) {
-        self.init(baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder)
+        self.init(
+            baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder)
     }
 
-    /// Makes a service. Nothing is checked here: a URL that cannot be used is the error of each task.
+    /// Creates a service. A URL that cannot be used is the error of each task.
     ///
     /// - Parameters:
-    ///   - baseURLString: An absolute http or https URL without user information; empty when every path is an absolute URL.
-    ///   - passthroughDelegate: See ``passthroughDelegate``.
-    ///   - urlBuilder: See ``urlBuilder``.
+    ///   - baseURLString: An absolute http or https URL without user information; empty when every
+    ///     path is an absolute URL.
+    ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
+    ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
     public convenience init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
     ) {
         self.init(
-            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: nil
-        )
+            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: nil)
     }
 
     package init(
@@ -75,7 +83,8 @@ public final class WebService: Sendable {
         isOwner = true
     }
 
-    /// Creates a handle for code that runs on behalf of a typed request, which ends with the service and must not keep it alive.
+    /// Creates a handle for code that runs on behalf of a typed request, which ends with the
+    /// service and must not keep it alive.
     init(borrowing core: ServiceCore) {
         self.core = core
         isOwner = false
@@ -85,43 +94,48 @@ public final class WebService: Sendable {
         if isOwner { core.registry.close() }
     }
 
-    /// Makes a service with everything that this one has now, and with typed requests of its own: it neither finds nor cancels those of this one. Both
-    /// share their storages and what is in them. What is set later on one is not set on the other.
+    /// Returns a service with the current configuration of this one and with an empty registry of
+    /// typed requests.
+    ///
+    /// Both share their storages and what is stored in them. A later change of the configuration of
+    /// one does not affect the other.
     public func clone() -> WebService {
         WebService(owning: ServiceCore(copying: core))
     }
 
-    /// ``baseURL`` as text; empty when there is none.
+    /// The base URL as a string; empty when there is none.
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
-    /// What sends the requests. Tasks ask for it when they are resumed. ``FoundationSession/shared`` unless set.
+    /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
+    /// ``FoundationSession/shared``.
     public var session: any Session {
         get { core.configuration.session }
         set { core.configure { $0.session = newValue } }
     }
 
-    /// Sees what passes through the service. Held weakly: keep it alive yourself. Tasks ask for it when they are resumed, and hold it
-    /// weakly as well.
+    /// The delegate, which is notified of requests, responses and failures. It is held weakly, by
+    /// the service and by its tasks, which read it when they are resumed.
     public var passthroughDelegate: (any ServicePassthroughDelegate)? {
         get { core.pipeline.delegateReference?.delegate }
         set { core.configure { $0.delegate = newValue.map(DelegateReference.init) } }
     }
 
-    /// What wraps the sending of every request, the first one outermost. Tasks ask for them when they are resumed. With none, nothing is in the way:
-    /// no Swift task is made.
+    /// The interceptors of every request, the first one outermost. Tasks read them when they are
+    /// resumed. Without any, no Swift task is created. Defaults to none.
     public var interceptors: [any Interceptor] {
         get { core.configuration.interceptors }
         set { core.configure { $0.interceptors = newValue } }
     }
 
-    /// Turns answers that are failures into errors of your own; `nil`, the default, for none. Asked when such an answer is there.
+    /// Maps responses that are failures to custom errors. Defaults to `nil`.
     public var errorMapper: (any ErrorMapper)? {
         get { core.errorMapper }
         set { core.configure { $0.errorMapper = newValue } }
     }
 
-    /// Where cookies are kept and taken from; `nil`, the default, for no cookies. Requests whose ``Request/shouldHandleCookies`` is `false` neither
-    /// send nor store any. Tasks ask for it when they are resumed.
+    /// The cookies that requests send and responses store. Requests whose
+    /// ``Request/shouldHandleCookies`` is `false` do neither. Tasks read it when they are resumed.
+    /// Defaults to `nil`, for no cookies.
     public var cookieJar: CookieJar? {
         get { core.configuration.cookieJar }
         set { core.configure { $0.cookieJar = newValue } }
@@ -136,13 +150,15 @@ public final class WebService: Sendable {
     }
 }
 
-/// A service is a session itself, so that its delegate sees any request sent through it. No other stage of the pipeline applies.
+/// A service is a session, so that its delegate is notified of any request that is sent over it. No
+/// other stage of the pipeline applies.
 extension WebService: Session {
-    /// Where the answers of its session come from.
+    /// The source of the responses of its session.
     public var responseSource: Response.Source { session.responseSource }
 
-    /// Makes a task that sends the request through the service's delegate and session once it is resumed. A request that cannot be
-    /// encoded completes with its error, on the thread that resumes.
+    /// Returns a data task that sends the request over the session of the service when it is
+    /// resumed. The task of a request that cannot be encoded completes with the error, on the
+    /// thread that resumes it.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

@@ -119,4 +119,15 @@ import FoundationNetworking
         ]
         for (name, text) in constants { #expect(name.rawValue == text) }
     }
+
+    @Test("fields are created from a dictionary sorted by name, counted, iterated as name and value, and removed by name")
+    func dictionary() {
+        let dictionary = ["b": "2", "A": "1", "c": "3"]
+        var headers = Headers(dictionary)
+        #expect(headers.map(\.name) == ["A", "b", "c"] && headers.map(\.value) == ["1", "2", "3"])
+        headers.add("4", for: "B")
+        #expect(headers.count == 4)
+        #expect(headers.remove("B") == ["2", "4"])
+        #expect(headers.remove("B").isEmpty && headers.count == 2)
+    }
 }

@@ -97,7 +97,7 @@ extension Response {
     }
 
     /// The body as text in the charset that `Content-Type` names, UTF-8 without one.
-    func text() throws -> String {
+    public func text() throws -> String {
         let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
         guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
             throw error(.decoding, "the charset of the response is not known")

@@ -1,0 +1,24 @@
+extension SessionTask {
+    /// What is known of a task at one instant. The values agree with each other.
+    public struct Status: Sendable {
+        /// See ``SessionTask/state``.
+        public let state: DataTaskState
+        /// The metrics so far.
+        public let metrics: ServiceTaskMetrics
+        /// The progress that was reported last; `nil` before the first report, and where no handler
+        /// observes the progress.
+        public let progress: TransferProgress?
+        /// The request as the setters have left it.
+        public let request: Request
+    }
+
+    /// The state, the metrics, the progress and the request, read in one step.
+    public var status: Status {
+        shared.withLock { state in
+            let record = context.log.record
+            let request = state.unsentRequest ?? record.request ?? Request(url: "")
+            return Status(
+                state: state.dataTaskState, metrics: record.metrics, progress: context.log.progress?.latest, request: request)
+        }
+    }
+}

@@ -1,0 +1,22 @@
+public import Foundation
+
+extension TypedTask {
+    /// The request as the setters have left it. After an exchange it is the request before the
+    /// interceptors.
+    public var request: Request { task.request }
+
+    /// The events so far; see ``SessionTask/timeline``.
+    public var timeline: Timeline { task.timeline }
+
+    /// The metrics so far; see ``SessionTask/metrics``.
+    public var metrics: ServiceTaskMetrics { task.metrics }
+
+    /// The state, the metrics, the progress and the request at one instant; see
+    /// ``SessionTask/status``.
+    public var status: SessionTask.Status { task.status }
+
+    /// Returns the attempts as an HTTP archive; see ``SessionTask/httpArchive(redaction:)``.
+    public func httpArchive(redaction: Redaction = .standard) -> Data {
+        task.httpArchive(redaction: redaction)
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+import Testing
+import WebServiceMocking
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Status of a task", .timeLimit(.minutes(10)))
+struct SessionTaskStatusTests {
+    @Test("the status has the state, the metrics, the progress and the request, and typed tasks forward it")
+    func snapshot() async throws {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200, data: Data("four".utf8)), requestMatcher: { _ in true })
+        let service = WebService.make(session)
+        let typed = service.GET("/x").setHeaderValue("1", forName: "X-A").onProgress { _ in }.string()
+        #expect(typed.status.state == .suspended && typed.status.progress == nil && typed.status.metrics.fetchStart == nil)
+        #expect(typed.status.request.headers["X-A"] == "1")
+        #expect(try await typed.value == "four")
+        let status = typed.status
+        #expect(status.state == .completed)
+        #expect(status.progress?.bytesReceived == 4)
+        #expect(status.metrics.responseEnd == typed.metrics.responseEnd && status.metrics.responseEnd != nil)
+        #expect(status.request.url == typed.request.url && typed.request.headers["X-A"] == "1")
+        #expect(typed.timeline.events.map(\.kind) == [.attempt])
+        let archive = try #require(try JSONSerialization.jsonObject(with: typed.httpArchive()) as? [String: [String: Any]])
+        #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
+    }
+
+    @Test("a response decodes its body, and the error of an empty or malformed body names the reason")
+    func decoding() throws {
+        let url = try #require(URL(string: "https://h/"))
+        let response = try #require(
+            Response(status: 200, headers: ["Content-Type": "application/json"], data: Data(#"{"n":1}"#.utf8), url: url, source: .mock))
+        #expect(try response.decode([String: Int].self) == ["n": 1])
+        #expect(try response.json()["n"]?.integer == 1)
+        #expect(try response.text() == #"{"n":1}"#)
+        var empty = response
+        empty.data = Data()
+        #expect(try empty.decode([String: Int]?.self) == nil)
+        #expect { try empty.decode([String: Int].self) } throws: { ($0 as? WebServiceError)?.code == .emptyResponse }
+        #expect { try response.decode([Int].self) } throws: { error in
+            (error as? WebServiceError)?.code == .decoding && (error as? WebServiceError)?.underlying is DecodingError
+        }
+    }
+}
