@@ -8,11 +8,13 @@ import FoundationNetworking
 final class ExchangeContext: Sendable {
     let log: ExchangeLog
     let gate: SendGate
+    let clock: TaskClock
     let service: any PipelineSource
 
     init(_ service: any PipelineSource) {
         self.service = service
-        log = ExchangeLog(service.clock)
+        clock = service.clock
+        log = ExchangeLog(clock)
         gate = SendGate()
     }
 }
@@ -64,15 +66,16 @@ final class Exchange: Cancellable {
     ///
     /// - Parameter redirects: The URLs that redirected to this request.
     private func send(_ request: EncodedRequest, after redirects: [URL] = []) {
-        switch context.gate.admit({ [self] in send(request, after: redirects) }) {
+        switch context.gate.admit(sending: { { [self] in send(request, after: redirects) } }) {
         case .granted: break
         case .held: return
         case .refused: return cancel()
         }
-        let (isOver, hop) = state.withLock { ($0.isOver, $0.hops) }
-        guard !isOver else { return }
         do {
-            let dataTask = try pipeline.send(request, in: context) { [self] in receive($0, hop, after: redirects) }
+            let request = pipeline.addingCookies(to: request)
+            let dataTask = try pipeline.send(request, in: context) { [self] result, metrics in
+                receive(result, metrics, for: request, after: redirects)
+            }
             let isNeeded = state.withLock { state in
                 if !state.isOver { state.dataTask = dataTask }
                 return !state.isOver
@@ -83,16 +86,18 @@ final class Exchange: Cancellable {
         }
     }
 
-    private func receive(_ result: Pipeline.HopResult, _ hop: Int, after redirects: [URL]) {
-        // A session that completes twice neither follows a redirect twice nor ends the exchange
-        // while the redirect is in flight.
+    private func receive(
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest, after redirects: [URL]
+    ) {
+        // A session that completes twice neither follows a redirect twice nor ends the exchange while the
+        // redirect is in flight.
         let isFirst = state.withLock { state in
-            guard !state.isOver, state.hops == hop else { return false }
+            guard !state.isOver, state.hops == redirects.count else { return false }
             state.hops += 1
             return true
         }
         guard isFirst else { return }
-        switch pipeline.receive(result, after: redirects, in: context) {
+        switch pipeline.receive(result, metrics, for: request, after: redirects, in: context) {
         case .complete(let result): finish(result)
         case .follow(let request, let redirects): send(request, after: redirects)
         }

@@ -68,6 +68,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         fileprivate var attempt: Attempt?
         /// The index of the last attempt among the events.
         private var index = 0
+        fileprivate var attemptIsOpen: Bool { attempt.map { $0.end == nil } ?? false }
         fileprivate var events: [Entry] = []
 
         /// The request of the task, as it was before the interceptors.
@@ -153,17 +154,19 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records that a request is about to be sent.
     ///
+    /// - Returns: The relay of progress; `nil` without observers.
     /// - Throws: ``WebServiceError/Code/tooManyMessages``.
-    func willSend(_ request: EncodedRequest) throws {
+    @discardableResult
+    func willSend(_ request: EncodedRequest) throws -> ProgressRelay? {
         let now = clock.now
-        let (isPermitted, replaced) = state.withLock { state -> (Bool, (EncodedRequest?, Attempt?)) in
-            guard state.record.attempts < Self.maximumAttempts else { return (false, (nil, nil)) }
-            let replaced = (state.record.sent, state.record.attempt)
+        let (isPermitted, progress, replaced) = state.withLock { state in
+            guard state.record.attempts < Self.maximumAttempts else { return (false, nil, nil) as (Bool, ProgressRelay?, EncodedRequest?) }
+            let replaced = state.record.sent
             state.record.begin(request, at: now)
-            return (true, replaced)
+            return (true, state.progress, replaced)
         }
         withExtendedLifetime(replaced) {}
-        guard !isPermitted else { return }
+        guard !isPermitted else { return progress }
         let message = "more than \(Self.maximumAttempts) messages for one exchange"
         throw WebServiceError(.tooManyMessages, message, request: request.source)
     }
@@ -178,12 +181,15 @@ struct ExchangeLog: ~Copyable, Sendable {
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it.
-    func end(_ result: Result<Response, any Error>) {
+    ///
+    /// - Returns: The relay of progress; `nil` without observers.
+    func end(_ result: Result<Response, any Error>) -> ProgressRelay? {
         let now = clock.now
-        state.withLock { state in
-            guard state.record.sent != nil else { return }
+        return state.withLock { state in
+            guard state.record.sent != nil else { return state.progress }
             state.record.metrics.mark(.responseEnd, at: now)
-            if let attempt = state.record.attempt, attempt.end == nil { state.record.attempt?.end(result, nil, at: now) }
+            if state.record.attemptIsOpen { state.record.attempt?.end(result, nil, at: now) }
+            return state.progress
         }
     }
 

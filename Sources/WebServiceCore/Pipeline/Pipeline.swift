@@ -97,40 +97,32 @@ final class Pipeline: Sendable {
 
     // MARK: One hop
 
-    /// Runs the stages of a hop up to the session.
+    /// Runs the stages of a hop from the log to the session.
     ///
     /// - Returns: The session's data task, not resumed.
-    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping @Sendable (HopResult) -> Void) throws -> any DataTask {
+    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion) throws -> any DataTask {
         guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
-        let request = addingCookies(to: request)
-        try context.log.willSend(request)
-        return try session.dataTask(for: request, delegateReference?.delegate, context.log.progress) { result, metrics in
-            completion(HopResult(request: request, result: result, metrics: metrics))
-        }
+        let progress = try context.log.willSend(request)
+        return try session.dataTask(for: request, delegateReference?.delegate, progress, completion)
     }
 
     /// Runs the stages of a hop after the session.
     ///
     /// - Parameter redirects: The URLs that redirected to this hop.
-    func receive(_ hop: HopResult, after redirects: [URL], in context: ExchangeContext) -> HopEnd {
-        let request = hop.request
-        var result = hop.result
+    func receive(
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest, after redirects: [URL],
+        in context: ExchangeContext
+    ) -> HopEnd {
+        var result = result
         if case .success(var response) = result, !redirects.isEmpty {
             (response.redirects, response.attempts) = (redirects, redirects.count + 1)
             result = .success(response)
         }
         result = result.flatMap { limitingSize($0, of: request) }
-        context.log.didReceive(result, hop.metrics)
+        context.log.didReceive(result, metrics)
         guard case .success(let response) = result, response.isHTTP else { return .complete(result) }
         storeCookies(of: response, to: request)
         return redirect(response, of: request, in: context)
-    }
-
-    /// One request that was sent, with the result of the session.
-    struct HopResult: Sendable {
-        let request: EncodedRequest
-        let result: Result<Response, any Error>
-        let metrics: TransportMetrics?
     }
 
     /// What follows a hop.
@@ -142,7 +134,7 @@ final class Pipeline: Sendable {
 
     // MARK: Stages of a hop
 
-    private func addingCookies(to request: EncodedRequest) -> EncodedRequest {
+    func addingCookies(to request: EncodedRequest) -> EncodedRequest {
         guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url), let cookies = cookieJar.header(for: url) else {
             return request
         }

@@ -16,14 +16,16 @@ struct SendGate: ~Copyable, Sendable {
         state.withLock { if case .closed(let held) = $0 { !held.isEmpty } else { false } }
     }
 
-    /// Decides on a request. Where it is held back, `send` is among the closures that ``open()``
-    /// returns.
-    func admit(_ send: @escaping @Sendable () -> Void) -> Admission {
+    /// Decides on a request.
+    ///
+    /// - Parameter sending: Called where the request is held back. It returns the closure that sends
+    ///   the request, which is among those that ``open()`` returns.
+    func admit(sending: () -> @Sendable () -> Void) -> Admission {
         state.withLock { state in
             switch state {
             case .open: return .granted
             case .closed(let held):
-                state = .closed(held: held + [send])
+                state = .closed(held: held + [sending()])
                 return .held
             case .over: return .refused
             }

@@ -29,11 +29,11 @@ extension SessionTask {
     /// - Returns: Whether the work is still needed; otherwise it has been cancelled.
     @discardableResult
     func attach(_ work: Pipeline.Running, deadline: Duration? = nil) -> Bool {
-        let alarm = deadline.map { service.clock.schedule(after: $0, self) }
+        let alarm = deadline.map { context.clock.schedule(after: $0, self) }
         let (isNeeded, replaced) = shared.withLock { $0.attach(work, alarm) }
         withExtendedLifetime(replaced) {}
         guard !isNeeded else { return true }
-        if let alarm { service.clock.cancel(alarm) }
+        if let alarm { context.clock.cancel(alarm) }
         work.cancel()
         return false
     }
@@ -61,14 +61,13 @@ extension SessionTask {
     }
 
     func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        if driver == nil { context.log.end(result) }
-        if let alarm = action.alarm { service.clock.cancel(alarm) }
+        let progress = driver == nil ? context.log.end(result) : context.log.progress
+        if let alarm = action.alarm { context.clock.cancel(alarm) }
         context.gate.end()
-        finish(context.log.progress) {
-            self.finish(action.early) {
-                if action.runsHandlers { self.scheduleHandlers() }
-                action.adopter?.resume()
-            }
+        if progress == nil, action.early == nil {
+            proceed(action)
+        } else {
+            finish(progress) { self.finish(action.early) { self.proceed(action) } }
         }
         if action.cancelsWork { action.work?.cancel() }
     }
@@ -76,6 +75,11 @@ extension SessionTask {
     /// Delivers what precedes the handlers.
     private func finish(_ prelude: (any Prelude)?, _ then: @escaping @Sendable () -> Void) {
         if let prelude { prelude.finish(then) } else { then() }
+    }
+
+    private func proceed(_ action: TaskState.CompleteAction) {
+        if action.runsHandlers { scheduleHandlers() }
+        action.adopter?.resume()
     }
 }
 

@@ -81,7 +81,7 @@ extension SessionTask {
                 runAsync(step, track, context)
                 return
             case .run(let handler):
-                let start = context.recordsHandlers ? service.clock.now : 0
+                let start = context.recordsHandlers ? self.context.clock.now : 0
                 let wasFailure = track.isFailure
                 track = run(handler, track, &context)
                 if !wasFailure { report(track, context) }
@@ -101,7 +101,7 @@ extension SessionTask {
         let context = shared.withLock { Context($0) }
         var next: Handler? = first
         while let handler = next {
-            let start = service.clock.now
+            let start = self.context.clock.now
             switch (handler, track) {
             case (.updateUI(let body), .success(let value)): updatingUI(context, from: start) { body(value?.value) }
             case (.updateUI(let body), .pending): updatingUI(context, from: start) { body(nil) }
@@ -128,14 +128,14 @@ extension SessionTask {
         context.delegate?.updateUIBegin(response: context.urlResponse)
         body()
         context.delegate?.updateUIEnd(response: context.urlResponse)
-        let end = service.clock.now
+        let end = self.context.clock.now
         self.context.log.mark(.updateUIEnd, at: end)
     }
 
     /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
     private func runAsync(_ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context) {
         let input = input(track, context)
-        let start = context.recordsHandlers ? service.clock.now : 0
+        let start = context.recordsHandlers ? self.context.clock.now : 0
         let (task, isCancelled) = shared.withLock { state in
             state.chain.putDown(track)
             let task = Task {
@@ -215,9 +215,9 @@ extension SessionTask {
     /// The body as JSON, parsed by the first handler that wants it.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
-        let start = service.clock.now
+        let start = self.context.clock.now
         defer {
-            let end = service.clock.now
+            let end = self.context.clock.now
             self.context.log.mark(.responseJSONStart, at: start)
             self.context.log.mark(.responseJSONEnd, at: end)
             shared.withLock { [json = context.json] in $0.chain.json = json }

@@ -52,10 +52,13 @@ public final class SessionTask: Sendable {
     /// handlers run again. Otherwise it has no effect.
     @discardableResult
     public func resume() -> Self {
-        let (action, held) = shared.withLock { ($0.resume(), context.gate.open()) }
+        let (action, held) = shared.withLock { state in
+            let held = state.isSuspended ? context.gate.open() : []
+            return (state.resume(), held)
+        }
         switch action {
         case .start(let request):
-            context.log.begin(at: service.clock.now)
+            context.log.begin(at: context.clock.now)
             if let driver { driver(self) } else { start(request) }
         case .runHandlers: scheduleHandlers()
         case .none: break

@@ -29,7 +29,7 @@ struct ExchangeLogTests {
         clock.advance(by: .seconds(1))
         if isInFlight { try log.willSend(request) }
         clock.advance(by: .seconds(1))
-        log.end(.failure(TestError()))
+        _ = log.end(.failure(TestError()))
         let attempts = log.record.timeline.events
         #expect(attempts.map(\.start) == (isInFlight ? [0, 2] : [0]))
         #expect(attempts.map(\.length) == (isInFlight ? [1, 1] : [1]))
@@ -53,18 +53,18 @@ struct SendGateTests {
     func states() {
         let gate = SendGate()
         let sent = Collected<Int>()
-        #expect(gate.admit {} == .granted)
+        #expect(gate.admit { {} } == .granted)
         gate.close()
-        for number in 1...3 { #expect(gate.admit { sent.add(number) } == .held) }
+        for number in 1...3 { #expect(gate.admit { { sent.add(number) } } == .held) }
         gate.close()
         #expect(gate.holdsRequests && sent.values.isEmpty)
         for send in gate.open() { send() }
         #expect(sent.values == [1, 2, 3] && !gate.holdsRequests)
-        #expect(gate.admit {} == .granted)
+        #expect(gate.admit { {} } == .granted)
         gate.close()
-        #expect(gate.admit { sent.add(4) } == .held)
+        #expect(gate.admit { { sent.add(4) } } == .held)
         gate.end()
-        #expect(gate.open().isEmpty && gate.admit {} == .refused)
+        #expect(gate.open().isEmpty && gate.admit { {} } == .refused)
         #expect(sent.values == [1, 2, 3])
     }
 }
