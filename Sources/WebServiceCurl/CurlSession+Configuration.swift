@@ -26,14 +26,14 @@ extension CurlSession {
         ///
         /// After a loop has had no request for this duration, it closes all its connections, and
         /// libcurl discards the certificates parsed for the loop. The next TLS connection parses
-        /// them again, which takes about 17 ms of processor time with the system certificates;
-        /// later connections do not.
+        /// them again, which takes about 17 ms of processor time with the system certificates.
+        /// Further connections reuse the result.
         public var idleConnectionLifetime = Duration.seconds(60)
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.connectTimeout`. Whole milliseconds. Defaults to 30
-        /// seconds.
+        /// Applies to requests without `Request.connectTimeout`. In whole milliseconds. Defaults to
+        /// 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// The maximum size of the response header fields, interim responses included, in bytes.

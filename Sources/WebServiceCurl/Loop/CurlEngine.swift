@@ -17,7 +17,7 @@ final class CurlEngine {
     /// The current instant in nanoseconds, read once per iteration of the loop.
     private(set) var now = TaskClock.system.now
 
-    /// The zlib functions that decode gzip; `nil` without zlib, where libcurl decodes.
+    /// The zlib functions that decode gzip; `nil` if zlib is missing and libcurl decodes.
     let zlib: ccurl_zlib?
 
     /// The TLS connections whose end marks the end of a body.
