@@ -8,32 +8,39 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),  // swift-evolution SE-0444
 ]
 
-/// Whoever has no libcurl headers sets this, and gets a package without `WebServiceCurl`; `./scripts/test` does so by itself.
+/// A Boolean value that indicates whether `WebServiceCurl` is excluded from the package.
+///
+/// For systems without the headers of libcurl. `./scripts/test` sets the variable automatically.
 let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
 
 let curlTargets: [Target] =
     withoutCurl
     ? []
     : [
-        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .systemLibrary(
+            name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(name: "WebServiceCurl", dependencies: ["WebServiceCore", "CCurl"], swiftSettings: settings),
         .testTarget(
-            name: "WebServiceCurlTests", dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceMocking", "CCurl"],
+            name: "WebServiceCurlTests",
+            dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceMocking", "CCurl"],
             swiftSettings: settings
         ),
     ]
 let curlProducts: [Product] = withoutCurl ? [] : [.library(name: "WebServiceCurl", targets: ["WebServiceCurl"])]
-/// What the demo and the tests of the documentation need to use `WebServiceCurl` where it is there.
+/// The dependency of the demo and the documentation tests on `WebServiceCurl`, if it is included.
 let curlDependency: [Target.Dependency] = withoutCurl ? [] : ["WebServiceCurl"]
 
-/// The same for SQLite and `WebServiceSQLite`.
+/// A Boolean value that indicates whether `WebServiceSQLite` is excluded from the package.
+///
+/// For systems without the headers of SQLite. `./scripts/test` sets the variable automatically.
 let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
 
 let sqliteTargets: [Target] =
     withoutSQLite
     ? []
     : [
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+        .systemLibrary(
+            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
         .target(name: "WebServiceSQLite", dependencies: ["WebServiceCore", "CSQLite"], swiftSettings: settings),
         .testTarget(
             name: "WebServiceSQLiteTests", dependencies: ["WebServiceCore", "WebServiceSQLite", "CSQLite"],
@@ -43,11 +50,13 @@ let sqliteTargets: [Target] =
 let sqliteProducts: [Product] = withoutSQLite ? [] : [.library(name: "WebServiceSQLite", targets: ["WebServiceSQLite"])]
 let sqliteDependency: [Target.Dependency] = withoutSQLite ? [] : ["WebServiceSQLite"]
 
-/// For targets that use one of the two, or both, where they are there.
+/// The settings of targets with optional dependencies on `WebServiceCurl` and `WebServiceSQLite`.
 let optionalSettings: [SwiftSetting] =
     settings + (withoutCurl ? [] : [.define("WEBSERVICE_CURL")]) + (withoutSQLite ? [] : [.define("WEBSERVICE_SQLITE")])
 
-/// `fuzz` sees what is internal, so a release build of it needs `-Xswiftc -enable-testing`; the scripts that run it set this.
+/// The fuzzer, which uses internal symbols: release builds need `-Xswiftc -enable-testing`.
+///
+/// `./scripts/soak` passes this flag.
 let fuzzTargets: [Target] =
     Context.environment["WEBSERVICE_FUZZ"] != "1"
     ? []
@@ -89,14 +98,20 @@ let package = Package(
             path: "Tests/StorageProbe",
             swiftSettings: optionalSettings
         ),
-        .testTarget(name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
-        .testTarget(name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .testTarget(
-            name: "GuideTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "GuideTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            name: "EndToEndTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
     ] + curlTargets + sqliteTargets + fuzzTargets

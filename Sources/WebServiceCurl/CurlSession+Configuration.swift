@@ -1,66 +1,86 @@
 import WebServiceCore
 
 extension CurlSession {
-    /// What a ``CurlSession`` is to use. Values outside what is possible are moved to the nearest that is.
+    /// The configuration of a ``CurlSession``. Values out of range are clamped.
     public struct Configuration: Sendable {
-        /// How many threads with an event loop of their own; each has its own connections. One moves tens of thousands of requests in a second.
+        /// The number of threads, each with one event loop and its own connections.
+        ///
+        /// One loop handles tens of thousands of requests per second. Clamped to 1 through 64.
+        /// Defaults to 1.
         public var loops = 1
 
-        /// How many connections to one host and port, for each loop; requests beyond wait in the order in which they came. From 1.
+        /// The maximum number of connections per host and port, for each loop.
+        ///
+        /// Further requests wait in first-in, first-out order. At least 1. Defaults to 64.
         public var maximumConnectionsPerHost = 64
 
-        /// How many connections in all, for each loop, and how many requests are under way at most; requests beyond wait. From 1.
+        /// The maximum number of connections and of requests in flight, for each loop.
+        ///
+        /// Further requests wait. At least 1. Defaults to 512.
         public var maximumConnections = 512
 
-        /// How many connections are kept for later when nothing is sent on them, for each loop.
+        /// The maximum number of idle connections, for each loop. Defaults to 64.
         public var maximumIdleConnections = 64
 
-        /// How long a connection without a request is kept, in whole seconds.
+        /// The lifetime of an idle connection, in whole seconds. Defaults to 60 seconds.
         ///
-        /// When a loop has had no request for that long, all its connections are closed, and libcurl drops the certificates
-        /// that it has parsed for the loop. The next TLS connection parses them again, which takes about 17 ms of
-        /// processor time with the certificates of the system; later connections do not.
+        /// After a loop has had no request for this duration, it closes all its connections, and
+        /// libcurl discards the certificates parsed for the loop. The next TLS connection parses
+        /// them again, which takes about 17 ms of processor time with the system certificates.
+        /// Further connections reuse the result.
         public var idleConnectionLifetime = Duration.seconds(60)
 
-        /// How long connecting may take, name look-up and TLS included, where `Request.connectTimeout` does not say it; in milliseconds.
+        /// The timeout for establishing a connection, including name lookup and TLS handshake.
+        ///
+        /// Applies to requests without `Request.connectTimeout`. In whole milliseconds. Defaults to
+        /// 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
-        /// How long the header fields of an answer may be, interim answers included, in bytes.
+        /// The maximum size of the response header fields, interim responses included, in bytes.
+        ///
+        /// Defaults to 128 KiB.
         public var maximumHeaderBytes = 128 << 10
 
-        /// Whether HTTP/2 is spoken with servers that offer it over TLS.
+        /// A Boolean value that indicates whether HTTP/2 is negotiated over TLS.
+        ///
+        /// Defaults to `true`.
         public var allowsHTTP2 = true
 
-        /// What secure connections ask for.
+        /// The TLS configuration.
         public var tls = TLS()
 
-        /// How servers are reached.
+        /// The proxy configuration. Defaults to ``Proxy/environment``.
         public var proxy = Proxy.environment
 
-        /// The `User-Agent` of requests that have none; `nil` for none.
+        /// The `User-Agent` of requests without one; `nil` sends none. Defaults to `"WebService"`.
         public var userAgent: String? = "WebService"
 
-        /// Makes a configuration with the defaults.
+        /// Creates a configuration with the default values.
         public init() {}
     }
 
-    /// What secure connections ask for. A server that cannot prove who it is is never talked to.
+    /// The TLS configuration of a session. Server certificates are always verified.
     public struct TLS: Sendable {
-        /// The path of a file with the certificates (PEM) that are trusted; `nil` for those of the system. A file that changes is read again after at most
-        /// five minutes, also the one of the system.
+        /// The path of a PEM file with the trusted certificates; `nil` trusts those of the system.
+        ///
+        /// A changed file, the system's included, is read again after at most five minutes.
+        /// Defaults to `nil`.
         public var trustedCertificatesFile: String?
 
-        /// The certificate that is shown to servers that ask for one.
+        /// The certificate to present to servers that request one. Defaults to `nil`.
         public var clientCertificate: ClientCertificate?
 
-        /// The public keys that servers may have, on top of a certificate that is trusted: `sha256//` and the base64 of the SHA-256 of the key's
-        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). Empty for any.
+        /// The pins of the accepted public keys, required in addition to a trusted certificate.
+        ///
+        /// A pin is `sha256//` followed by the base64 of the SHA-256 of the key's
+        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key.
+        /// Defaults to an empty array.
         public var pinnedPublicKeys: [String] = []
 
-        /// The oldest version that is spoken.
+        /// The minimum TLS version. Defaults to ``Version/tls12``.
         public var minimumVersion = Version.tls12
 
-        /// Makes the defaults.
+        /// Creates a configuration with the default values.
         public init() {}
 
         /// A version of TLS.
@@ -71,16 +91,16 @@ extension CurlSession {
             case tls13
         }
 
-        /// A certificate with its key, in PEM files.
+        /// A client certificate and its private key, in PEM files.
         public struct ClientCertificate: Sendable {
-            /// The path of the certificate.
+            /// The path of the certificate file.
             public var certificateFile: String
-            /// The path of the private key.
+            /// The path of the private key file.
             public var keyFile: String
-            /// What the key is encrypted with, if it is.
+            /// The password of the private key; `nil` when the key is not encrypted.
             public var keyPassword: String?
 
-            /// Makes a client certificate.
+            /// Creates a client certificate.
             public init(certificateFile: String, keyFile: String, keyPassword: String? = nil) {
                 self.certificateFile = certificateFile
                 self.keyFile = keyFile
@@ -89,13 +109,18 @@ extension CurlSession {
         }
     }
 
-    /// How servers are reached.
+    /// The proxy configuration of a session.
     public enum Proxy: Sendable {
-        /// As the environment says: `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, by libcurl's rules.
+        /// The proxy specified by the environment.
+        ///
+        /// libcurl evaluates `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
         case environment
-        /// Directly, whatever the environment says.
+        /// A direct connection, regardless of the environment.
         case none
-        /// By way of a proxy: `http://host:port`, also with `https`, `socks5` or `socks5h`, and with a user and a password.
+        /// The proxy with this URL, such as `http://host:port`.
+        ///
+        /// The scheme is `http`, `https`, `socks5` or `socks5h`. The URL may contain a user and a
+        /// password.
         case url(String)
     }
 }
@@ -103,36 +128,43 @@ extension CurlSession {
 // MARK: - Checks
 
 extension CurlSession.Configuration {
-    /// libcurl ends strings at NUL and copies a user agent and the host of a proxy into requests as they are.
+    /// Validates the strings that are passed to libcurl.
+    ///
+    /// libcurl ends strings at NUL and copies the user agent and the proxy host into requests
+    /// unchanged.
     ///
     /// - Throws: `WebServiceError.Code.curl`.
     func check() throws(WebServiceError) {
-        func check(_ text: String?, _ what: StaticString, allowed: (UInt8) -> Bool = { $0 != 0 }) throws(WebServiceError) {
+        func check(
+            _ text: String?, _ what: StaticString, allowed: (UInt8) -> Bool = { $0 != 0 }
+        ) throws(WebServiceError) {
             guard let text, !text.utf8.allSatisfy(allowed) else { return }
-            throw WebServiceError(.curl, "\(what) has a control character")
+            throw WebServiceError(.curl, "\(what) contains a control character")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
         try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
         try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
-        try check(tls.clientCertificate?.keyFile, "the path of the client's key")
-        try check(tls.clientCertificate?.keyPassword, "the password of the client's key")
-        for key in tls.pinnedPublicKeys { try check(key, "a pinned key") }
+        try check(tls.clientCertificate?.keyFile, "the path of the private key")
+        try check(tls.clientCertificate?.keyPassword, "the password of the private key")
+        for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
         guard case .url(let url) = proxy else { return }
-        try check(url, "the URL of the proxy") { $0 >= 0x20 && $0 != 0x7F }
-        guard !url.isEmpty else { throw WebServiceError(.curl, "the URL of the proxy is empty; use 'none' to connect directly") }
+        try check(url, "the proxy URL") { $0 >= 0x20 && $0 != 0x7F }
+        guard !url.isEmpty else {
+            throw WebServiceError(.curl, "the proxy URL is empty; use 'none' to connect directly")
+        }
     }
 }
 
 // MARK: - Descriptions without secrets
 
 extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The kind, or scheme, host and port without user and password: safe to log.
+    /// The kind of proxy, or scheme, host and port without user and password; safe to log.
     public var description: String {
         switch self {
         case .environment: return "environment"
         case .none: return "none"
         case .url(let url):
-            // Bytes, because a character that combines with a delimiter is another `Character`.
+            // UTF-8 bytes, because a delimiter and a combining character form another `Character`.
             let bytes = Array(url.utf8)
             let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]
             let authority = bytes[(bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? scheme.endIndex)...]
@@ -144,20 +176,21 @@ extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertib
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``, because the URL may hold a password.
+    /// The mirror of ``description``, because the URL may contain a password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
 }
 
 extension CurlSession.TLS.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The paths, without the password: safe to log.
+    /// The paths, without the password; safe to log.
     public var description: String { "certificate \(certificateFile), key \(keyFile)" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the paths, and whether there is a password.
+    /// The paths, and whether a password is set.
     public var customMirror: Mirror {
-        let children: [(String?, Any)] = [("certificateFile", certificateFile), ("keyFile", keyFile), ("hasKeyPassword", keyPassword != nil)]
+        let children: [(String?, Any)] =
+            [("certificateFile", certificateFile), ("keyFile", keyFile), ("hasKeyPassword", keyPassword != nil)]
         return Mirror(self, children: children, displayStyle: .struct)
     }
 }

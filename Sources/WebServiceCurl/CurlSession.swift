@@ -5,38 +5,49 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// A session over the system's libcurl: the transport for Linux.
+/// A session based on the system's libcurl, intended for Linux.
 ///
 /// ```swift
 /// let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
 /// service.session = try CurlSession()
 /// ```
-/// It moves bytes and nothing else: redirects, cookies, credentials and retries are those of the service, and libcurl's own are off. A request that may be
-/// sent twice (RFC 9110, section 9.2.2) goes out again when a kept-alive connection turns out to be dead before any byte of the answer; no other does.
+/// The session only transfers bytes. The service handles redirects, cookies, credentials and
+/// retries; libcurl's implementations are disabled. An idempotent request (RFC 9110, section 9.2.2)
+/// is sent again when a reused connection turns out to be closed before the first byte of the
+/// response; no other request is.
 ///
-/// - Limits: the idle time (`Request.timeout`) and the connecting time (`Request.connectTimeout`) to the millisecond, the size of header and body while
-///   they arrive, also of bodies that are compressed. A task's `Request.deadline` is kept above the session.
-/// - Bodies in gzip are asked for, decoded and checked to their end; a broken one is `URLError.cannotDecodeContentData`. Any other coding, which only comes when
-///   the request asks for it, is handed over as it came. The header fields are those of the answer.
-/// - Transport errors are `URLError`s, by the table in the Guide; a body or a header that is too long is `WebServiceError.Code.responseTooLarge`. An answer
-///   whose framing contradicts itself (RFC 9112, section 6.3) is `URLError.badServerResponse`, one that ends too soon `URLError.networkConnectionLost`. Over
-///   TLS a body without a length ends too soon where the server's `close_notify` is missing (RFC 8446, section 6.1), as far as libcurl uses OpenSSL.
-/// - One thread for each loop (``Configuration/loops``), whatever the number of requests; libcurl looks names up in threads that end with the look-up. No
-///   handler or completion of yours runs on a loop's thread.
-/// - Each task that was resumed holds the session until it is complete. A session that nobody holds any more ends its threads and connections.
+/// - Limits: the idle timeout (`Request.timeout`) and the connect timeout
+///   (`Request.connectTimeout`), both in milliseconds, and the size of header and decompressed
+///   body, checked during reception. The task enforces `Request.deadline`, not the session.
+/// - Content coding: the session requests, decodes and verifies gzip. A corrupt or truncated body
+///   fails with `URLError.cannotDecodeContentData`. Other codings, received only if the request
+///   asks for them, are not decoded. Header fields are delivered as received.
+/// - Errors: transport errors are `URLError`s, as listed in the Guide. An oversized header or body
+///   fails with `WebServiceError.Code.responseTooLarge`, a response with contradictory framing (RFC
+///   9112, section 6.3) with `URLError.badServerResponse`, and an incomplete response with
+///   `URLError.networkConnectionLost`. A body without a length, received over TLS, is incomplete
+///   without the server's `close_notify` (RFC 8446, section 6.1); this is detected if libcurl uses
+///   OpenSSL.
+/// - Threads: one per loop (``Configuration/loops``), regardless of the number of requests. libcurl
+///   looks names up on threads that end with the lookup. Handlers of a service and completions of
+///   ``dataTask(request:completion:)`` do not run on a loop's thread.
+/// - Lifetime: a resumed task retains the session until it completes. Deallocating a session ends
+///   its threads and closes its connections.
 ///
-/// Make one and keep it: its connections are what makes it fast. All members may be used from any thread.
+/// Create one session and reuse it, because requests share its connections. All members are
+/// thread-safe.
 public final class CurlSession: ResponseSession {
-    /// What the session was made with.
+    /// The configuration of the session.
     public let configuration: Configuration
 
     private let loops: [CurlLoop]
     private let turn = Mutex(0)
 
-    /// Makes a session and starts its threads.
+    /// Creates a session and starts its threads.
     ///
-    /// - Throws: `WebServiceError` with the code `WebServiceError.Code.curl` when the system gives no thread or no descriptor, and when a string of the
-    ///   configuration cannot be passed to libcurl: a user agent with control characters, an empty proxy, a path with NUL.
+    /// - Throws: `WebServiceError.Code.curl` if the system provides no thread or no descriptor, if
+    ///   libcurl rejects the configuration, or if a string cannot be passed to libcurl: a user
+    ///   agent with control characters, an empty proxy URL, a path that contains NUL.
     public init(configuration: Configuration = Configuration()) throws {
         try configuration.check()
         self.configuration = configuration
@@ -55,27 +66,31 @@ public final class CurlSession: ResponseSession {
         close(.cancelling)
     }
 
-    /// What becomes of the requests that are under way when a session is closed.
+    /// The treatment of requests in flight when a session is closed.
     public enum Closing: Sendable, Hashable {
-        /// They go on until they are complete; those that wait are still sent.
+        /// Requests in flight and waiting requests are completed.
         case finishing
-        /// They fail with `URLError.cancelled`.
+        /// Requests in flight and waiting requests fail with `URLError.cancelled`.
         case cancelling
     }
 
-    /// Closes the session: no further request is taken, and when those under way have ended its connections are closed and its threads joined.
+    /// Closes the session, its connections and its threads. It accepts no further requests.
     ///
-    /// Returns when all that is done, so it waits where requests are to finish; completions have been called or are on their way to their queues then. Further
-    /// calls do no harm, and `.cancelling` hurries a `.finishing` that is under way. A task that is resumed afterwards fails with
-    /// `WebServiceError.Code.sessionClosed`.
+    /// Returns after all requests have ended. With ``Closing/finishing``, this includes waiting for
+    /// their responses. All completions have then been called or dispatched to their queues. May be
+    /// called repeatedly; a later call with ``Closing/cancelling`` cancels the remaining requests.
+    /// Tasks resumed afterwards fail with `WebServiceError.Code.sessionClosed`.
     public func close(_ closing: Closing = .finishing) {
         for loop in loops { loop.end(closing) }
         for loop in loops { loop.join() }
     }
 
-    /// Makes a task that sends the request once it is resumed. The completion runs in the background, never on a loop's thread.
+    /// Returns a task that sends the request when resumed.
     ///
-    /// A request whose body is a stream fails with `WebServiceError.Code.encoding`: hand over the bytes.
+    /// The completion is called once, on a global dispatch queue.
+    ///
+    /// A request whose body is a stream fails with `WebServiceError.Code.encoding`; pass the body
+    /// as bytes.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -90,12 +105,13 @@ public final class CurlSession: ResponseSession {
         }
     }
 
-    /// Makes a task that sends the request once it is resumed, for those who want all that the session knows.
+    /// Returns a task that sends the request when resumed, and reports progress and metrics.
     ///
     /// - Parameters:
-    ///   - request: What to send.
-    ///   - progress: Called on the loop's thread as bytes move; it must return at once.
-    ///   - completion: Called once, on the loop's thread or on the thread that resumes or cancels; it must return at once and not wait for the session.
+    ///   - request: The request to send.
+    ///   - progress: Called on the loop's thread when bytes are sent or received. Must not block.
+    ///   - completion: Called once, on the loop's thread or on the thread that resumes or cancels
+    ///     the task. Must not block or wait for the session.
     public func responseTask(
         request: any URLRequestEncodable,
         progress: (@Sendable (TransferProgress) -> Void)?,
@@ -115,8 +131,8 @@ public final class CurlSession: ResponseSession {
 }
 
 extension WebServiceError.Code {
-    /// A ``CurlSession`` that cannot be made.
+    /// A ``CurlSession`` cannot be created, or libcurl rejected a request.
     public static let curl = WebServiceError.Code("curl")
-    /// A request that was resumed on a ``CurlSession`` after it was closed, or in a process that was forked from the session's.
+    /// The ``CurlSession`` was closed, or was created before the process was forked.
     public static let sessionClosed = WebServiceError.Code("sessionClosed")
 }

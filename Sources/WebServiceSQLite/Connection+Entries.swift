@@ -2,7 +2,7 @@ import CSQLite
 import Foundation
 import WebServiceCore
 
-/// How much there may be; `nil` for any.
+/// The limits of a storage; `nil` for unlimited.
 struct StorageLimits: Sendable {
     let bytes: Int?
     let count: Int?
@@ -18,13 +18,17 @@ extension Connection {
             do {
                 guard try find.step() else { return nil }
             } catch let error as SQLiteError where error.isTooBig {
-                throw SQLiteError(SQLITE_CORRUPT, "a row that is longer than any that can be written")
+                throw SQLiteError(SQLITE_CORRUPT, "a stored row is longer than the maximum length of a row")
             }
-            return Record(form: find.integer(0), date: find.isNull(1) ? nil : find.integer(1), checksum: find.integer(2), data: find.data(3))
+            return Record(
+                form: find.integer(0), date: find.isNull(1) ? nil : find.integer(1), checksum: find.integer(2),
+                data: find.data(3))
         }
     }
 
-    /// Writes an entry, if that needs no look at the limits.
+    /// Writes an entry, unless the limits have to be checked first.
+    ///
+    /// - Returns: Whether the entry was written.
     func writeWithinBudget(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws -> Bool {
         if !limits.areNone {
             let size = key.count + record.data.count
@@ -35,7 +39,7 @@ extension Connection {
         return true
     }
 
-    /// Writes an entry; those written longest ago make room for it.
+    /// Writes an entry, and removes the entries written first if the limits are exceeded.
     func write(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws {
         guard try !writeWithinBudget(record, for: key, limits) else { return }
         try database.transaction {
@@ -51,7 +55,7 @@ extension Connection {
         }
     }
 
-    /// Removes a row that is damaged, unless another was written in its place.
+    /// Removes a damaged row, unless it was replaced by another one.
     func remove(_ key: [UInt8], checksum: Int64) throws {
         try key.withUnsafeBytes { key in
             try deleteDamaged.bind(key, at: 1)
@@ -64,18 +68,21 @@ extension Connection {
         try database.execute("DELETE FROM entries")
     }
 
-    /// Writes an entry that is found then: where pages are damaged and pass for whole, its key may lead to an older one.
+    /// Writes an entry and verifies that its key leads to it.
+    ///
+    /// In damaged pages that SQLite considers intact, the key may lead to an older entry.
     private func write(_ record: Record, for key: [UInt8]) throws {
         guard try !put(record, for: key) else { return }
-        let failure = SQLiteError(SQLITE_CORRUPT, "an entry that was written is not found")
+        let failure = SQLiteError(SQLITE_CORRUPT, "a written entry cannot be found")
         guard sqlite3_get_autocommit(database.handle) != 0 else { throw failure }
-        // Somebody else may have replaced or removed it already, but not within a transaction.
+        // Another connection may have replaced or removed the entry, but cannot within a
+        // transaction.
         try database.transaction {
             guard try put(record, for: key) else { throw failure }
         }
     }
 
-    /// - Returns: Whether its key leads to it.
+    /// - Returns: Whether the key leads to the written row.
     private func put(_ record: Record, for key: [UInt8]) throws -> Bool {
         try key.withUnsafeBytes { key in
             try record.data.withUnsafeBytes { data in
@@ -92,16 +99,20 @@ extension Connection {
         }
     }
 
-    /// Deletes the oldest rows when the limits are passed, until a tenth is free: so that not every write has to look at all of them.
+    /// Deletes the oldest rows until a tenth is free, if the limits are exceeded.
     ///
-    /// - Returns: How much may be written until this is to be done again. Others write as well, so it is not more than a tenth.
+    /// The free tenth avoids checking all rows on every write.
+    ///
+    /// - Returns: How much may be written before the next check. At most a tenth, because other
+    ///   connections write as well.
     private func makeRoom(_ limits: StorageLimits) throws -> (bytes: Int, count: Int) {
         let written = sqlite3_last_insert_rowid(database.handle)
         let totals = try database.prepare("SELECT coalesce(sum(length(key) + length(data)), 0), count(*) FROM entries")
         var (bytes, count) = try totals.rows { (Int($0.integer(0)), Int($0.integer(1))) }.first ?? (0, 0)
         let (mostBytes, mostCount) = (limits.bytes ?? .max, limits.count ?? .max)
         if bytes > mostBytes || count > mostCount {
-            let oldest = try database.prepare("SELECT number, length(key) + length(data) FROM entries WHERE number < ?1 ORDER BY number")
+            let oldest = try database.prepare(
+                "SELECT number, length(key) + length(data) FROM entries WHERE number < ?1 ORDER BY number")
             oldest.bind(written, at: 1)
             var last: Int64?
             while bytes > mostBytes - mostBytes / 10 || count > mostCount - mostCount / 10, try oldest.step() {

@@ -1,20 +1,21 @@
 import CSQLite
 import WebServiceCore
 
-/// A connection to a database of ours, with its statements.
+/// A connection to the database, with its prepared statements.
 ///
-/// @unchecked: it is used only by one at a time, who holds the lock of its ``ConnectionSlot`` or has taken it out of there.
+/// @unchecked: used by one thread at a time, which holds the lock of its ``ConnectionSlot`` or has
+/// taken it from there.
 final class Connection: @unchecked Sendable {
-    /// The layout of the table; another number is not our database.
+    /// The version of the table layout. A database with another version is not used.
     static let version: Int64 = 1
 
-    /// The keys are compared as the bytes they are. A row that is replaced gets a new number, the highest.
+    /// Keys are compared as bytes. A replaced row gets a new number, which is the highest.
     private static let table = """
         CREATE TABLE entries (number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, \
         form INTEGER NOT NULL, date INTEGER, checksum INTEGER NOT NULL, data BLOB NOT NULL)
         """
 
-    /// SQLite's own number of pages, behind which the log is copied into the database.
+    /// The number of log pages at which the log is copied into the database. SQLite's default.
     private static let checkpointPages: Int32 = 1000
 
     let database: Database
@@ -23,19 +24,20 @@ final class Connection: @unchecked Sendable {
     let locate: Statement
     let delete: Statement
     let deleteDamaged: Statement
-    /// What may still be written before the limits are looked at again.
+    /// How much may be written before the limits are checked again.
     var budget = (bytes: 0, count: 0)
 
-    /// What the files were when it last looked.
+    /// The state of the files at the last check.
     private(set) var snapshot: DatabaseFiles.Snapshot
     private let files: DatabaseFiles
     private var lastLook: UInt64
-    /// How long the log was after the last write, or 0 when that was told.
+    /// The length of the log after the last write, in pages; 0 after a checkpoint was requested.
     private var logPages: Int32 = 0
 
-    /// Opens a database, empty ones included, and makes the table where there is nothing.
+    /// Opens a database, and creates the table if the database is empty.
     ///
-    /// - Throws: An error that ``SQLiteError/isForeign`` for a file that is not ours.
+    /// - Throws: An error whose ``SQLiteError/isForeign`` is `true` if the file is not a database
+    ///   of this library.
     init(_ files: DatabaseFiles, durability: StorageDurability, clock: TaskClock) throws {
         self.files = files
         lastLook = clock.now
@@ -46,11 +48,13 @@ final class Connection: @unchecked Sendable {
         delete = try database.prepare("DELETE FROM entries WHERE key = ?1")
         deleteDamaged = try database.prepare("DELETE FROM entries WHERE key = ?1 AND checksum = ?2")
         snapshot = try files.snapshot()
-        // In place of SQLite's own hook, which copies the log at once.
+        // Replaces SQLite's own hook, which copies the log immediately.
         sqlite3_wal_hook(
             database.handle,
             { connection, _, _, pages in
-                if let connection { Unmanaged<Connection>.fromOpaque(connection).takeUnretainedValue().logPages = pages }
+                if let connection {
+                    Unmanaged<Connection>.fromOpaque(connection).takeUnretainedValue().logPages = pages
+                }
                 return SQLITE_OK
             }, Unmanaged.passUnretained(self).toOpaque()
         )
@@ -58,31 +62,38 @@ final class Connection: @unchecked Sendable {
 
     deinit {
         sqlite3_wal_hook(database.handle, nil, nil)
-        // Whoever closes last copies the log into the database and deletes it; not where these are not what we know any more.
-        let now = try? files.snapshot()  // where they cannot be looked at, they are not known either
-        if now.map({ !snapshot.hasSameDatabase($0) || !snapshot.hasSameIndex($0) || snapshot.hasShorterLog($0) }) ?? true {
+        // The last connection to close copies the log into the database and deletes it. This is
+        // disabled if the files were replaced or truncated.
+        let now = try? files.snapshot()  // on failure, the files count as changed
+        if now.map({ !snapshot.hasSameDatabase($0) || !snapshot.hasSameIndex($0) || snapshot.hasShorterLog($0) })
+            ?? true
+        {
             csqlite_configure(database.handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         }
     }
 
-    /// Whether its files are still those at their path; looks again when the last look is older than `nanoseconds`.
+    /// Returns whether the open files are still those at their path.
+    ///
+    /// Checks again if the last check is at least `nanoseconds` ago.
     func isCurrent(_ clock: TaskClock, lookingEvery nanoseconds: UInt64) -> Bool {
         let moment = nanoseconds > 0 ? clock.now : 0
         if nanoseconds > 0, moment &- lastLook < nanoseconds { return true }
-        let now = try? files.snapshot()  // where they cannot be looked at, the connection is closed, and opening one throws
+        let now = try? files.snapshot()  // on failure, the connection is closed, and opening one throws
         guard let now, snapshot.isStill(now) else { return false }
         (snapshot, lastLook) = (now, moment)
         return true
     }
 
-    /// Whether the log has become so long that it should be copied; tells it once.
+    /// Returns whether the log should be copied into the database.
+    ///
+    /// Returns `true` once, until the next write.
     func takeCheckpointIsDue() -> Bool {
         guard logPages >= Self.checkpointPages else { return false }
         logPages = 0
         return true
     }
 
-    /// Copies the log into the database, as far as nobody needs it.
+    /// Copies the log into the database, except for the parts that other connections still read.
     func checkpoint() throws {
         let code = sqlite3_wal_checkpoint_v2(database.handle, nil, SQLITE_CHECKPOINT_PASSIVE, nil, nil)
         if code != SQLITE_BUSY && code != SQLITE_LOCKED { try database.check(code) }
@@ -90,9 +101,9 @@ final class Connection: @unchecked Sendable {
 
     private static func open(_ path: String, _ durability: StorageDurability) throws -> Database {
         let database = try Database(path: path)
-        // Before anything was read: that the file says so itself comes later.
+        // Checked before the first read; a read-only format of the file is detected later.
         guard !database.isReadOnly else { throw SQLiteError(SQLITE_READONLY, "the file cannot be opened for writing") }
-        // What a damaged or foreign schema holds is not run.
+        // The contents of a damaged or foreign schema are not executed.
         csqlite_configure(database.handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         csqlite_configure(database.handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         try database.execute(
@@ -102,26 +113,29 @@ final class Connection: @unchecked Sendable {
             """
         )
         let isNew = try isEmpty(database)
-        guard !database.isReadOnly else { throw SQLiteError(SQLITE_NOTADB, "a database of a newer version of SQLite") }
+        guard !database.isReadOnly else {
+            throw SQLiteError(SQLITE_NOTADB, "the database requires a newer version of SQLite")
+        }
         guard try database.prepare("PRAGMA journal_mode = WAL").rows({ $0.text(0) }) == ["wal"] else {
-            throw SQLiteError(SQLITE_CANTOPEN, "the file system is not able to keep a log")
+            throw SQLiteError(SQLITE_CANTOPEN, "the file system does not support a write-ahead log")
         }
         if isNew {
             try database.transaction { try database.execute("\(table); PRAGMA user_version = \(version)") }
         }
-        guard try !isEmpty(database) else { throw SQLiteError(SQLITE_NOTADB, "the table is not there") }
+        guard try !isEmpty(database) else { throw SQLiteError(SQLITE_NOTADB, "the table 'entries' is missing") }
         return database
     }
 
-    /// Whether there is nothing at all.
+    /// Returns whether the database is empty.
     ///
-    /// - Throws: An error that ``SQLiteError/isForeign`` when there is something that is not ours.
+    /// - Throws: An error whose ``SQLiteError/isForeign`` is `true` if the database has other
+    ///   contents.
     private static func isEmpty(_ database: Database) throws -> Bool {
         let version = try database.prepare("PRAGMA user_version")
         let schema = try database.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         let (number, sql) = (try version.rows { $0.integer(0) }, try schema.rows { $0.text(0) })
         if number == [0], sql.isEmpty { return true }
-        guard number == [Self.version], sql == [table] else { throw SQLiteError(SQLITE_NOTADB, "another database") }
+        guard number == [Self.version], sql == [table] else { throw SQLiteError(SQLITE_NOTADB, "unknown schema") }
         return false
     }
 }

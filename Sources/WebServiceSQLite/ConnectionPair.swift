@@ -2,7 +2,9 @@ import CSQLite
 import Dispatch
 import WebServiceCore
 
-/// A connection that reads and one that writes, so that reads do not wait for writes, and what is done when one of them cannot go on.
+/// A connection for reading and one for writing, so that reads do not wait for writes.
+///
+/// Retries after failures, and opens connections again if needed.
 final class ConnectionPair: Sendable {
     let reader: ConnectionSlot
     let writer: ConnectionSlot
@@ -13,9 +15,13 @@ final class ConnectionPair: Sendable {
     private let isForked: Bool
 
     /// - Parameters:
-    ///   - patience: How long somebody else may keep the database before it is an error.
-    ///   - isForked: Whether the process was forked: there, no thread runs what is left to a queue.
-    init(files: DatabaseFiles, durability: StorageDurability, clock: TaskClock, patience: Duration, isForked: Bool = false) {
+    ///   - patience: The timeout for a database that is busy.
+    ///   - isForked: Whether the process was forked. In a forked process, no thread executes the
+    ///     queues.
+    init(
+        files: DatabaseFiles, durability: StorageDurability, clock: TaskClock, patience: Duration,
+        isForked: Bool = false
+    ) {
         self.files = files
         self.durability = durability
         self.clock = clock
@@ -25,30 +31,35 @@ final class ConnectionPair: Sendable {
         writer = ConnectionSlot("writer", clock: clock, nanosecondsBetweenLooks: 0)
     }
 
-    /// Does something at once on the thread of the caller, where that takes some microseconds; `nil` when it has to be done ``later(_:_:_:)``.
+    /// Executes work on the caller's thread if that takes only microseconds.
+    ///
+    /// - Returns: `nil` if the work has to be executed by ``later(_:_:_:)``.
     func now<Value: Sendable>(_ slot: ConnectionSlot, _ work: (Connection) throws -> Value?) -> Value? {
         let (value, checkpointIsDue) = slot.useAtOnce(work)
         if checkpointIsDue { checkpoint(slot) }
         return value
     }
 
-    /// Does something on the queue of the slot, where it may wait for the disk and for others.
+    /// Executes work on the queue of the slot, where it may wait for the disk and other processes.
     ///
-    /// - Parameter name: What it is, for the error.
+    /// - Parameter name: A verb phrase that describes the work in errors.
     func later<Value: Sendable>(
         _ slot: ConnectionSlot, _ name: String, _ work: @escaping @Sendable (Connection) throws -> Value
     ) async throws -> Value {
-        // What waits on the queue for others that wait for the database does not wait longer for that.
+        // The timeout includes the time in the queue, so that waits for the database do not add up.
         let end = clock.now.addingSaturated(patience)
         return try await withCheckedThrowingContinuation { continuation in
             let body: @Sendable () -> Void = {
                 do {
-                    let (value, checkpointIsDue) = try self.perform(slot, until: end) { (try work($0), $0.takeCheckpointIsDue()) }
+                    let (value, checkpointIsDue) = try self.perform(slot, until: end) {
+                        (try work($0), $0.takeCheckpointIsDue())
+                    }
                     if checkpointIsDue { self.checkpoint(slot) }
                     continuation.resume(returning: value)
                 } catch let error as SQLiteError {
                     let code: WebServiceError.Code = error.isTooBig ? .entryTooLarge : .storage
-                    continuation.resume(throwing: WebServiceError(code, "\(error.message), in an attempt to \(name)", underlying: error))
+                    continuation.resume(
+                        throwing: WebServiceError(code, "could not \(name): \(error.message)", underlying: error))
                 } catch let failure as SystemFailure {
                     continuation.resume(throwing: failure.error("the database could not be opened"))
                 } catch {
@@ -67,14 +78,20 @@ final class ConnectionPair: Sendable {
     private func checkpoint(_ slot: ConnectionSlot) {
         let end = clock.now.addingSaturated(patience)
         let body: @Sendable () -> Void = {
-            try? self.perform(slot, until: end) { try $0.checkpoint() }  // the log grows on, and the next write tries again
+            try? self.perform(slot, until: end) {  // the log grows, and the next write tries again
+                try $0.checkpoint()
+            }
         }
         if isForked { body() } else { slot.queue.async(execute: body) }
     }
 
-    /// Does something with the connection of a slot: again while the database is busy, once more with new connections after a failure, and with a new
-    /// database when the old one is damaged.
-    private func perform<Value>(_ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value) throws -> Value {
+    /// Executes work with the connection of a slot.
+    ///
+    /// Retries while the database is busy, once with new connections after a failure, and with a
+    /// new database if the old one is damaged.
+    private func perform<Value>(
+        _ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value
+    ) throws -> Value {
         var pause: Int32 = 1
         var failures = 0
         var before: DatabaseFiles.Snapshot?
@@ -94,7 +111,7 @@ final class ConnectionPair: Sendable {
                 sqlite3_sleep(.random(in: 1...pause))
                 pause = min(pause * 2, 16)
             } catch let error as SQLiteError {
-                // What has failed half-way is rolled back when its connection is closed.
+                // Closing the connection rolls back unfinished changes.
                 close()
                 failures += 1
                 guard !error.isBusy, failures <= (error.isDamage ? 2 : 1) else { throw error }
@@ -103,8 +120,10 @@ final class ConnectionPair: Sendable {
         }
     }
 
-    /// The connection of a slot. Where the files are not those that it has open, all connections are closed.
-    private func takeCurrent(_ slot: ConnectionSlot, _ before: inout DatabaseFiles.Snapshot?) -> (connection: Connection?, closings: Int) {
+    /// Takes the connection of a slot. Closes all connections if the files have changed.
+    private func takeCurrent(
+        _ slot: ConnectionSlot, _ before: inout DatabaseFiles.Snapshot?
+    ) -> (connection: Connection?, closings: Int) {
         let taken = slot.take()
         guard let connection = taken.connection, !slot.isCurrent(connection) else { return taken }
         before = connection.snapshot
@@ -112,7 +131,10 @@ final class ConnectionPair: Sendable {
         return slot.take()
     }
 
-    /// Opens the database, or a new one when it is damaged. What cannot be read is moved aside, but never what another has just put in its place.
+    /// Opens the database, or creates a new one if it is damaged.
+    ///
+    /// Moves an unreadable database aside, but never one that another process has created in its
+    /// place.
     private func open(after before: DatabaseFiles.Snapshot?, instead damaged: FileIdentity?) throws -> Connection {
         try files.exclusively(durability) {
             if let before { try files.deleteLog(ifStrangeTo: before) }

@@ -1,15 +1,18 @@
 import Dispatch
 import WebServiceCore
 
-/// One connection, and the lock of whoever uses it.
+/// One connection and its lock.
 ///
-/// It is used at once, under the lock, which takes some microseconds; or taken out by the queue, for work that waits. That there is I/O under a lock is
-/// on purpose: the lock guards nothing but the connection, and who waits for it would have to wait for SQLite's own otherwise.
+/// The connection is used either under the lock, for microseconds, or after the queue has taken it,
+/// for work that may wait. I/O under the lock is intentional: the lock guards only the connection,
+/// and waiting threads would otherwise wait for SQLite's own lock.
 final class ConnectionSlot: Sendable {
     private struct State {
-        /// `nil` before the first use, after closing, and while the queue has it.
+        /// `nil` before the first use, after closing, and while the queue uses the connection.
         var idle: Connection?
-        /// How often it was closed, so that what was taken out before is not put back.
+        /// The number of times the slot was closed.
+        ///
+        /// Prevents a connection taken before from being put back.
         var closings = 0
     }
 
@@ -24,7 +27,10 @@ final class ConnectionSlot: Sendable {
         self.nanosecondsBetweenLooks = nanosecondsBetweenLooks
     }
 
-    /// Does something with the connection; `nil` when it is not there, not up to date, or when that fails: the queue then does it again, thoroughly.
+    /// Executes work with the connection under the lock.
+    ///
+    /// - Returns: A `nil` value if there is no current connection or the work fails. The queue then
+    ///   executes it again with retries.
     func useAtOnce<Value: Sendable>(_ body: (Connection) throws -> Value?) -> (value: Value?, checkpointIsDue: Bool) {
         state.withLock { state in
             guard let connection = state.idle, isCurrent(connection) else { return (nil, false) }
@@ -40,7 +46,7 @@ final class ConnectionSlot: Sendable {
         connection.isCurrent(clock, lookingEvery: nanosecondsBetweenLooks)
     }
 
-    /// The connection, which nobody else has then, and a number to put it back with.
+    /// Takes the connection for exclusive use, with the number to pass to ``putBack(_:closings:)``.
     func take() -> (connection: Connection?, closings: Int) {
         state.withLock { state in
             let taken = (state.idle, state.closings)
@@ -49,7 +55,7 @@ final class ConnectionSlot: Sendable {
         }
     }
 
-    /// Puts a connection back, unless the slot was closed since.
+    /// Puts a connection back, unless the slot was closed in the meantime.
     func putBack(_ connection: Connection, closings: Int) {
         let rest = state.withLock { state -> Connection? in
             guard state.closings == closings else { return connection }

@@ -1,15 +1,21 @@
 import CSQLite
 import Foundation
 
-/// A database that is open, until nothing holds it any more. Not for two threads at a time: SQLite is told to take no locks of its own.
+/// An open database, closed when deallocated. Must not be used by two threads at the same time.
+///
+/// SQLite's own locks are disabled.
 final class Database {
     let handle: OpaquePointer
 
     init(path: String) throws {
-        // A library without any locks shares its memory between connections, which are on several threads here.
-        guard sqlite3_threadsafe() != 0 else { throw SQLiteError(SQLITE_MISUSE, "SQLite was built for a single thread") }
+        // Without locks, SQLite shares memory between connections, which are used by several
+        // threads here.
+        guard sqlite3_threadsafe() != 0 else {
+            throw SQLiteError(SQLITE_MISUSE, "SQLite was compiled for a single thread; use a thread-safe build")
+        }
         var handle: OpaquePointer?
-        let code = sqlite3_open_v2(path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
+        let code = sqlite3_open_v2(
+            path, &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nil)
         guard let handle, code == SQLITE_OK else {
             defer { sqlite3_close_v2(handle) }
             throw SQLiteError(handle.map(sqlite3_extended_errcode) ?? code, of: handle)
@@ -24,7 +30,7 @@ final class Database {
 
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") != 0 }
 
-    /// Runs a statement whose rows nobody needs.
+    /// Executes statements without returning rows.
     func execute(_ sql: String) throws {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
@@ -32,18 +38,18 @@ final class Database {
     func prepare(_ sql: String) throws -> Statement {
         var statement: OpaquePointer?
         try check(sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil))
-        guard let statement else { throw SQLiteError(SQLITE_MISUSE, "an empty statement") }
+        guard let statement else { throw SQLiteError(SQLITE_MISUSE, "the statement is empty") }
         return Statement(statement, of: handle)
     }
 
-    /// All or nothing.
+    /// Executes changes as one transaction, which is rolled back if the body throws.
     func transaction(_ body: () throws -> Void) throws {
         try execute("BEGIN IMMEDIATE")
         do {
             try body()
             try execute("COMMIT")
         } catch {
-            sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)  // fails where SQLite has rolled back by itself
+            sqlite3_exec(handle, "ROLLBACK", nil, nil, nil)  // fails if SQLite has already rolled back
             throw error
         }
     }
@@ -53,7 +59,7 @@ final class Database {
     }
 }
 
-/// A prepared statement. What is bound to it has to stay where it is until the statement is reset.
+/// A prepared statement. Bound bytes must stay valid until the statement is reset.
 final class Statement {
     private let handle: OpaquePointer
     private let database: OpaquePointer
@@ -67,9 +73,9 @@ final class Statement {
         sqlite3_finalize(handle)
     }
 
-    /// Binds bytes without a copy.
+    /// Binds bytes without copying them.
     func bind(_ bytes: UnsafeRawBufferPointer, at index: Int32) throws {
-        // No address would be NULL, which is not the same as no bytes.
+        // A null pointer would bind NULL instead of an empty BLOB.
         let code =
             bytes.isEmpty
             ? sqlite3_bind_zeroblob(handle, index, 0)
@@ -81,25 +87,25 @@ final class Statement {
         if let value { sqlite3_bind_int64(handle, index, value) } else { sqlite3_bind_null(handle, index) }
     }
 
-    /// Whether there is a row.
+    /// Executes the statement up to the next row, and returns whether there is one.
     func step() throws -> Bool {
         let code = sqlite3_step(handle)
         guard code == SQLITE_ROW || code == SQLITE_DONE else { throw SQLiteError(code, of: database) }
         return code == SQLITE_ROW
     }
 
-    /// Ends what was stepped through, with its transaction. The error was told by ``step()``.
+    /// Resets the statement and ends its transaction. ``step()`` has already thrown any error.
     func reset() {
         sqlite3_reset(handle)
     }
 
-    /// Steps to the end.
+    /// Executes the statement to the end.
     func run() throws {
         defer { reset() }
         while try step() {}
     }
 
-    /// Steps to the end and takes something of each row.
+    /// Executes the statement to the end and returns a value for each row.
     func rows<Value>(_ read: (Statement) -> Value) throws -> [Value] {
         defer { reset() }
         var values: [Value] = []

@@ -1,10 +1,10 @@
 import Foundation
 import WebServiceCore
 
-/// An entry as a row of the table, with a checksum over all of it and its key.
+/// An entry as a row of the table, with a checksum of all columns and the key.
 struct Record: Sendable {
     let form: Int64
-    /// Microseconds since 1970.
+    /// The microseconds since 1970.
     let date: Int64?
     let checksum: Int64
     let data: Data
@@ -15,7 +15,7 @@ extension Record {
     private static let value: Int64 = 1
     private static let unlabelled: Int64 = 2
 
-    /// - Returns: `nil` for a value that is kept itself.
+    /// - Returns: `nil` for a live value, which has no bytes.
     init?(_ entry: StorageEntry, for key: [UInt8]) {
         switch entry.content {
         case .raw(let data): (form, self.data) = (Self.raw, data)
@@ -27,7 +27,7 @@ extension Record {
         checksum = Self.checksum(of: key, form, date, data)
     }
 
-    /// What is kept; `nil` when it is not what was written for the key.
+    /// The stored entry; `nil` if the checksum does not match or the form is unknown.
     func entry(for key: [UInt8]) -> StorageEntry? {
         guard checksum == Self.checksum(of: key, form, date, data) else { return nil }
         let date = date.map { Date(timeIntervalSince1970: Double($0) / 1_000_000) }

@@ -1,12 +1,14 @@
 import CSQLite
 
-/// A failure of SQLite, as the database told it: what a `WebServiceError` of ``SQLiteStorage`` has as its underlying error.
+/// An error reported by SQLite. The underlying error of a `WebServiceError` of ``SQLiteStorage``.
 public struct SQLiteError: Error, Sendable, Hashable {
-    /// The primary result code, such as `SQLITE_FULL` (13); see <https://www.sqlite.org/rescode.html>.
+    /// The primary result code, such as `SQLITE_FULL` (13).
+    ///
+    /// See <https://www.sqlite.org/rescode.html>.
     public let code: Int32
     /// The extended result code, such as `SQLITE_IOERR_WRITE` (778).
     public let extendedCode: Int32
-    /// What SQLite said. It holds nothing of what is stored.
+    /// The description reported by SQLite. Contains no stored data.
     public let message: String
 
     init(_ extendedCode: Int32, _ message: String) {
@@ -15,26 +17,32 @@ public struct SQLiteError: Error, Sendable, Hashable {
         self.message = message
     }
 
-    /// The error that a call has just returned.
+    /// Creates the error that a call has just returned.
     init(_ extendedCode: Int32, of database: OpaquePointer?) {
         let isOfTheCall = database != nil && sqlite3_extended_errcode(database) == extendedCode
         self.init(extendedCode, String(cString: isOfTheCall ? sqlite3_errmsg(database) : sqlite3_errstr(extendedCode)))
     }
 
-    /// Somebody else is writing, or opening, or starts the database again after a crash: to be tried once more.
+    /// A Boolean value that indicates whether the database is busy.
+    ///
+    /// Another connection is writing to it, opening it, or recovering it after a crash. The call
+    /// can be retried.
     var isBusy: Bool { code == SQLITE_BUSY || code == SQLITE_LOCKED }
 
-    /// Longer than SQLite can keep (`SQLITE_LIMIT_LENGTH`).
+    /// A Boolean value that indicates whether the data exceeds `SQLITE_LIMIT_LENGTH`.
     var isTooBig: Bool { code == SQLITE_TOOBIG }
 
-    /// The file is damaged or no database.
+    /// A Boolean value that indicates whether the file is damaged or not a database.
     var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
-    /// While a database is opened: it is damaged or not ours. What is right SQL for us is wrong there, or its format is unknown.
+    /// A Boolean value that indicates whether the database is damaged or of another application.
+    ///
+    /// Valid while a database is opened: SQL of this library fails in a foreign database, or the
+    /// format is unknown.
     var isForeign: Bool { isDamage || code == SQLITE_ERROR }
 }
 
 extension SQLiteError: CustomStringConvertible {
-    /// The message and the extended code.
+    /// The message and the extended result code.
     public var description: String { "\(message) (\(extendedCode))" }
 }

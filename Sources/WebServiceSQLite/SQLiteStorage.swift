@@ -1,51 +1,56 @@
 public import Foundation
 public import WebServiceCore
 
-/// Keeps answers in a database of SQLite, as bytes.
+/// A storage that stores responses as bytes in an SQLite database.
 ///
-/// Several storages and several processes may use one file at the same time. It is opened at the first use, made with its folder where it is not, for
-/// nobody else to read, and opened again where it was deleted or replaced meanwhile. A damaged file, or one that is no database of this class, is moved
-/// aside to its name and `.damaged`, and a new one is begun; a damaged entry counts as none and is removed. Beside the file lie its log (`-wal`, `-shm`)
-/// and an empty `.lock`.
+/// Several storages and several processes may use one file at the same time. The first use opens
+/// the database, or creates it with its folder, readable only by its owner. A database that was
+/// deleted or replaced in the meantime is opened again. A damaged file, or one that is not a
+/// database of this class, is renamed with the suffix `.damaged` and replaced by a new one. A
+/// damaged entry is removed and reported as missing. Next to the file are its log (`-wal`, `-shm`)
+/// and an empty `.lock` file.
 ///
-/// All members may be used from any thread. A read or a write is done at once on the thread of the caller, some microseconds; what waits for the
-/// disk or for another process does so on a queue of the storage, for a minute at most (in a forked process, which opens the database anew, on the thread of the
-/// caller). Reads do not wait for writes. When a call returns, reads that begin afterwards see
-/// what it did.
+/// All members are thread-safe. A read or a write takes some microseconds on the caller's thread.
+/// Operations that wait for the disk or for another process run on a queue of the storage, for at
+/// most one minute. A forked process opens the database again and runs them on the caller's thread.
+/// Reads do not wait for writes. A read that begins after a call has returned sees its changes.
 ///
-/// Errors are of the code `WebServiceError.Code.storage`; the underlying error is an ``SQLiteError`` or the system's. After one the database is opened
-/// again by the next call.
+/// Errors have the code `WebServiceError.Code.storage`, with an ``SQLiteError`` or a system error
+/// as the underlying error. After an error, the next call opens the database again.
 public final class SQLiteStorage: ResponseStorage {
-    /// What kinds of data belong here; `nil` for any.
+    /// The classifications of data to store; `nil` for all.
     public let classifications: Set<DataClassification>?
-    /// How many bytes all entries may take, keys included; `nil` for any number.
+    /// The maximum size of all entries, keys included, in bytes; `nil` for unlimited.
     public let maximumBytes: Int?
-    /// How many entries there may be; `nil` for any number.
+    /// The maximum number of entries; `nil` for unlimited.
     public let maximumCount: Int?
-    /// What a stored entry survives.
+    /// The failures that a stored entry survives.
     public let durability: StorageDurability
 
-    /// A forked process opens connections of its own: SQLite's must not be used there, nor closed.
+    /// A forked process must neither use nor close its parent's connections, so it opens new ones.
     private let pairs: PerProcess<ConnectionPair>
     private var connections: ConnectionPair { pairs.value }
     private var limits: StorageLimits { StorageLimits(bytes: maximumBytes, count: maximumCount) }
 
-    /// An entry that is longer is not written on the thread of the caller.
+    /// The maximum size of an entry written on the caller's thread, in bytes.
     private static let mostBytesAtOnce = 256 << 10
 
-    /// Nothing is opened yet.
+    /// Creates a storage without opening the database.
     ///
-    /// When there is more than the limits allow, the entries written longest ago are deleted until a tenth is free. The database uses their place again;
-    /// its file does not get shorter, and has some parts besides the entries. Other processes that write to the same file can pass the limits by a tenth
-    /// each.
+    /// When the limits are exceeded, the entries written first are deleted until a tenth is free.
+    /// The database reuses their space; its file does not shrink, and contains more than the
+    /// entries. Each further process that writes to the same file may exceed the limits by a tenth.
     ///
     /// - Parameters:
-    ///   - file: Where the database is or will be.
-    ///   - classifications: What kinds of data belong here; `nil` for any.
-    ///   - maximumBytes: How many bytes all entries may take, keys included; `nil` for any number.
-    ///   - maximumCount: How many entries there may be; `nil` for any number.
-    ///   - durability: What a stored entry survives. With `StorageDurability.power` every write waits for the disk.
-    /// - Throws: `WebServiceError.Code.storage` when the URL is not of a file.
+    ///   - file: The URL of the database file, which need not exist.
+    ///   - classifications: The classifications of data to store. Defaults to `nil`, which stores
+    ///     all.
+    ///   - maximumBytes: The maximum size of all entries, keys included, in bytes. Defaults to
+    ///     `nil`, which is unlimited.
+    ///   - maximumCount: The maximum number of entries. Defaults to `nil`, which is unlimited.
+    ///   - durability: The failures that a stored entry survives. With `StorageDurability.power`,
+    ///     every write waits for the disk. Defaults to `StorageDurability.process`.
+    /// - Throws: `WebServiceError.Code.storage` if the URL is not a file URL.
     public convenience init(
         file: URL,
         classifications: Set<DataClassification>? = nil,
@@ -54,7 +59,8 @@ public final class SQLiteStorage: ResponseStorage {
         durability: StorageDurability = .process
     ) throws {
         try self.init(
-            file: file, classifications: classifications, maximumBytes: maximumBytes, maximumCount: maximumCount, durability: durability,
+            file: file, classifications: classifications, maximumBytes: maximumBytes, maximumCount: maximumCount,
+            durability: durability,
             clock: .system, patience: .seconds(60)
         )
     }
@@ -65,7 +71,7 @@ public final class SQLiteStorage: ResponseStorage {
     ) throws {
         let path = file.absoluteURL.path
         guard file.isFileURL, !path.isEmpty, !path.utf8.contains(0) else {
-            throw WebServiceError(.storage, "a database needs the URL of a file")
+            throw WebServiceError(.storage, "the URL of the database must be a file URL with a valid path")
         }
         self.classifications = classifications
         self.maximumBytes = maximumBytes
@@ -73,7 +79,8 @@ public final class SQLiteStorage: ResponseStorage {
         self.durability = durability
         pairs = PerProcess { isForked in
             ConnectionPair(
-                files: DatabaseFiles(database: path), durability: durability, clock: clock, patience: patience, isForked: isForked)
+                files: DatabaseFiles(database: path), durability: durability, clock: clock, patience: patience,
+                isForked: isForked)
         }
     }
 
@@ -81,11 +88,12 @@ public final class SQLiteStorage: ResponseStorage {
         close()
     }
 
-    /// The entry of a key; `nil` when there is none.
+    /// Returns the entry for a key; `nil` if there is none.
     ///
-    /// Its date is that of the entry that was stored, in whole microseconds.
+    /// The date of the entry is rounded to whole microseconds.
     ///
-    /// - Throws: `WebServiceError.Code.storage` when the database cannot be read, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` if the database cannot be read or is busy for one
+    ///   minute.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         let key = key.bytes
         let record: Record?
@@ -96,51 +104,59 @@ public final class SQLiteStorage: ResponseStorage {
         }
         guard let record else { return nil }
         if let entry = record.entry(for: key) { return entry }
-        // That it cannot be deleted is no failure of the read: it stays damaged, and is tried again.
-        try? await connections.later(connections.writer, "remove a damaged entry") { try $0.remove(key, checksum: record.checksum) }  // see above
+        // A failed removal does not fail the read; the entry stays damaged, and the next read tries
+        // again.
+        try? await connections.later(connections.writer, "remove a damaged entry") {  // see above
+            try $0.remove(key, checksum: record.checksum)
+        }
         return nil
     }
 
-    /// Keeps an entry in place of the one of the same key.
+    /// Stores an entry, replacing the one with the same key.
     ///
-    /// - Throws: `WebServiceError.Code.entryTooLarge` when it alone is more than the limits or SQLite allow. `WebServiceError.Code.storage` when it
-    ///   is not bytes, when the database cannot be written, or is busy for a minute. The old entry stays.
+    /// - Throws: `WebServiceError.Code.entryTooLarge` if the entry alone exceeds the limits of the
+    ///   storage or of SQLite. `WebServiceError.Code.storage` if the entry is not bytes, or if the
+    ///   database cannot be written or is busy for one minute. The old entry is then retained.
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         let (key, limits) = (key.bytes, limits)
         guard let record = Record(entry, for: key) else {
-            throw WebServiceError(.storage, "a database keeps bytes, and this value is kept as it is")
+            throw WebServiceError(.storage, "a database stores only bytes, and the entry is a live value")
         }
         let size = key.count + record.data.count
         guard size <= limits.bytes ?? .max, limits.count ?? .max >= 1 else {
-            throw WebServiceError(.entryTooLarge, "an entry of \(size) bytes does not fit into the limits of the database")
+            throw WebServiceError(
+                .entryTooLarge, "an entry of \(size) bytes exceeds the limits of the database")
         }
         if durability == .process, size <= Self.mostBytesAtOnce,
-            connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil }) != nil
+            connections.now(connections.writer, { try $0.writeWithinBudget(record, for: key, limits) ? true : nil })
+                != nil
         {
             return
         }
         try await connections.later(connections.writer, "store an entry") { try $0.write(record, for: key, limits) }
     }
 
-    /// Removes the entry of a key.
+    /// Removes the entry for a key.
     ///
-    /// - Throws: `WebServiceError.Code.storage` when the database cannot be written, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` if the database cannot be written or is busy for
+    ///   one minute.
     public func removeEntry(for key: StorageKey) async throws {
         let key = key.bytes
         if durability == .process, connections.now(connections.writer, { try $0.remove(key) }) != nil { return }
         try await connections.later(connections.writer, "remove an entry") { try $0.remove(key) }
     }
 
-    /// Removes all entries, or none when it fails.
+    /// Removes all entries, or none in case of an error.
     ///
-    /// - Throws: `WebServiceError.Code.storage` when the database cannot be written, or is busy for a minute.
+    /// - Throws: `WebServiceError.Code.storage` if the database cannot be written or is busy for
+    ///   one minute.
     public func removeAll() async throws {
         try await connections.later(connections.writer, "remove all entries") { try $0.removeAll() }
     }
 
-    /// Closes the database, or as soon as what is under way has ended; the next use opens it again.
+    /// Closes the database, after the operations in progress. The next use opens it again.
     ///
-    /// A storage that nobody holds any more is closed as well.
+    /// Deallocating the storage closes the database as well.
     public func close() {
         connections.close()
     }

@@ -1,15 +1,18 @@
 import WebServiceCore
 
-/// Who may go and who has to wait: so many at a time for each host, so many in all, in the order in which they came, hosts in turn. Pure.
+/// Limits the number of active items per host and in total. Pure.
 ///
-/// libcurl could hold requests back itself, but a request that it holds costs it as much memory as one that runs.
+/// Items of one host start in first-in, first-out order; hosts are served in turn.
+///
+/// libcurl can queue requests as well, but a queued request uses as much memory there as an active
+/// one.
 struct Admission<Item> {
-    /// The requests to one host.
+    /// The active and waiting items of one host.
     final class Line {
         fileprivate var active = 0
         fileprivate var waiting = Queue<Item>()
         fileprivate var isReady = false
-        /// Whether the host speaks HTTP/2, so that requests share connections.
+        /// A Boolean value that indicates whether requests share connections (HTTP/2).
         var isMultiplexed = false
     }
 
@@ -17,12 +20,12 @@ struct Admission<Item> {
     private let maximum: Int
     private var active = 0
     private var lines: [String: Line] = [:]
-    /// Lines with somebody waiting and room for them, in turn.
+    /// The lines with waiting items and free capacity, in turn.
     private var ready = Queue<Line>()
-    /// With how many lines those of hosts without requests are removed.
+    /// The number of lines at which lines without items are removed.
     private var pruningCount = 1_000
 
-    /// Streams of one HTTP/2 connection, as libcurl counts.
+    /// The concurrent streams of one HTTP/2 connection, as assumed by libcurl.
     private static var streams: Int { 100 }
 
     init(maximumPerHost: Int, maximum: Int) {
@@ -30,14 +33,14 @@ struct Admission<Item> {
         self.maximum = maximum
     }
 
-    /// Puts an item into the line of its host. ``next()`` says when it goes.
+    /// Appends an item to the line of its host. ``next()`` returns it when it may start.
     mutating func enter(_ item: Item, to host: String) {
         let line = lines[host] ?? makeLine(host)
         line.waiting.append(item)
         makeReady(line)
     }
 
-    /// The next item that may go, with the line to hand to ``leave(_:)`` when it is done.
+    /// Returns the next item that may start, and the line to pass to ``leave(_:)`` at its end.
     mutating func next() -> (item: Item, line: Line)? {
         while active < maximum, let line = ready.popFirst() {
             line.isReady = false
@@ -50,14 +53,14 @@ struct Admission<Item> {
         return nil
     }
 
-    /// An item is done.
+    /// Releases the capacity of an item that has ended.
     mutating func leave(_ line: Line) {
         line.active -= 1
         active -= 1
         makeReady(line)
     }
 
-    /// Everybody who waits, who will not go any more.
+    /// Removes and returns all waiting items.
     mutating func removeWaiting() -> [Item] {
         ready = Queue()
         var items: [Item] = []
@@ -68,10 +71,10 @@ struct Admission<Item> {
         return items
     }
 
-    /// Whether nobody goes and nobody waits.
+    /// A Boolean value that indicates whether no item is active or waiting.
     var isEmpty: Bool { active == 0 && ready.isEmpty }
 
-    /// How many hosts there are lines for.
+    /// The number of hosts with a line.
     var hostCount: Int { lines.count }
 
     private func hasRoom(_ line: Line) -> Bool {

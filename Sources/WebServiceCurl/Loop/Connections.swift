@@ -6,35 +6,45 @@ import Musl
 import Glibc
 #endif
 
-/// The connections of a loop. libcurl does not name the socket of the connection that it has chosen for a request, but the addresses of its ends.
+/// The connections of a loop.
+///
+/// libcurl does not report the socket of the connection it has chosen for a request, only the
+/// addresses of both ends.
 struct Connections {
     /// The addresses of the two ends of a connection.
     struct Ends: Hashable {
         let localPort: CInt
         let remotePort: CInt
-        /// The numeric address of the other end.
+        /// The numeric address of the remote end.
         let remote: String
     }
 
-    /// One connection. A class, so that an exchange that outlives it does not use another one with the same descriptor.
+    /// One connection.
+    ///
+    /// A class, so that an exchange that outlives it does not use a later one with the same
+    /// descriptor.
     final class Connection {
         let socket: Int32
         fileprivate var ends: Ends?
-        /// Whether an exchange has used it.
+        /// A Boolean value that indicates whether an exchange has used the connection.
         private(set) var wasUsed = false
-        /// Whether it has carried HTTP/2, where a frame names the request that it belongs to.
+        /// A Boolean value that indicates whether the connection has carried HTTP/2.
+        ///
+        /// HTTP/2 frames identify the request that they belong to.
         var isMultiplexed = false
-        /// When it was readable last.
+        /// The instant of the last bytes received.
         private var lastArrival: UInt64 = 0
         private var exchanges = 0
-        /// The only exchange; `nil` where there is none, or where there were several.
+        /// The only exchange on the connection; `nil` if there is none or more than one.
         private var user: CurlHandle?
 
         fileprivate init(_ socket: Int32) {
             self.socket = socket
         }
 
-        /// Whether no exchange uses it, and whatever arrives belongs to none.
+        /// A Boolean value that indicates whether no exchange uses the connection.
+        ///
+        /// Bytes that arrive on such a connection belong to no request.
         var isResting: Bool { wasUsed && exchanges == 0 && !isMultiplexed }
 
         func enter(_ handle: CurlHandle) {
@@ -48,41 +58,49 @@ struct Connections {
             user = nil
         }
 
-        /// Bytes have arrived. Those of an HTTP/2 connection may belong to any of its exchanges.
+        /// Records that bytes were received.
+        ///
+        /// The bytes of an HTTP/2 connection may belong to any of its exchanges.
         func receive(at now: UInt64) {
             lastArrival = now
             user?.lastActivity = now
         }
 
-        /// Whether nothing has arrived since then.
+        /// Returns whether no bytes have been received since the instant.
         func isSilent(since instant: UInt64) -> Bool { lastArrival <= instant }
 
-        /// Whether something has arrived, or the other side has ended the connection.
+        /// A Boolean value that indicates whether bytes are pending or the peer has disconnected.
         var hasStrayBytes: Bool {
             var byte: UInt8 = 0
-            return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || (errno != EAGAIN && errno != EINTR)
+            return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0
+                || (errno != EAGAIN && errno != EINTR)
         }
 
-        /// Ends the connection, so that libcurl does not use it again. libcurl still closes the socket.
+        /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
         func giveUp() {
             shutdown(socket, Int32(SHUT_RDWR))
-            // libcurl takes a connection over TLS for alive while there is something to read. No more comes than the system holds already.
+            // libcurl considers a TLS connection alive while bytes are pending. After the shutdown,
+            // only those in the system's buffer remain.
             withUnsafeTemporaryAllocation(byteCount: 16 << 10, alignment: 1) { bytes in
                 var rounds = 0
-                while rounds < 4_096, recv(socket, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT)) > 0 { rounds += 1 }
+                while rounds < 4_096, recv(socket, bytes.baseAddress, bytes.count, Int32(MSG_DONTWAIT)) > 0 {
+                    rounds += 1
+                }
             }
         }
     }
 
-    /// By socket.
+    /// The connections, indexed by socket.
     private var connections: [Connection?] = []
     private var known: [Ends: Connection] = [:]
-    /// Connections whose ends are not known yet: those that are being made.
+    /// The connections whose ends are not known yet, because they are being established.
     private var unnamed: [Connection] = []
 
     private(set) var count = 0
 
-    subscript(socket: Int32) -> Connection? { socket >= 0 && Int(socket) < connections.count ? connections[Int(socket)] : nil }
+    subscript(socket: Int32) -> Connection? {
+        socket >= 0 && Int(socket) < connections.count ? connections[Int(socket)] : nil
+    }
 
     mutating func opened(_ socket: Int32) {
         guard socket >= 0 else { return }
@@ -100,7 +118,7 @@ struct Connections {
         if let ends = connection.ends { known[ends] = nil } else { unnamed.removeAll { $0 === connection } }
     }
 
-    /// The connection with these ends; `nil` where libcurl names others than the system does.
+    /// Returns the connection with these ends; `nil` if libcurl reports other ends than the system.
     mutating func connection(_ ends: Ends) -> Connection? {
         if let connection = known[ends] { return connection }
         guard let index = unnamed.firstIndex(where: { Self.ends(of: $0.socket) == ends }) else { return nil }
@@ -111,7 +129,9 @@ struct Connections {
     }
 
     private static func ends(of socket: Int32) -> Ends? {
-        guard let local = address({ getsockname(socket, $0, $1) }), let remote = address({ getpeername(socket, $0, $1) }) else { return nil }
+        guard let local = address({ getsockname(socket, $0, $1) }),
+            let remote = address({ getpeername(socket, $0, $1) })
+        else { return nil }
         return Ends(localPort: local.port, remotePort: remote.port, remote: remote.host)
     }
 

@@ -10,15 +10,17 @@ import Musl
 import Glibc
 #endif
 
-/// What runs on the thread of a loop: libcurl's multi interface, driven by the events of its sockets. Nobody else touches it.
+/// The part of a loop that runs on its thread: libcurl's multi interface, driven by socket events.
+///
+/// Confined to the thread of the loop.
 final class CurlEngine {
-    /// Nanoseconds of the clock, read once for each turn of the loop.
+    /// The current instant in nanoseconds, read once per iteration of the loop.
     private(set) var now = TaskClock.system.now
 
-    /// What decodes gzip; `nil` where there is no zlib, and libcurl does it.
+    /// The zlib functions that decode gzip; `nil` if zlib is missing and libcurl decodes.
     let zlib: ccurl_zlib?
 
-    /// The TLS connections whose end is the end of a body.
+    /// The TLS connections whose end marks the end of a body.
     let closing = TLSClosing()
 
     private let configuration: CurlSession.Configuration
@@ -30,9 +32,9 @@ final class CurlEngine {
     private var free: [CurlHandle] = []
     private var connections = Connections()
     private let tls = ccurl_load_tls()
-    /// What ended in this turn, and whom to tell.
+    /// The ended exchanges whose transfers are not completed yet.
     private var ended: [Ended] = []
-    /// The handles of those that libcurl is done with.
+    /// The handles of the exchanges that libcurl has completed.
     private var done: [CurlHandle] = []
 
     private struct Ended {
@@ -40,29 +42,33 @@ final class CurlEngine {
         let result: Result<Response, any Error>
         let metrics: TransportMetrics
     }
-    /// When libcurl wants to be called without an event.
+    /// The instant at which libcurl requests a call without an event.
     private var curlMoment: UInt64?
-    /// When to look for exchanges on which no byte has moved for too long.
+    /// The instant of the next check for idle exchanges.
     private var silenceMoment = UInt64.max
-    /// When connections that nobody uses have been kept long enough.
+    /// The instant at which the idle connections expire.
     private var restMoment = UInt64.max
 
     /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
-        guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl cannot be initialised") }
+        guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl could not be initialized") }
         poller = try Poller(wakeUp: wakeUp)
-        guard let share = curl_share_init(), let multi = curl_multi_init() else { throw WebServiceError(.curl, "libcurl has no memory for a loop") }
+        guard let share = curl_share_init(), let multi = curl_multi_init() else {
+            throw WebServiceError(.curl, "libcurl could not allocate an event loop")
+        }
         ccurl_share_tls_sessions(share)
         self.share = share
         zlib = withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
             place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
         }
         self.multi = multi
-        admission = Admission(maximumPerHost: max(1, configuration.maximumConnectionsPerHost), maximum: max(1, configuration.maximumConnections))
+        admission = Admission(
+            maximumPerHost: max(1, configuration.maximumConnectionsPerHost),
+            maximum: max(1, configuration.maximumConnections))
         configureMulti()
         do {
-            // What the configuration asks for and libcurl cannot do is told before the first request.
+            // Reports configuration values that libcurl does not support before the first request.
             free.append(try CurlHandle(self, configuration, share: share))
         } catch {
             curl_multi_cleanup(multi)
@@ -79,25 +85,29 @@ final class CurlEngine {
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumIdleConnections))
         ccurl_multi_set_callbacks(
             multi, { _, socket, what, context, _ in CurlEngine.from(context).watch(socket, what) },
-            { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) }, Unmanaged.passUnretained(self).toOpaque()
+            { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) },
+            Unmanaged.passUnretained(self).toOpaque()
         )
     }
 
     static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine {
-        // libcurl hands back what it was given; the engine outlives its handles and connections.
+        // libcurl passes the pointer that it was given; the engine outlives its handles and
+        // connections.
         Unmanaged<CurlEngine>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
     }
 
     // MARK: The loop
 
-    /// Runs until the loop is asked to end and nothing is under way any more.
+    /// Runs until the loop is closed and no request is active or waiting.
     func run(for loop: CurlLoop) {
         blockSignals()
         var closing: CurlSession.Closing?
         while true {
             let work = loop.takeWork()
             for transfer in work.submissions {
-                if let host = transfer.submission?.request.host { admission.enter(transfer, to: host) }  // `nil` where it was cancelled
+                if let host = transfer.submission?.request.host {  // `nil` if it was cancelled
+                    admission.enter(transfer, to: host)
+                }
             }
             for transfer in work.cancellations { cancel(transfer) }
             if let wanted = work.closing { closing = wanted }
@@ -105,7 +115,8 @@ final class CurlEngine {
             startAdmitted()
             collect()
             if closing != nil, admission.isEmpty { break }
-            // What has arrived by then is received below, however late this thread comes to it.
+            // Bytes that arrived before this instant are received before idle timeouts are checked,
+            // even if this thread is delayed.
             let start = TaskClock.system.now
             let count = poller.wait(milliseconds: loop.mayRest() ? patience(start) : 0)
             now = TaskClock.system.now
@@ -113,7 +124,8 @@ final class CurlEngine {
                 switch poller.event(index) {
                 case .wakeUp: loop.clearSignals()
                 case .ready(let socket, let events): act(socket, events)
-                case .stray(let socket): if let connection = connections[socket], connection.isResting { connection.giveUp() }
+                case .stray(let socket):
+                    if let connection = connections[socket], connection.isResting { connection.giveUp() }
                 case .outdated: break
                 }
             }
@@ -128,14 +140,14 @@ final class CurlEngine {
         for transfer in loop.hasEnded().submissions { transfer.finish(.failure(URLError(.cancelled)), nil) }
     }
 
-    /// Signals are for threads of the program's own.
+    /// Blocks all signals, so that they are delivered to other threads of the program.
     private func blockSignals() {
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, nil)
     }
 
-    /// How long to wait for events, in milliseconds; -1 is for ever.
+    /// Returns the timeout for the next wait, in milliseconds; -1 waits indefinitely.
     private func patience(_ current: UInt64) -> Int32 {
         let moment = min(curlMoment ?? .max, silenceMoment, restMoment)
         if moment == .max { return -1 }
@@ -170,12 +182,14 @@ final class CurlEngine {
     }
 
     private func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
-        // Read anew: the loop's own moment may lie before the one in which the request came, and its limit must not end it early.
+        // The loop's `now` may precede the submission of the request, which would shorten its
+        // timeout.
         let start = TaskClock.system.now
         try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: start)
         let code = curl_multi_add_handle(multi, handle.easy)
         guard code == CURLM_OK else {
-            throw WebServiceError(.curl, "libcurl does not take the request: \(String(cString: curl_multi_strerror(code)))")
+            throw WebServiceError(
+                .curl, "libcurl rejected the request: \(String(cString: curl_multi_strerror(code)))")
         }
         handle.place = busy.count
         busy.append(handle)
@@ -183,7 +197,9 @@ final class CurlEngine {
         silenceMoment = min(silenceMoment, start &+ handle.idleLimit)
     }
 
-    /// Takes the handles that libcurl is done with, and starts what waited for them, until nothing is done any more: a server may answer at once.
+    /// Completes the ended exchanges and starts waiting ones.
+    ///
+    /// Repeats until none has ended, because a new exchange may end immediately.
     private func collect() {
         repeat {
             takeMessages()
@@ -210,10 +226,12 @@ final class CurlEngine {
         }
     }
 
-    /// Tells whoever waits for the exchanges that ended, all in a row, because waking other threads once is cheaper than once for each; and cleans up while they
-    /// wake.
+    /// Completes the transfers of the ended exchanges, then releases their handles.
     ///
-    /// - Returns: Whether anything had ended, so that others may have begun.
+    /// The completions are scheduled as one batch, because waking other threads once costs less
+    /// than once per transfer.
+    ///
+    /// - Returns: Whether any exchange had ended, so that others may have started.
     private func tell() -> Bool {
         guard !ended.isEmpty else { return false }
         HandlerPool.shared.together {
@@ -226,14 +244,14 @@ final class CurlEngine {
         return true
     }
 
-    /// Ends an exchange that libcurl is not done with.
+    /// Ends an exchange that libcurl has not completed.
     private func end(_ handle: CurlHandle, _ error: any Error) {
         guard let transfer = handle.exchange?.submission.transfer else { return }
         ended.append(Ended(transfer: transfer, result: .failure(error), metrics: handle.metrics()))
         release(handle)
     }
 
-    /// Takes a handle from libcurl; it is free for the next exchange.
+    /// Removes a handle from libcurl and returns it to the free handles.
     private func release(_ handle: CurlHandle) {
         if handle.isHTTP2 { handle.exchange?.line.isMultiplexed = true }
         curl_multi_remove_handle(multi, handle.easy)
@@ -243,7 +261,9 @@ final class CurlEngine {
         }
         if let exchange = handle.end() { admission.leave(exchange.line) }
         if free.count < 128, !handle.isWorn { free.append(handle) } else { handle.free() }
-        if busy.isEmpty, connections.count > 0 { restMoment = now.addingSaturated(configuration.idleConnectionLifetime) }
+        if busy.isEmpty, connections.count > 0 {
+            restMoment = now.addingSaturated(configuration.idleConnectionLifetime)
+        }
     }
 
     private func cancel(_ transfer: CurlTransfer) {
@@ -259,17 +279,20 @@ final class CurlEngine {
         while let handle = busy.last { end(handle, URLError(.cancelled)) }
     }
 
-    /// Ends the exchanges on which no byte has moved for too long, and works out when to look again.
+    /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
     private func endSilent(_ start: UInt64) {
         silenceMoment = .max
         for handle in busy {
             let limit = handle.lastActivity &+ handle.idleLimit
             if limit <= start {
-                // Other exchanges keep a connection of HTTP/2 open, and libcurl would send new ones on it without end. Where nothing at all has arrived, they
-                // end, or begin again, with the connection.
+                // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to
+                // send new ones on it. If nothing has arrived within the timeout, the connection is
+                // shut down, which ends or restarts all its exchanges.
                 handle.forbidReuse()
-                if let connection = handle.connection, connection.isSilent(since: start - handle.idleLimit) { connection.giveUp() }
-                let text = "no byte came for \(Double(handle.idleLimit) / 1e9) s"
+                if let connection = handle.connection, connection.isSilent(since: start - handle.idleLimit) {
+                    connection.giveUp()
+                }
+                let text = "no byte was sent or received for \(Double(handle.idleLimit) / 1e9) s"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
                 silenceMoment = min(silenceMoment, limit)
@@ -277,8 +300,10 @@ final class CurlEngine {
         }
     }
 
-    /// Closes the connections when none has been used for long enough: libcurl itself only looks at them when it needs one.
-    /// Only the end of a multi handle closes them at once, and it drops the cache of parsed certificates as well.
+    /// Closes the expired connections. libcurl checks them only when it needs one.
+    ///
+    /// Only freeing the multi handle closes them immediately, which also discards the parsed
+    /// certificates.
     private func closeConnections() {
         restMoment = .max
         guard busy.isEmpty, let fresh = curl_multi_init() else { return }
@@ -300,10 +325,10 @@ final class CurlEngine {
         curl_multi_socket_action(multi, socket, mask, &running)
     }
 
-    /// The connection with these ends; `nil` where it is not known.
+    /// Returns the connection with these ends; `nil` if it is not known.
     func connection(_ ends: Connections.Ends) -> Connections.Connection? { connections.connection(ends) }
 
-    /// Whether the TLS library has bytes of the connection that an exchange is about to use.
+    /// Returns whether the TLS library holds decrypted bytes of the connection of an exchange.
     func hasDecryptedBytes(_ handle: CurlHandle) -> Bool { ccurl_tls_has_pending(handle.easy, tls) != 0 }
 
     private func actOnTime() {
@@ -313,7 +338,8 @@ final class CurlEngine {
     }
 
     private func setTimer(_ milliseconds: Int) -> CInt {
-        curlMoment = milliseconds < 0 ? nil : milliseconds == 0 ? 0 : TaskClock.system.now + UInt64(milliseconds) * 1_000_000
+        curlMoment =
+            milliseconds < 0 ? nil : milliseconds == 0 ? 0 : TaskClock.system.now + UInt64(milliseconds) * 1_000_000
         return 0
     }
 
@@ -349,7 +375,7 @@ final class CurlEngine {
 }
 
 extension EncodedRequest {
-    /// Scheme, host and port, as they stand in the URL.
+    /// The scheme, host and port, as written in the URL.
     fileprivate var host: String {
         var slashes = 0
         let end = url.utf8.firstIndex { byte in

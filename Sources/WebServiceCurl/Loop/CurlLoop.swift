@@ -9,17 +9,20 @@ import Musl
 import Glibc
 #endif
 
-/// One event loop of a ``CurlSession``, seen from other threads: they leave work in its inbox and wake it up, once for as much as comes before it looks.
+/// One event loop of a ``CurlSession``, as used by other threads.
+///
+/// Other threads add work to its inbox and wake it once for all work added before the loop reads
+/// the inbox.
 final class CurlLoop: Sendable {
-    /// A request to send, while it is sent.
+    /// A request in flight.
     struct Submission: Sendable {
         let transfer: CurlTransfer
         let request: EncodedRequest
-        /// Held until the transfer is complete.
+        /// Retained until the transfer completes.
         let session: CurlSession
     }
 
-    /// What came since the loop looked last.
+    /// The work added since the loop last read the inbox.
     struct Work: Sendable {
         var submissions: [CurlTransfer] = []
         var cancellations: [CurlTransfer] = []
@@ -28,14 +31,14 @@ final class CurlLoop: Sendable {
 
     private struct Inbox {
         var work = Work()
-        /// Whether the loop is going to look into the inbox before it sleeps, so that nobody has to wake it.
+        /// A Boolean value that indicates whether the loop will read the inbox without a wake-up.
         var isAwake = true
         var closing: CurlSession.Closing?
         var hasEnded = false
 
         var hasWork: Bool { !work.submissions.isEmpty || !work.cancellations.isEmpty || work.closing != nil }
 
-        /// - Returns: Whether the loop has to be woken.
+        /// - Returns: Whether the caller has to wake the loop.
         mutating func wake() -> Bool {
             defer { isAwake = true }
             return !isAwake
@@ -79,23 +82,25 @@ final class CurlLoop: Sendable {
 
     // MARK: For other threads
 
-    /// Takes a request.
+    /// Adds a request to the inbox.
     ///
     /// - Throws: `WebServiceError.Code.sessionClosed`.
     func submit(_ transfer: CurlTransfer, _ request: Request?) throws {
         guard forkCount == Fork.count else {
-            throw WebServiceError(.sessionClosed, "the session belongs to the process that this one was forked from", request: request)
+            throw WebServiceError(
+                .sessionClosed, "the session was created before this process was forked; create a new session",
+                request: request)
         }
         let (isOpen, needsWaking) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false) }
             inbox.work.submissions.append(transfer)
             return (true, inbox.wake())
         }
-        guard isOpen else { throw WebServiceError(.sessionClosed, "the session was closed", request: request) }
+        guard isOpen else { throw WebServiceError(.sessionClosed, "the session is closed", request: request) }
         if needsWaking { wakeUp.signal() }
     }
 
-    /// Asks for the end of a transfer that was submitted.
+    /// Requests the cancellation of a submitted transfer.
     func cancel(_ transfer: CurlTransfer) {
         guard forkCount == Fork.count else { return }
         let needsWaking = inbox.withLock { inbox in
@@ -106,7 +111,7 @@ final class CurlLoop: Sendable {
         if needsWaking { wakeUp.signal() }
     }
 
-    /// Takes no more requests and asks the loop to end.
+    /// Stops accepting requests and requests the end of the loop.
     func end(_ closing: CurlSession.Closing) {
         guard forkCount == Fork.count else { return }
         let needsWaking = inbox.withLock { inbox in
@@ -118,7 +123,10 @@ final class CurlLoop: Sendable {
         if needsWaking { wakeUp.signal() }
     }
 
-    /// Waits until the thread is gone. From the thread itself, and in a forked process, which has no such thread, it returns at once.
+    /// Waits until the thread has ended.
+    ///
+    /// Returns immediately on the loop's own thread, and in a forked process, where the thread does
+    /// not exist.
     func join() {
         guard forkCount == Fork.count else { return }
         let (thread, isMine) = thread.withLock { state in
@@ -136,7 +144,7 @@ final class CurlLoop: Sendable {
 
     // MARK: For the loop's thread
 
-    /// What is to be done now.
+    /// Removes and returns the work in the inbox.
     func takeWork() -> Work {
         let work = inbox.withLock { inbox in
             defer {
@@ -148,7 +156,7 @@ final class CurlLoop: Sendable {
         return work
     }
 
-    /// Whether the loop may sleep; from then on whoever brings work wakes it.
+    /// Returns whether the loop may sleep. If `true`, the next thread that adds work wakes it.
     func mayRest() -> Bool {
         inbox.withLock { inbox in
             inbox.isAwake = inbox.hasWork
@@ -156,14 +164,14 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// The signals have been heard.
+    /// Clears the wake-up signals.
     func clearSignals() {
         wakeUp.clear()
     }
 
-    /// The loop has ended.
+    /// Marks the loop as ended.
     ///
-    /// - Returns: What came too late.
+    /// - Returns: The work that arrived too late.
     func hasEnded() -> Work {
         inbox.withLock { inbox in
             defer { inbox.work = Work() }
@@ -173,7 +181,7 @@ final class CurlLoop: Sendable {
     }
 }
 
-/// Why a loop could not start.
+/// The error that prevented a loop from starting.
 private final class StartFailure: Sendable {
     private let state = WebServiceCore.Mutex<(any Error)?>(nil)
 

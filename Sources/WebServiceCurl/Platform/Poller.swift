@@ -9,12 +9,13 @@ import Musl
 import Glibc
 #endif
 
-/// What a loop waits for: a wake-up, and the sockets that libcurl names.
+/// The events that a loop waits for: a wake-up signal and the sockets registered by libcurl.
 ///
-/// libcurl lets go of a connection's socket after each answer and takes it up again for the next request. The kernel is not told: a socket of a connection
-/// stays registered until it is closed, or until something happens on it while libcurl does not look.
+/// libcurl unregisters the socket of a connection after each response and registers it for the next
+/// request. A socket stays registered with the kernel until it is closed, or until an event occurs
+/// while libcurl does not watch it.
 struct Poller: ~Copyable {
-    /// What a socket is ready for, and what libcurl wants to know of it.
+    /// The events of a socket that are watched or have occurred.
     struct Events: OptionSet {
         let rawValue: UInt8
         static let readable = Events(rawValue: 1)
@@ -22,42 +23,46 @@ struct Poller: ~Copyable {
         static let failed = Events(rawValue: 4)
     }
 
-    /// One of the events of a wait.
+    /// An event of a wait.
     enum Event: Equatable {
         case wakeUp
-        /// An event that libcurl waits for.
+        /// An event that libcurl watches.
         case ready(Int32, Events)
-        /// Something happened on a connection that libcurl does not look at.
+        /// An event on a connection that libcurl does not watch.
         case stray(Int32)
-        /// The descriptor has been closed since.
+        /// An event of a descriptor that has been closed since.
         case outdated
     }
 
     private struct Interest {
-        /// How often the descriptor was closed, which tells an event of a connection from one of the next with the same descriptor.
+        /// The number of times the descriptor was closed.
+        ///
+        /// Distinguishes events of successive connections with the same descriptor.
         var generation: UInt32 = 0
         var registered: Events = []
-        /// Whether libcurl looks at it.
+        /// A Boolean value that indicates whether libcurl watches the socket.
         var isWatched = false
-        /// Whether it belongs to a connection, so that we hear when it is closed.
+        /// A Boolean value that indicates whether ``closed(_:)`` is called for the socket.
+        ///
+        /// `true` for the sockets of connections.
         var isConnection = false
     }
 
     private var interests: [Interest] = []
     private let wakeUp: Int32
 
-    /// A socket for a connection was opened.
+    /// Records that the socket of a connection was opened.
     mutating func opened(_ socket: Int32) {
         update(socket) { $0 = Interest(generation: $0.generation, isConnection: true) }
     }
 
-    /// A socket of a connection is about to be closed.
+    /// Unregisters the socket of a connection that is about to be closed.
     mutating func closed(_ socket: Int32) {
         if !interest(socket).registered.isEmpty { deregister(socket) }
         update(socket) { $0 = Interest(generation: $0.generation &+ 1) }
     }
 
-    /// libcurl wants to know of these events.
+    /// Watches the socket for these events.
     mutating func watch(_ socket: Int32, for events: Events) {
         let known = interest(socket)
         if known.registered != events { register(socket, events, isNew: known.registered.isEmpty) }
@@ -67,7 +72,7 @@ struct Poller: ~Copyable {
         }
     }
 
-    /// libcurl does not look at the socket any more.
+    /// Stops watching the socket.
     mutating func unwatch(_ socket: Int32) {
         let known = interest(socket)
         if known.isConnection {
@@ -78,7 +83,7 @@ struct Poller: ~Copyable {
         }
     }
 
-    /// Sorts an event; the socket is let go of when libcurl does not look at it.
+    /// Classifies an event. A socket that libcurl does not watch is unregistered.
     private mutating func event(_ socket: Int32, _ generation: UInt32, _ events: Events) -> Event {
         let known = interest(socket)
         guard socket != wakeUp else { return .wakeUp }
@@ -103,7 +108,7 @@ struct Poller: ~Copyable {
     private let descriptor: Int32
     private var ready = UnsafeMutableBufferPointer<epoll_event>.allocate(capacity: 128)
 
-    /// - Parameter wakeUp: A descriptor that is readable when the loop is to wake up; ``wait(milliseconds:_:)`` only returns for it.
+    /// - Parameter wakeUp: A descriptor that becomes readable to wake the loop.
     init(wakeUp: Int32) throws {
         self.wakeUp = wakeUp
         descriptor = try SystemCall.check("epoll_create1", epoll_create1(Int32(EPOLL_CLOEXEC)), orThrow: .curl)
@@ -121,7 +126,7 @@ struct Poller: ~Copyable {
         if events.contains(.writable) { event.events |= EPOLLOUT.rawValue }
         event.data.u64 = UInt64(interest(socket).generation) << 32 | UInt64(UInt32(bitPattern: socket))
         if epoll_ctl(descriptor, isNew ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, socket, &event) == 0 { return }
-        // A number may have passed from one file to another without our hearing of it.
+        // The descriptor may have been closed and reused for another file without notice.
         _ = epoll_ctl(descriptor, isNew ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event)
     }
 
@@ -130,18 +135,19 @@ struct Poller: ~Copyable {
         _ = epoll_ctl(descriptor, EPOLL_CTL_DEL, socket, &event)
     }
 
-    /// Waits for events, or for the time to pass; -1 is for ever.
+    /// Waits for events or until the timeout has elapsed; -1 waits indefinitely.
     ///
-    /// - Returns: How many sockets have events, all of them; ``event(_:)`` tells them one by one.
+    /// - Returns: The number of events; ``event(_:)`` returns each of them.
     mutating func wait(milliseconds: Int32) -> Int {
         if ready.count <= interests.count {
             ready.deallocate()
             ready = .allocate(capacity: interests.count * 2)
         }
-        return Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))  // after EINTR the loop comes back
+        // After EINTR, the loop waits again.
+        return Int(max(0, epoll_wait(descriptor, ready.baseAddress, Int32(ready.count), milliseconds)))
     }
 
-    /// One of the events of the last wait.
+    /// Returns an event of the last wait.
     mutating func event(_ index: Int) -> Event {
         let event = ready[index]
         var events: Events = []
@@ -151,7 +157,7 @@ struct Poller: ~Copyable {
         return self.event(Int32(truncatingIfNeeded: event.data.u64), UInt32(event.data.u64 >> 32), events)
     }
     #else
-    // poll(2): the same for systems without epoll.
+    // poll(2), for systems without epoll.
     private var ready: [(pollfd: pollfd, generation: UInt32)] = []
     private var registered: [Int32: Events] = [:]
 

@@ -1,6 +1,8 @@
 import Foundation
 
-/// The bytes of a body as they arrive. Large bodies are handed over without being copied, small ones leave the buffer for the next.
+/// A buffer for the bytes of a body. Large bodies are transferred to the caller without a copy.
+///
+/// Small bodies are copied, and the buffer retains its memory for the next one.
 struct BodyBuffer: ~Copyable {
     private static let kept = BodyMemory.capacity(for: 1)
 
@@ -12,12 +14,14 @@ struct BodyBuffer: ~Copyable {
         if let bytes { BodyMemory.shared.give(bytes, capacity) }
     }
 
-    /// Makes room for a body of a length that the server names, which is believed up to 256 MiB; memory that is never written to costs nothing.
+    /// Reserves memory for a body of the length specified by the server, up to 256 MiB.
+    ///
+    /// Memory that is never written to costs nothing.
     mutating func reserve(_ length: Int64) {
         grow(to: Int(min(length, 256 << 20)))
     }
 
-    /// - Returns: Whether there was memory for it.
+    /// - Returns: `false` if no memory is available.
     mutating func append(_ new: UnsafeRawBufferPointer) -> Bool {
         if count + new.count > capacity { grow(to: max(count + new.count, capacity &* 2)) }
         guard let bytes, count + new.count <= capacity, let start = new.baseAddress else { return new.isEmpty }
@@ -26,7 +30,7 @@ struct BodyBuffer: ~Copyable {
         return true
     }
 
-    /// Gives the body away; the buffer is empty then.
+    /// Returns the body and empties the buffer.
     mutating func take() -> Data {
         defer { count = 0 }
         guard let bytes, count > 0 else { return Data() }
@@ -34,13 +38,15 @@ struct BodyBuffer: ~Copyable {
         self.bytes = nil
         defer { capacity = 0 }
         if capacity == BodyMemory.capacity(for: count), capacity != count {
-            return Data(bytesNoCopy: bytes, count: count, deallocator: .custom { BodyMemory.shared.give($0, BodyMemory.capacity(for: $1)) })
+            return Data(
+                bytesNoCopy: bytes, count: count,
+                deallocator: .custom { BodyMemory.shared.give($0, BodyMemory.capacity(for: $1)) })
         }
         let fitting = capacity - count > count / 8 ? realloc(bytes, count) ?? bytes : bytes
         return Data(bytesNoCopy: fitting, count: count, deallocator: .free)
     }
 
-    /// Throws the body away.
+    /// Discards the body.
     mutating func clear() {
         count = 0
         guard let bytes, capacity > Self.kept else { return }

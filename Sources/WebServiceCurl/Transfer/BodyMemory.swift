@@ -1,9 +1,11 @@
 import Foundation
 import WebServiceCore
 
-/// Memory for bodies that is used again: the system gives fresh pages for each body otherwise, which costs more than filling them.
+/// A pool of memory for bodies.
 ///
-/// It comes in multiples of 16 KiB up to 1 MiB, so that what a body does not need is little, and no more than 16 MiB is kept.
+/// Without reuse, the system provides new pages for each body, which costs more than filling them.
+/// Sizes up to 1 MiB are multiples of 16 KiB to limit unused memory. The pool retains at most 16
+/// MiB.
 final class BodyMemory: Sendable {
     static let shared = BodyMemory()
 
@@ -12,19 +14,19 @@ final class BodyMemory: Sendable {
     private static let limit = 16 << 20
 
     private struct State {
-        /// Addresses, by the number of units.
+        /// The addresses of free memory, indexed by the number of units.
         var free = [[UInt]](repeating: [], count: largest / unit + 1)
         var kept = 0
     }
 
     private let state = Mutex(State())
 
-    /// How much memory a body of a length is given.
+    /// Returns the size of the memory for a body of the given length.
     static func capacity(for length: Int) -> Int {
         length > largest ? length : max(1, (length + unit - 1) / unit) * unit
     }
 
-    /// Memory of a ``capacity(for:)``; `nil` when there is none.
+    /// Returns memory of a ``capacity(for:)``; `nil` if none is available.
     func take(_ capacity: Int) -> UnsafeMutableRawPointer? {
         guard capacity <= Self.largest else { return malloc(capacity) }
         let known = state.withLock { state -> UInt? in
@@ -35,7 +37,7 @@ final class BodyMemory: Sendable {
         return known.flatMap { UnsafeMutableRawPointer(bitPattern: $0) } ?? malloc(capacity)
     }
 
-    /// Takes memory back.
+    /// Returns memory to the pool.
     func give(_ memory: UnsafeMutableRawPointer, _ capacity: Int) {
         let isKept = state.withLock { state in
             guard capacity <= Self.largest, state.kept + capacity <= Self.limit else { return false }

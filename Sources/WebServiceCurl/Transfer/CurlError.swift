@@ -6,9 +6,11 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What libcurl's results are called in Foundation. The table is in the Guide ("Errors of CurlSession") and a test compares the two.
+/// The mapping of libcurl's results to Foundation's errors.
+///
+/// A test compares it with the table in the Guide ("Errors of CurlSession").
 enum CurlError {
-    /// `CURLE_TOO_LARGE`, which libcurl has had since 8.6.
+    /// `CURLE_TOO_LARGE`, available since libcurl 8.6.
     private static let tooLarge = CURLcode(rawValue: 100)
 
     static func code(_ result: CURLcode) -> URLError.Code {
@@ -20,7 +22,8 @@ enum CurlError {
         case CURLE_OPERATION_TIMEDOUT: .timedOut
         case CURLE_ABORTED_BY_CALLBACK: .cancelled
         case CURLE_WEIRD_SERVER_REPLY, CURLE_HTTP_RETURNED_ERROR, tooLarge: .badServerResponse
-        case CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR, CURLE_RECV_ERROR,
+        case CURLE_HTTP2, CURLE_HTTP2_STREAM, CURLE_HTTP3, CURLE_PARTIAL_FILE, CURLE_GOT_NOTHING, CURLE_SEND_ERROR,
+            CURLE_RECV_ERROR,
             CURLE_SEND_FAIL_REWIND:
             .networkConnectionLost
         case CURLE_BAD_CONTENT_ENCODING: .cannotDecodeContentData
@@ -28,10 +31,12 @@ enum CurlError {
         case CURLE_READ_ERROR: .requestBodyStreamExhausted
         case CURLE_TOO_MANY_REDIRECTS: .httpTooManyRedirects
         case CURLE_REMOTE_ACCESS_DENIED, CURLE_LOGIN_DENIED, CURLE_AUTH_ERROR: .userAuthenticationRequired
-        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CIPHER,
+        case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
+            CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_CIPHER,
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_USE_SSL_FAILED:
             .secureConnectionFailed
-        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH,
+            CURLE_SSL_INVALIDCERTSTATUS:
             .serverCertificateUntrusted
         case CURLE_SSL_CERTPROBLEM: .clientCertificateRejected
         case CURLE_SSL_CLIENTCERT: .clientCertificateRequired
@@ -39,32 +44,38 @@ enum CurlError {
         }
     }
 
-    /// The error with what libcurl says about it; no URL is in it.
+    /// Returns the error with the details reported by libcurl, without URLs.
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
-        // libcurl repeats the URL of a proxy that it cannot use, with the password in it.
+        // libcurl repeats the URL of an unusable proxy, including its password.
         let isSecret = detail.utf8.contains(UInt8(ascii: "@")) || detail.hasPrefix("Unsupported proxy")
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
     }
 
-    /// The error of an exchange whose request was sent, so that what libcurl objects to is the response.
+    /// Returns the error of an exchange whose response libcurl rejected.
     static func responseError(_ result: CURLcode, _ detail: String) -> any Error {
         switch result {
-        // The limits of libcurl on a line, a head and a trailer. Which of these it reports depends on its version.
+        // libcurl limits the size of a line, a header and a trailer. The result depends on its
+        // version.
         case CURLE_OUT_OF_MEMORY, tooLarge: headTooLarge
-        case CURLE_RECV_ERROR where detail.hasPrefix("Too large response headers") || detail.hasPrefix("Out of memory in chunked"): headTooLarge
-        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_FUNCTION_ARGUMENT: error(.badServerResponse, detail.isEmpty ? "the response is malformed" : detail)
+        case CURLE_RECV_ERROR
+        where detail.hasPrefix("Too large response headers") || detail.hasPrefix("Out of memory in chunked"):
+            headTooLarge
+        case CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_FUNCTION_ARGUMENT:
+            error(.badServerResponse, detail.isEmpty ? "the response is malformed" : detail)
         case CURLE_RECV_ERROR where detail.contains("chunk"): error(.badServerResponse, detail)
         default: error(result, detail)
         }
     }
 
     private static var headTooLarge: WebServiceError {
-        WebServiceError(.responseTooLarge, "the header fields of the response are longer than libcurl accepts")
+        WebServiceError(.responseTooLarge, "the response header fields exceed a limit of libcurl")
     }
 
-    /// The error of a proxy that responded to CONNECT with this status.
+    /// Returns the error of a proxy that responded to CONNECT with this status.
     static func tunnelError(_ status: Int) -> URLError {
-        error(status == 407 ? .userAuthenticationRequired : .cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
+        error(
+            status == 407 ? .userAuthenticationRequired : .cannotConnectToHost,
+            "the proxy refused the tunnel with status \(status)")
     }
 
     static func error(_ code: URLError.Code, _ text: String) -> URLError {

@@ -3,11 +3,13 @@ import Foundation
 import WebServiceCore
 
 extension CurlHandle {
-    /// What is the same for every exchange. Whatever libcurl would do by itself beyond moving bytes stays off.
+    /// Sets the options common to all exchanges.
+    ///
+    /// All features of libcurl beyond the transfer of bytes stay disabled.
     func configure(_ configuration: CurlSession.Configuration, _ share: UnsafeMutableRawPointer) throws {
         let context = Unmanaged.passUnretained(self).toOpaque()
         let loop = Unmanaged.passUnretained(engine).toOpaque()
-        try check(ccurl_restrict_protocols(easy), "to speak only http and https")
+        try check(ccurl_restrict_protocols(easy), "the restriction to http and https")
         ccurl_set_long(easy, CURLOPT_NOSIGNAL, 1)
         _ = ccurl_set_quick_exit(easy)
         if receivesHeadTwice { ccurl_set_long(easy, CURLOPT_HEADER, 1) }
@@ -15,11 +17,13 @@ extension CurlHandle {
         ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
         ccurl_set_pointer(easy, CURLOPT_SHARE, share)
         ccurl_set_bytes_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            CurlHandle.from(context).receiveHead(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+            CurlHandle.from(context).receiveHead(UnsafeRawBufferPointer(start: bytes, count: size * count))
+                ? size * count : 0
         }
         ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            CurlHandle.from(context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+            CurlHandle.from(context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+                ? size * count : 0
         }
         ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
@@ -29,7 +33,8 @@ extension CurlHandle {
         ccurl_set_seek_callback(easy) { context, offset, origin in CurlHandle.from(context).seek(offset, origin) }
         ccurl_set_pointer(easy, CURLOPT_SEEKDATA, context)
         ccurl_set_prereq_callback(easy) { context, remote, _, remotePort, localPort in
-            let ends = Connections.Ends(localPort: localPort, remotePort: remotePort, remote: remote.map { String(cString: $0) } ?? "")
+            let ends = Connections.Ends(
+                localPort: localPort, remotePort: remotePort, remote: remote.map { String(cString: $0) } ?? "")
             return CurlHandle.from(context).maySend(ends) ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
@@ -42,7 +47,9 @@ extension CurlHandle {
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
         ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, engine.zlib == nil ? "" : "gzip")
         ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, engine.zlib == nil ? 1 : 0)
-        if let userAgent = configuration.userAgent { try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent") }
+        if let userAgent = configuration.userAgent {
+            try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent")
+        }
         if !configuration.allowsHTTP2 { ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)) }
         switch configuration.proxy {
         case .environment: break
@@ -54,10 +61,10 @@ extension CurlHandle {
 
     private func configure(_ tls: CurlSession.TLS) throws {
         let oldest = tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
-        try check(ccurl_set_long(easy, CURLOPT_SSLVERSION, Int(oldest)), "the oldest version of TLS")
+        try check(ccurl_set_long(easy, CURLOPT_SSLVERSION, Int(oldest)), "the minimum TLS version")
         if let file = tls.trustedCertificatesFile {
             try check(ccurl_set_string(easy, CURLOPT_CAINFO, file), "the file of trusted certificates")
-            try check(ccurl_set_string(easy, CURLOPT_CAPATH, nil), "to trust nothing else")
+            try check(ccurl_set_string(easy, CURLOPT_CAPATH, nil), "an empty certificate directory")
         } else if !TrustStore.system.needsDirectory {
             ccurl_set_string(easy, CURLOPT_CAPATH, nil)
         }
@@ -65,11 +72,15 @@ extension CurlHandle {
         ccurl_set_certificate_lifetime(easy, 300)
         if let certificate = tls.clientCertificate {
             try check(ccurl_set_string(easy, CURLOPT_SSLCERT, certificate.certificateFile), "the client certificate")
-            try check(ccurl_set_string(easy, CURLOPT_SSLKEY, certificate.keyFile), "the client's key")
-            if let password = certificate.keyPassword { try check(ccurl_set_string(easy, CURLOPT_KEYPASSWD, password), "the key's password") }
+            try check(ccurl_set_string(easy, CURLOPT_SSLKEY, certificate.keyFile), "the private key")
+            if let password = certificate.keyPassword {
+                try check(ccurl_set_string(easy, CURLOPT_KEYPASSWD, password), "the password of the private key")
+            }
         }
         if !tls.pinnedPublicKeys.isEmpty {
-            try check(ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")), "the pinned keys")
+            try check(
+                ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")),
+                "the pinned public keys")
         }
     }
 }

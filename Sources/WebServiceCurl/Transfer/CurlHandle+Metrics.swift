@@ -2,7 +2,7 @@ import CCurl
 import WebServiceCore
 
 extension CurlHandle {
-    /// What libcurl measured.
+    /// Returns the metrics collected by libcurl.
     func metrics() -> TransportMetrics {
         let isReused = long(CURLINFO_NUM_CONNECTS) == 0
         let lookup = microseconds(CURLINFO_NAMELOOKUP_TIME_T)
@@ -12,7 +12,8 @@ extension CurlHandle {
         var metrics = TransportMetrics(
             firstByte: first > 0 ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
             bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
-            bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T), isConnectionReused: isReused && sendings > 0
+            bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T),
+            isConnectionReused: isReused && sendings > 0
         )
         if !isReused {
             metrics.nameLookup = lookup > 0 ? lookup : nil
@@ -25,7 +26,7 @@ extension CurlHandle {
 
     var isHTTP2: Bool { long(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) }
 
-    /// The status of a proxy's response to CONNECT; 0 without one.
+    /// The status of the proxy's response to CONNECT; 0 without a response.
     var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
 
     private static func name(ofVersion version: Int) -> String? {

@@ -6,54 +6,57 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// An easy handle of libcurl, used for one exchange after another. It stays on its loop's thread.
+/// An easy handle of libcurl, reused for successive exchanges. Confined to the thread of its loop.
 final class CurlHandle {
-    /// What runs on the handle.
+    /// The exchange executed by the handle.
     struct Exchange {
         let submission: CurlLoop.Submission
         let line: Admission<CurlTransfer>.Line
     }
 
     let easy: UnsafeMutableRawPointer
-    /// Where the handle stands among those of its loop that are busy.
+    /// The index of the handle among the busy handles of its loop.
     var place = 0
-    /// When a byte moved last, by the loop's clock.
+    /// The instant at which a byte was last sent or received, by the loop's clock.
     var lastActivity: UInt64 = 0
     private(set) var idleLimit: UInt64 = 0
     private(set) var exchange: Exchange?
 
     unowned let engine: CurlEngine
-    /// What libcurl has to say about an error.
+    /// The buffer in which libcurl stores the details of an error.
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fields: UnsafeMutablePointer<curl_slist>?
     private(set) var answer: IncomingAnswer
-    /// The body that is read while it is sent.
+    /// The reader of a streamed request body.
     private var upload: BodyReader?
-    /// How often a message went out.
+    /// The number of times the request was sent.
     private(set) var sendings = 0
     private var mayBeSentTwice = true
-    /// The TLS connection whose end is the end of the body.
+    /// The TLS connection whose end marks the end of the body.
     private var closing: TLSClosing.Connection?
-    /// Why we ended the exchange ourselves.
+    /// The error with which this handle aborted the exchange.
     private var failure: (any Error)?
-    /// The connection of the exchange; `nil` before there is one.
+    /// The connection of the exchange; `nil` before one is chosen.
     private(set) var connection: Connections.Connection?
-    /// Whether the connection that libcurl chose must not be used, so that the exchange begins again.
+    /// A Boolean value that indicates whether libcurl chose an unusable connection.
+    ///
+    /// The exchange then restarts on another connection.
     private(set) var mustBeginAgain = false
-    /// Whether the handle is not used again.
+    /// A Boolean value that indicates whether the handle must not be reused.
     private(set) var isWorn = false
-    /// How many lines of a head there are so far.
+    /// The number of header lines received so far.
     private var headLines = 0
-    /// Whether a piece of a line has come, and not the whole of it.
+    /// A Boolean value that indicates whether a line was received in part.
     private var isWithinLine = false
-    /// The kind of message that the handle is set to.
+    /// The kind of request that the handle is configured for.
     private var kind = Kind.get
 
     private enum Kind { case get, head, content }
 
-    /// - Throws: `WebServiceError.Code.curl` where libcurl has no memory, or does not know what the configuration asks for.
+    /// - Throws: `WebServiceError.Code.curl` if libcurl has no memory or does not support the
+    ///   configuration.
     init(_ engine: CurlEngine, _ configuration: CurlSession.Configuration, share: UnsafeMutableRawPointer) throws {
-        guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl has no memory for a handle") }
+        guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl could not allocate a handle") }
         self.easy = easy
         self.engine = engine
         answer = IncomingAnswer(maximumHeaderBytes: configuration.maximumHeaderBytes, zlib: engine.zlib)
@@ -64,7 +67,7 @@ final class CurlHandle {
         }
     }
 
-    /// The handle and its memory; the last call.
+    /// Frees the handle and its memory. Must be the last call.
     func free() {
         curl_easy_cleanup(easy)
         curl_slist_free_all(fields)
@@ -74,18 +77,20 @@ final class CurlHandle {
 
     func check(_ result: CURLcode, _ what: StaticString) throws {
         guard result == CURLE_OK else {
-            throw WebServiceError(.curl, "libcurl cannot be told \(what): \(String(cString: curl_easy_strerror(result)))")
+            throw WebServiceError(
+                .curl, "libcurl rejected \(what): \(String(cString: curl_easy_strerror(result)))")
         }
     }
 
     static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
-        // libcurl hands back what `configure` gave it; the handle outlives its registration.
+        // libcurl passes the pointer that `configure` gave it; the handle outlives its
+        // registration.
         Unmanaged<CurlHandle>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
     }
 
     // MARK: One exchange
 
-    /// Sets the handle up for an exchange. It is not sent yet.
+    /// Configures the handle for an exchange without starting it.
     func begin(_ exchange: Exchange, connectTimeout: Duration, at now: UInt64) throws {
         let request = exchange.submission.request
         self.exchange = exchange
@@ -96,7 +101,8 @@ final class CurlHandle {
         let limit = request.source.connectTimeout.flatMap(Duration.init(connectTimeout:)) ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
-        // A TLS handshake says whether requests can share the connection, which is worth waiting for; without TLS only the first answer would say it.
+        // With TLS, the handshake determines whether requests can share the connection, so waiting
+        // for it pays off. Without TLS, only the first response would.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
         try setMethod(request)
         try setFields(request)
@@ -109,12 +115,14 @@ final class CurlHandle {
             setUpload(source)
             (kind, defaultMethod) = (.content, .POST)
         } else if let body = request.body ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil) {
-            // A small body leaves in one piece with its head.
+            // A small body is sent together with the header.
             if body.count <= 32 << 10, exchange?.submission.transfer.progress == nil {
                 ccurl_set_long(easy, CURLOPT_POST, 1)
                 ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
                 try check(
-                    body.withUnsafeBytes { ccurl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(detail)) },
+                    body.withUnsafeBytes {
+                        ccurl_set_pointer(easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(detail))
+                    },
                     "the body")
             } else {
                 setUpload(BodySource(body))
@@ -127,7 +135,9 @@ final class CurlHandle {
             if kind != .get { ccurl_set_long(easy, CURLOPT_HTTPGET, 1) }
             (kind, defaultMethod) = (.get, .GET)
         }
-        try check(ccurl_set_string(easy, CURLOPT_CUSTOMREQUEST, method == defaultMethod ? nil : method.rawValue), "the method")
+        try check(
+            ccurl_set_string(easy, CURLOPT_CUSTOMREQUEST, method == defaultMethod ? nil : method.rawValue),
+            "the method")
     }
 
     private func setUpload(_ source: BodySource) {
@@ -151,34 +161,40 @@ final class CurlHandle {
         if let cookies { try add("Cookie", cookies) }
         if let contentType = request.contentType, !hasContentType { try add("Content-Type", contentType) }
         if kind == .content {
-            if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }  // or libcurl calls it a form
+            // Without this line, libcurl adds the content type of a form.
+            if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
             try addLine("Expect:")
         }
         ccurl_set_list(easy, CURLOPT_HTTPHEADER, fields)
     }
 
     private func add(_ name: String, _ value: String) throws {
-        try addLine(value.isEmpty ? name + ";" : name + ": " + value)  // a semicolon is how libcurl is told of an empty value
+        // A semicolon denotes an empty value.
+        try addLine(value.isEmpty ? name + ";" : name + ": " + value)
     }
 
     private func addLine(_ line: String) throws {
-        guard let longer = curl_slist_append(fields, line) else { throw WebServiceError(.curl, "libcurl has no memory for the header fields") }
+        guard let longer = curl_slist_append(fields, line) else {
+            throw WebServiceError(.curl, "libcurl could not allocate the header fields")
+        }
         fields = longer
     }
 
-    /// Gives the connection up: libcurl closes it with the end of the exchange, unless other exchanges use it.
+    /// Prevents the reuse of the connection.
+    ///
+    /// libcurl closes it at the end of the exchange, unless other exchanges use it.
     func forbidReuse() {
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
         isWorn = true
     }
 
-    /// Makes ready for another try after ``mustBeginAgain``.
+    /// Prepares for another attempt after ``mustBeginAgain``.
     func beginAgain() {
         mustBeginAgain = false
         detail[0] = 0
     }
 
-    /// Takes the exchange off the handle, which is ready for the next then.
+    /// Removes and returns the exchange. The handle is then ready for the next one.
     func end() -> Exchange? {
         defer {
             exchange = nil
@@ -203,25 +219,29 @@ final class CurlHandle {
         return exchange
     }
 
-    // MARK: What came of it
+    // MARK: Result
 
-    /// The answer or the error, once libcurl is done.
+    /// Returns the response or the error of an exchange that libcurl has completed.
     func result(_ code: CURLcode) -> Result<Response, any Error> {
         if let failure { return .failure(failure) }
         if let closing, !engine.closing.isClosed(closing), code == CURLE_OK { return .failure(TLSClosing.error) }
         if code == CURLE_OK { return Result { try answer.response() } }
         let detail = String(cString: detail)
         switch code {
-        case CURLE_OPERATION_TIMEDOUT: return .failure(CurlError.error(.cannotConnectToHost, "there was no connection in time: \(detail)"))
+        case CURLE_OPERATION_TIMEDOUT:
+            return .failure(
+                CurlError.error(.cannotConnectToHost, "the connection was not established in time: \(detail)"))
         case _ where sendings > 0: return .failure(CurlError.responseError(code, detail))
         case _ where tunnelStatus >= 300: return .failure(CurlError.tunnelError(tunnelStatus))
         default: return .failure(CurlError.error(code, detail))
         }
     }
 
-    // MARK: Called by libcurl
+    // MARK: Callbacks from libcurl
 
-    /// A message is about to be sent: the first time, or again because a kept-alive connection was dead.
+    /// Returns whether libcurl may send the request on the connection with these ends.
+    ///
+    /// Called again if libcurl resends the request because a reused connection was closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
         leaveConnection()
         if let connection = engine.connection(ends) {
@@ -235,10 +255,11 @@ final class CurlHandle {
         }
         sendings += 1
         if sendings == 1 { return true }
-        // libcurl counts that over the life of a handle and gives up at the sixth time.
+        // libcurl counts resends over the life of a handle and fails at the sixth.
         isWorn = true
         if mayBeSentTwice { return true }
-        failure = CurlError.error(.networkConnectionLost, "the connection was closed, and the request may have been received")
+        failure = CurlError.error(
+            .networkConnectionLost, "the connection was closed, and the server may have received the request")
         return false
     }
 
@@ -249,7 +270,9 @@ final class CurlHandle {
         self.connection = nil
     }
 
-    /// Whether the lines of a head come to ``receiveBody(_:)`` first, before libcurl looks at them.
+    /// A Boolean value that indicates whether ``receiveBody(_:)`` also receives the header lines.
+    ///
+    /// It then receives them before libcurl parses them.
     let receivesHeadTwice = ccurl_joins_freed_headers() != 0
 
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -264,8 +287,9 @@ final class CurlHandle {
         }
     }
 
-    /// A recipient may reject a response with white space between the status line and the first field (RFC 9112, section 2.2), which nothing can be joined to.
-    /// libcurl before 8.1 joins it to a field that was freed.
+    /// Rejects white space between the status line and the first field (RFC 9112, section 2.2).
+    ///
+    /// Such a line continues no field. libcurl before 8.1 joins it to a field that was freed.
     private func check(pieceOfHead piece: UnsafeRawBufferPointer) throws {
         defer { isWithinLine = true }
         if headLines == 1, !isWithinLine, piece.first == 0x20 || piece.first == 0x09 {
@@ -284,7 +308,7 @@ final class CurlHandle {
         }
     }
 
-    /// - Returns: Whether the exchange goes on.
+    /// - Returns: Whether the exchange continues.
     private func succeeds(_ receive: () throws -> Void) -> Bool {
         lastActivity = engine.now
         do {
@@ -311,7 +335,9 @@ final class CurlHandle {
     }
 
     func seek(_ offset: curl_off_t, _ origin: CInt) -> CInt {
-        guard let upload, origin == SEEK_SET, offset >= 0, offset <= upload.source.count else { return CInt(CURL_SEEKFUNC_FAIL) }
+        guard let upload, origin == SEEK_SET, offset >= 0, offset <= upload.source.count else {
+            return CInt(CURL_SEEKFUNC_FAIL)
+        }
         upload.seek(to: Int(offset))
         return CInt(CURL_SEEKFUNC_OK)
     }
@@ -320,20 +346,21 @@ final class CurlHandle {
         guard let progress = exchange?.submission.transfer.progress else { return }
         progress(
             TransferProgress(
-                bytesSent: Int64(upload?.offset ?? 0), bytesToSend: Int64(upload?.source.count ?? 0), bytesReceived: Int64(answer.bodyCount),
+                bytesSent: Int64(upload?.offset ?? 0), bytesToSend: Int64(upload?.source.count ?? 0),
+                bytesReceived: Int64(answer.bodyCount),
                 bytesToReceive: answer.bodyLength
             ))
     }
 }
 
 extension Duration {
-    /// The nearest possible duration of connecting; `nil` for what is not a number.
+    /// Creates the nearest valid connect timeout; `nil` for NaN.
     init?(connectTimeout seconds: Double) {
         guard !seconds.isNaN else { return nil }
         self = .milliseconds(Int64(min(max(seconds, 0.001), 1e6) * 1000))
     }
 
-    /// Whole milliseconds, as libcurl counts; what does not fit is moved to what does.
+    /// The duration in whole milliseconds, as used by libcurl, limited to 1,000,000 seconds.
     var milliseconds: Int {
         let (seconds, attoseconds) = components
         return Int(min(max(seconds, 0), 1_000_000) * 1000 + max(attoseconds, 0) / 1_000_000_000_000_000)

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// One exchange of a ``CurlSession``: from the caller's side a task, for the loop a request with somebody to tell.
+/// The task of a ``CurlSession``: one exchange with its request and its completion.
 final class CurlTransfer: DataTask {
     typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     typealias Progress = @Sendable (TransferProgress) -> Void
@@ -13,7 +13,10 @@ final class CurlTransfer: DataTask {
     private enum Phase {
         case created(any URLRequestEncodable, CurlSession, Completion)
         case encoding(Completion)
-        /// The request is freed when the transfer is complete, also while the loop still has the transfer in a queue.
+        /// The request is in flight.
+        ///
+        /// It is released when the transfer completes, even if the transfer is still in a queue of
+        /// the loop.
         case running(EncodedRequest, CurlSession, Completion)
         case complete
     }
@@ -23,7 +26,8 @@ final class CurlTransfer: DataTask {
     private let phase: Mutex<Phase>
 
     init(
-        _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, progress: Progress?, completion: @escaping Completion
+        _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, progress: Progress?,
+        completion: @escaping Completion
     ) {
         self.progress = progress
         self.loop = loop
@@ -40,7 +44,7 @@ final class CurlTransfer: DataTask {
         }
     }
 
-    /// What is to be sent; `nil` where the transfer is complete.
+    /// The request to send; `nil` if the transfer is not running.
     var submission: CurlLoop.Submission? {
         phase.withLock { phase in
             guard case .running(let request, let session, _) = phase else { return nil }
@@ -58,7 +62,9 @@ final class CurlTransfer: DataTask {
         do {
             let request = try EncodedRequest.encoding(request)
             guard !request.hasBodyStream else {
-                throw WebServiceError(.encoding, "a CurlSession sends no body streams", request: request.source)
+                throw WebServiceError(
+                    .encoding, "CurlSession does not support body streams; pass the body as bytes",
+                    request: request.source)
             }
             let isWanted = phase.withLock { phase in
                 guard case .encoding(let completion) = phase else { return false }
@@ -71,7 +77,7 @@ final class CurlTransfer: DataTask {
         }
     }
 
-    /// Nothing to do: what was not resumed is not sent, and what was sent goes on.
+    /// Does nothing. A task that was not resumed is not sent, and a running one cannot be paused.
     func suspend() {}
 
     func cancel() {
@@ -89,14 +95,15 @@ final class CurlTransfer: DataTask {
         }
     }
 
-    /// The end, whoever brings it; the first one counts.
+    /// Completes the transfer. Only the first call has an effect. Any thread.
     func finish(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
         let last = phase.withLock { phase in
             defer { phase = .complete }
             return phase
         }
         switch last {
-        case .created(_, _, let completion), .encoding(let completion), .running(_, _, let completion): completion(result, metrics)
+        case .created(_, _, let completion), .encoding(let completion), .running(_, _, let completion):
+            completion(result, metrics)
         case .complete: break
         }
     }

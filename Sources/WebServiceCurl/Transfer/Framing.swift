@@ -6,58 +6,68 @@ import Musl
 import Glibc
 #endif
 
-/// What the header fields of an answer say about where its body ends, and whether that can be believed (RFC 9112, section 6.3). libcurl takes the last of
-/// several lengths and the digits in front of garbage; an answer that can be read in two ways is refused instead.
+/// The framing of a response body, as specified by the header fields (RFC 9112, section 6.3).
+///
+/// libcurl uses the last of several lengths, and the digits before invalid characters. A response
+/// that can be interpreted in two ways is rejected instead.
 struct Framing {
-    /// The length of the body in bytes, as it is on the wire.
+    /// The length of the body on the wire, in bytes.
     private(set) var contentLength: Int64?
-    /// Whether the body is compressed, so that its length is not that of what is received.
+    /// A Boolean value that indicates whether the body is compressed.
+    ///
+    /// Its length on the wire then differs from the length of the received body.
     private(set) var isEncoded = false
-    /// Whether it is compressed in the one way that is asked for.
+    /// A Boolean value that indicates whether the body is compressed with gzip alone.
     private(set) var isGzip = false
-    /// Why the answer cannot be believed.
+    /// The reason to reject the response.
     private(set) var violation: String?
     private var isChunked = false
     private var isHTTP10 = false
     /// Whether the field of the last line frames the body; `nil` before the first field.
     private var lastFramesBody: Bool?
 
-    /// Whether the length of the body is not specified, so that it ends with the connection or with the stream.
+    /// A Boolean value that indicates whether the body ends with the connection or the stream.
     var isOpenEnded: Bool { contentLength == nil && !isChunked }
 
-    /// Looks at the status line.
+    /// Processes the status line.
     ///
-    /// - Parameter isSecure: Whether it came over TLS, where libcurl writes the status line of an HTTP/2 response.
+    /// - Parameter isSecure: Whether the line was received over TLS, in which case libcurl
+    ///   generates the status line of an HTTP/2 response.
     mutating func observe(statusLine line: UnsafeRawBufferPointer, isSecure: Bool) {
         isHTTP10 = line.starts(with: "HTTP/1.0 ".utf8)
-        if !isSecure, !line.starts(with: "HTTP/1.".utf8) { violation = "its version is not the one that was asked for" }
+        if !isSecure, !line.starts(with: "HTTP/1.".utf8) { violation = "the version is not HTTP/1.x" }
         observeLineBreaks(line)
     }
 
-    /// Looks at one line of the header section.
+    /// Processes one line of the header section.
     mutating func observe(_ line: UnsafeRawBufferPointer) {
         guard let first = line.first else { return }
         observeLineBreaks(line)
         if first == 0x20 || first == 0x09 {
-            // The line continues the value before it (RFC 9112, section 5.2), of which libcurl reads the first line alone.
-            if lastFramesBody != false { violation = "a line that begins with a space changes how it is framed, or follows no field" }
+            // The line continues the previous value (RFC 9112, section 5.2). libcurl uses only the
+            // first line of a framing field.
+            if lastFramesBody != false {
+                violation = "a folded line continues a framing field or follows no field"
+            }
             return
         }
         let length = line.prefix(while: Self.isTokenByte).count
         var rest = line[length...]
         while let byte = rest.first, byte == 0x20 || byte == 0x09 { rest.removeFirst() }
         guard length > 0, rest.first == UInt8(ascii: ":") else {
-            violation = "the name of a field is not a token"
+            violation = "a field name is not a token"
             return
         }
         lastFramesBody = Self.framingFields.contains { Self.equals(line[..<length], $0) }
         guard lastFramesBody == true else { return }
-        // libcurl does not recognize these fields with a space before the colon.
-        if line[length] != UInt8(ascii: ":") { violation = "a field that frames the body has a space before its colon" }
+        // libcurl does not recognize these fields with white space before the colon.
+        if line[length] != UInt8(ascii: ":") { violation = "a framing field has white space before its colon" }
         switch first | 0x20 {
         case UInt8(ascii: "c"):
             if let value = Self.value(of: "content-length", in: line) { observeLength(value) }
-            if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty, !Self.equals(value, "identity") {
+            if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty,
+                !Self.equals(value, "identity")
+            {
                 isGzip = !isEncoded && (Self.equals(value, "gzip") || Self.equals(value, "x-gzip"))
                 isEncoded = true
             }
@@ -67,44 +77,52 @@ struct Framing {
         }
     }
 
-    /// All lines were seen.
+    /// Completes the checks after the last line.
     mutating func finish() {
-        if isChunked, isHTTP10 { violation = "it has a Transfer-Encoding, which HTTP/1.0 does not define" }
-        if isChunked, contentLength != nil, violation == nil { violation = "it has both a Content-Length and a Transfer-Encoding" }
+        if isChunked, isHTTP10 { violation = "HTTP/1.0 does not define Transfer-Encoding" }
+        if isChunked, contentLength != nil, violation == nil {
+            violation = "both Content-Length and Transfer-Encoding are present"
+        }
     }
 
     private mutating func observeLength(_ value: Slice<UnsafeRawBufferPointer>) {
-        // A list of equal lengths is one length that a proxy has joined.
+        // A list of equal lengths is one length, joined by an intermediary.
         for part in value.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
             guard let length = Self.number(Self.trimmed(part)) else {
-                violation = "its Content-Length is no length"
+                violation = "the Content-Length is not a valid number"
                 return
             }
-            if let contentLength, contentLength != length { violation = "it has two different Content-Lengths" }
+            if let contentLength, contentLength != length { violation = "two Content-Length values differ" }
             contentLength = length
         }
     }
 
     private mutating func observeTransferEncoding(_ value: Slice<UnsafeRawBufferPointer>) {
-        if isChunked || !Self.equals(value, "chunked") { violation = "its Transfer-Encoding is not 'chunked'" }
+        if isChunked || !Self.equals(value, "chunked") { violation = "the Transfer-Encoding is not 'chunked'" }
         isChunked = true
     }
 
     private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]
 
-    /// A CR that does not end the line is read as a line break by some and as a space by others.
+    /// Rejects a CR within the line, which recipients interpret as either a line break or a space.
     private mutating func observeLineBreaks(_ line: UnsafeRawBufferPointer) {
         guard let start = line.baseAddress, let found = memchr(start, 0x0D, line.count) else { return }
-        if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A { violation = "a line has a CR within it" }
+        if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A {
+            violation = "a line contains a CR"
+        }
     }
 
-    /// RFC 9110, section 5.6.2, as one bit for each byte below 128.
+    /// Returns whether a byte may occur in a token (RFC 9110, section 5.6.2).
+    ///
+    /// The table has one bit for each byte below 128.
     private static func isTokenByte(_ byte: UInt8) -> Bool {
         let bits: UInt64 = byte < 64 ? 0x3FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
         return byte < 128 && bits >> UInt64(byte & 63) & 1 == 1
     }
 
-    private static func value(of name: StaticString, in line: UnsafeRawBufferPointer) -> Slice<UnsafeRawBufferPointer>? {
+    private static func value(
+        of name: StaticString, in line: UnsafeRawBufferPointer
+    ) -> Slice<UnsafeRawBufferPointer>? {
         let length = name.utf8CodeUnitCount
         guard line.count > length else { return nil }
         for index in 0..<length where line[index] | 0x20 != name.utf8Start[index] | 0x20 { return nil }
@@ -120,7 +138,8 @@ struct Framing {
     }
 
     private static func equals(_ value: Slice<UnsafeRawBufferPointer>, _ word: StaticString) -> Bool {
-        value.count == word.utf8CodeUnitCount && zip(value, 0..<value.count).allSatisfy { $0 | 0x20 == word.utf8Start[$1] }
+        value.count == word.utf8CodeUnitCount
+            && zip(value, 0..<value.count).allSatisfy { $0 | 0x20 == word.utf8Start[$1] }
     }
 
     private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> Int64? {

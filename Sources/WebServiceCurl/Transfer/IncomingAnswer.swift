@@ -6,7 +6,9 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// An answer while it arrives: its head line by line, then its body. What it throws ends the exchange.
+/// A response during its reception: first the header, line by line, then the body.
+///
+/// An error thrown by a method ends the exchange.
 struct IncomingAnswer: ~Copyable {
     private let maximumHeaderBytes: Int
     private let zlib: ccurl_zlib?
@@ -23,26 +25,30 @@ struct IncomingAnswer: ~Copyable {
         self.zlib = zlib
     }
 
-    /// Whether the head is there.
+    /// A Boolean value that indicates whether the header is complete.
     var hasHead: Bool { head != nil }
 
-    /// Bytes of the body that have arrived, after decompression.
+    /// The number of body bytes received, after decompression.
     var bodyCount: Int { body.count }
 
-    /// Whether the body ends where the connection ends, so that nothing but TLS can tell a whole body from one that was cut.
+    /// A Boolean value that indicates whether the body ends with the TLS connection.
+    ///
+    /// Only TLS can then distinguish a complete body from a truncated one.
     var endsWithConnection: Bool {
-        guard let head, let request, request.method != .HEAD, head.status != 204, head.status != 304 else { return false }
+        guard let head, let request, request.method != .HEAD, head.status != 204, head.status != 304 else {
+            return false
+        }
         return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && !lines.starts(with: "HTTP/2".utf8)
     }
 
-    /// How long the body will be; `nil` where it is not known.
+    /// The length of the body in bytes; `nil` if unknown.
     var bodyLength: Int64? { framing.isEncoded ? nil : framing.contentLength }
 
     mutating func begin(for request: EncodedRequest) {
         self.request = request
     }
 
-    /// Makes ready for the next answer.
+    /// Prepares for the next response.
     mutating func clear() {
         request = nil
         lines.removeAll(keepingCapacity: lines.capacity <= 4 << 10)
@@ -53,11 +59,12 @@ struct IncomingAnswer: ~Copyable {
         body.clear()
     }
 
-    /// One line of a head, with the bytes that end it; or of the trailer behind a chunked body.
+    /// Receives one line of the header or of a trailer, including its line break.
     mutating func receive(line: UnsafeRawBufferPointer) throws {
         lineBytes += line.count
         guard lineBytes <= maximumHeaderBytes else {
-            throw WebServiceError(.responseTooLarge, "the header fields of the response are longer than \(maximumHeaderBytes) bytes")
+            throw WebServiceError(
+                .responseTooLarge, "the response header fields exceed \(maximumHeaderBytes) bytes")
         }
         guard head == nil else { return }
         let isFirst = lines.isEmpty
@@ -72,10 +79,12 @@ struct IncomingAnswer: ~Copyable {
 
     private mutating func finishHead() throws {
         guard let request, let received = ResponseHead(bytes: lines, url: request.url), received.status != 101 else {
-            throw CurlError.error(.badServerResponse, "the answer's first line is not that of an HTTP response")
+            throw CurlError.error(.badServerResponse, "the response has a malformed status line or status 101")
         }
         framing.finish()
-        if let violation = framing.violation { throw CurlError.error(.badServerResponse, "the answer cannot be believed: \(violation)") }
+        if let violation = framing.violation {
+            throw CurlError.error(.badServerResponse, "the response header is invalid: \(violation)")
+        }
         if received.status < 200 {
             lines.removeAll(keepingCapacity: true)
             framing = Framing()
@@ -91,7 +100,7 @@ struct IncomingAnswer: ~Copyable {
 
     private var maximum: Int { max(0, request?.maximumResponseBytes ?? .max) }
 
-    /// The next bytes of the body, as they are on the wire.
+    /// Receives the next bytes of the body, as encoded on the wire.
     mutating func receive(_ bytes: UnsafeRawBufferPointer) throws {
         guard let inflater else { return try append(bytes) }
         var failure: (any Error)?
@@ -100,19 +109,23 @@ struct IncomingAnswer: ~Copyable {
             return failure == nil
         }
         if let failure { throw failure }
-        if case .broken = outcome { throw CurlError.error(.cannotDecodeContentData, "the body is not the gzip that it claims to be") }
+        if case .broken = outcome {
+            throw CurlError.error(.cannotDecodeContentData, "the body is not valid gzip data")
+        }
     }
 
     private mutating func append(_ bytes: UnsafeRawBufferPointer) throws {
         guard bytes.count <= maximum - body.count else { throw WebServiceError.tooLarge(maximum, request?.source, nil) }
-        guard body.append(bytes) else { throw CurlError.error(.dataLengthExceedsMaximum, "there is no memory for the body") }
+        guard body.append(bytes) else {
+            throw CurlError.error(.dataLengthExceedsMaximum, "no memory is available for the body")
+        }
     }
 
-    /// The whole answer; its body is given away.
+    /// Returns the complete response and empties the body buffer.
     mutating func response() throws -> Response {
-        guard let head else { throw CurlError.error(.badServerResponse, "there was no answer") }
+        guard let head else { throw CurlError.error(.badServerResponse, "no response was received") }
         if let inflater, inflater.hasBegun, !inflater.isComplete {
-            throw CurlError.error(.cannotDecodeContentData, "the body in gzip is cut short")
+            throw CurlError.error(.cannotDecodeContentData, "the gzip body is truncated")
         }
         return Response(data: body.take(), head: head)
     }

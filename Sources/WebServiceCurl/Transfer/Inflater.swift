@@ -1,32 +1,36 @@
 import CCurl
 import Foundation
 
-/// Decodes gzip (RFC 1952) with the system's zlib, to the end: libcurl takes a body for whole that is cut short or lacks its checksum.
+/// A decoder of gzip (RFC 1952) that uses the system's zlib.
+///
+/// Detects a truncated body and a missing checksum, which libcurl accepts.
 final class Inflater {
     enum Outcome {
         case fine
-        /// Whoever takes the bytes wants no more.
+        /// The receiver of the decoded bytes stopped.
         case refused
-        /// The bytes are no gzip.
+        /// The bytes are not valid gzip data.
         case broken
     }
 
-    /// Whether the bytes so far end with the end of a member, so that nothing is missing.
+    /// A Boolean value that indicates whether the bytes so far end with the end of a member.
     private(set) var isComplete = false
     private(set) var hasBegun = false
-    /// Whether zeros follow the last member, as some programs write them; no member can follow those.
+    /// A Boolean value that indicates whether zeros follow the last member.
+    ///
+    /// Some programs write such padding. No further member can follow it.
     private var isPadded = false
 
     private let zlib: ccurl_zlib
     private let stream = UnsafeMutablePointer<ccurl_z_stream>.allocate(capacity: 1)
     private let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 32 << 10, alignment: 16)
 
-    /// 15 bits of window, and 16 for a gzip header and trailer.
+    /// 15 bits of window size, plus 16 for a gzip header and trailer.
     private static let gzip: Int32 = 15 + 16
     private static let streamEnd: Int32 = 1
     private static let needsMore: Int32 = -5
 
-    /// - Returns: `nil` where zlib has no memory for it.
+    /// - Returns: `nil` if zlib cannot allocate its state.
     init?(_ zlib: ccurl_zlib) {
         self.zlib = zlib
         stream.initialize(to: ccurl_z_stream())
@@ -46,7 +50,7 @@ final class Inflater {
         room.deallocate()
     }
 
-    /// Decodes the next bytes and hands over what they give, piece by piece, until `take` returns `false`.
+    /// Decodes bytes and passes the output to `take` in pieces, until it returns `false`.
     func inflate(_ input: UnsafeRawBufferPointer, take: (UnsafeRawBufferPointer) -> Bool) -> Outcome {
         guard !input.isEmpty else { return .fine }
         hasBegun = true
@@ -56,7 +60,9 @@ final class Inflater {
         repeat {
             if isComplete {  // padding or another member follows
                 isPadded = isPadded || stream.pointee.next_in?.pointee == 0
-                if isPadded { return input.suffix(Int(stream.pointee.avail_in)).allSatisfy { $0 == 0 } ? .fine : .broken }
+                if isPadded {
+                    return input.suffix(Int(stream.pointee.avail_in)).allSatisfy { $0 == 0 } ? .fine : .broken
+                }
                 guard zlib.inflateReset(stream) == 0 else { return .broken }
                 isComplete = false
             }

@@ -6,18 +6,21 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The TLS connections whose end is the end of a body, and whether the server ended them with `close_notify` (RFC 8446, section 6.1).
+/// The TLS connections whose end marks the end of a body.
 ///
-/// Without that alert an attacker on the path may have cut the body. libcurl ignores the difference, so OpenSSL is asked. Other TLS libraries are not.
+/// Records whether the server ended a connection with `close_notify` (RFC 8446, section 6.1).
+/// Without that alert, an attacker on the path may have truncated the body. libcurl ignores the
+/// difference, so OpenSSL is queried; other TLS libraries are not.
 final class TLSClosing {
     typealias Connection = UnsafeMutableRawPointer
 
     private let openssl: ccurl_openssl?
-    /// For each connection that is watched, whether its alert was received.
+    /// The watched connections, with a Boolean value that indicates whether the alert was received.
     private var connections: [Connection: Bool] = [:]
 
     static var error: URLError {
-        CurlError.error(.networkConnectionLost, "the TLS connection ended without close_notify, so the body may be incomplete")
+        CurlError.error(
+            .networkConnectionLost, "the TLS connection ended without close_notify, so the body may be incomplete")
     }
 
     init() {
@@ -26,15 +29,16 @@ final class TLSClosing {
         }
     }
 
-    /// Watches the connection of a transfer that receives a response.
+    /// Watches the connection of a transfer that is receiving a response.
     ///
-    /// - Returns: The connection, for ``isClosed(_:)`` and ``forget(_:)``; `nil` where OpenSSL is not used.
+    /// - Returns: The connection to pass to ``isClosed(_:)`` and ``forget(_:)``; `nil` if libcurl
+    ///   does not use OpenSSL.
     func watch(_ easy: UnsafeMutableRawPointer) -> Connection? {
         guard let openssl, let connection = ccurl_openssl_connection(easy) else { return nil }
         let receivedShutdown: Int32 = 2  // SSL_RECEIVED_SHUTDOWN
         let setCallbackContext: Int32 = 16  // SSL_CTRL_SET_MSG_CALLBACK_ARG
         connections[connection] = openssl.SSL_get_shutdown(connection) & receivedShutdown != 0
-        // The engine holds this object and outlives its connections, so the pointer stays valid.
+        // The engine retains this object and outlives its connections, so the pointer stays valid.
         _ = openssl.SSL_ctrl(connection, setCallbackContext, 0, Unmanaged.passUnretained(self).toOpaque())
         openssl.SSL_set_msg_callback(connection) { isSent, _, type, bytes, count, connection, context in
             let alert: Int32 = 21

@@ -1,22 +1,29 @@
 import CCurl
 import Foundation
 
-/// The certificates that libcurl trusts by default: those of a file, and those of a directory that OpenSSL looks up by the hash of their subject.
+/// The certificates that libcurl trusts by default: a file, and a directory used by OpenSSL.
 ///
-/// libcurl parses the file once and shares the result between connections, but only where there is no directory as well. Otherwise every new TLS connection
-/// parses the whole file. A directory whose certificates are all in the file adds nothing, so it can be left out.
+/// OpenSSL looks up the certificates of the directory by the hash of their subject. libcurl parses
+/// the file once and shares the result between connections, but only without a directory. Otherwise
+/// every new TLS connection parses the whole file. A directory whose certificates are all in the
+/// file is redundant.
 struct TrustStore: Sendable {
     let file: String?
-    /// A Boolean value that indicates whether the directory holds a certificate that is not in the file. `true` also where the file cannot be read.
+    /// A Boolean value that indicates whether the directory adds certificates to the file.
+    ///
+    /// `true` if the file cannot be read.
     let needsDirectory: Bool
 
-    /// The store that this libcurl was built with, compared once in a process.
+    /// The store that this libcurl was built with, compared once per process.
     static let system: TrustStore = {
-        guard let information = curl_version_info(CURLVERSION_SEVENTH)?.pointee, information.age.rawValue >= CURLVERSION_SEVENTH.rawValue else {
+        guard let information = curl_version_info(CURLVERSION_SEVENTH)?.pointee,
+            information.age.rawValue >= CURLVERSION_SEVENTH.rawValue
+        else {
             return TrustStore(file: nil, directory: nil)
         }
         return TrustStore(
-            file: information.cainfo.map { String(cString: $0) }, directory: information.capath.map { String(cString: $0) })
+            file: information.cainfo.map { String(cString: $0) },
+            directory: information.capath.map { String(cString: $0) })
     }()
 
     init(file: String?, directory: String?) {
@@ -29,21 +36,25 @@ struct TrustStore: Sendable {
             needsDirectory = true
             return
         }
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []  // what cannot be read adds no certificate
+        let names =
+            (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []  // unreadable: adds no certificate
         needsDirectory = names.contains { name in
-            // OpenSSL does not load a file that it cannot read.
+            // OpenSSL does not load files that it cannot read.
             Self.isHashed(name) && !(Self.certificates(in: directory + "/" + name) ?? []).isSubset(of: bundle)
         }
     }
 
-    /// Eight hexadecimal digits, a period and a number: the names that OpenSSL looks up.
+    /// Returns whether OpenSSL looks up the name: eight hexadecimal digits, a period and a number.
     private static func isHashed(_ name: String) -> Bool {
         let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].count == 8, !parts[1].isEmpty else { return false }
-        return parts[0].allSatisfy { Character(Unicode.Scalar($0)).isHexDigit } && parts[1].allSatisfy { (0x30...0x39).contains($0) }
+        return parts[0].allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
+            && parts[1].allSatisfy { (0x30...0x39).contains($0) }
     }
 
-    /// The certificates of a PEM file (RFC 7468), each as its first line and its base64 without line breaks; `nil` where the file cannot be read.
+    /// Returns the certificates of a PEM file (RFC 7468); `nil` if the file cannot be read.
+    ///
+    /// Each consists of its first line and its base64 without line breaks.
     private static func certificates(in path: String) -> Set<[UInt8]>? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
         var certificates: Set<[UInt8]> = []
