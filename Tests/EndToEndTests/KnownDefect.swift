@@ -110,7 +110,7 @@ struct PlatformDefect: Sendable, CustomStringConvertible {
             probe: "cancel ends a body that arrives without a pause", effect: .breaks,
             reason: "the work queue of the sessions never gets to the cancellation"),
         PlatformDefect(
-            probe: "a body that arrives without a pause holds up no other session", effect: .breaks,
+            probe: "a body that arrives without a pause does not block other sessions", effect: .breaks,
             reason: "all sessions of a process share one queue"),
     ]
     #endif
