@@ -1,6 +1,6 @@
 import Foundation
 
-/// A brewer as the API speaks of it.
+/// A brewer in the format of the API.
 struct Brewer: Codable, Sendable, Equatable {
     var id: Int?
     var name: String

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What the brewery's API offers.
+/// The requests of the brewery API.
 protocol BreweryAPI {
     var webService: WebService { get }
 }
@@ -35,12 +35,12 @@ extension BreweryAPI {
         webService.DELETE("/brewers/{id}", pathParameters: ["id": id])
     }
 
-    /// The specials are behind the counter: they need a token, and the counter is busy at first.
+    /// Requires a token. The server responds with a 503 to every other request that has one.
     func specials() -> TypedTask<[Brewer]> {
         webService.GET("/specials").decode([Brewer].self)
     }
 
-    /// All brewers there ever were, page by page.
+    /// The archive, page by page.
     func archive() -> Paginator<Brewer, Int> {
         .offset(itemsPerPage: 20, end: .shortPage) { [webService] offset, limit in
             webService.GET("/archive").setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
@@ -52,12 +52,12 @@ extension BreweryAPI {
     }
 }
 
-/// The brewery's API at some address.
+/// The brewery API at a base URL.
 struct BreweryClient: BreweryAPI {
     let webService: WebService
 }
 
-/// The list as a typed request, kept for the time when there is no server.
+/// The list as a typed request, stored so that it can be read when the server cannot be reached.
 struct BrewersRequest: HTTPServiceRequest, EmptyServiceRequest, ValueStorableRequest, Hashable {
     typealias Output = [Brewer]
 
@@ -68,14 +68,14 @@ struct BrewersRequest: HTTPServiceRequest, EmptyServiceRequest, ValueStorableReq
     }
 }
 
-/// What can be wrong with an answer of the brewery.
+/// The reason why a response of the brewery cannot be used.
 enum BreweryError: Error {
     case status(Int)
     case unexpectedJSON
 }
 
 extension ServiceTask {
-    /// Fails unless the status is in the two hundreds.
+    /// Fails unless the status is in the range 200 to 299.
     func requireSuccess() -> Self {
         response { _, response in
             let status = (response as? HTTPURLResponse)?.statusCode ?? 0
@@ -83,7 +83,7 @@ extension ServiceTask {
         }
     }
 
-    /// Decodes the answer and hands it over on the main queue.
+    /// Decodes the response and passes it to `handler` on the main actor.
     func responseAsBrewers(handler: @escaping @MainActor @Sendable ([Brewer]) -> Void) -> Self {
         requireSuccess()
             .responseJSON { json, _ in
@@ -95,7 +95,7 @@ extension ServiceTask {
             }
     }
 
-    /// Decodes the answer and hands it over on the main queue.
+    /// Decodes the response and passes it to `handler` on the main actor.
     func responseAsBrewer(handler: @escaping @MainActor @Sendable (Brewer) -> Void) -> Self {
         requireSuccess()
             .responseJSON { json, _ in
@@ -110,7 +110,9 @@ extension ServiceTask {
 
 extension Brewer {
     init(json: [String: Any]) throws {
-        guard let name = json["name"] as? String, let state = json["state"] as? String else { throw BreweryError.unexpectedJSON }
+        guard let name = json["name"] as? String, let state = json["state"] as? String else {
+            throw BreweryError.unexpectedJSON
+        }
         self.init(id: json["id"] as? Int, name: name, state: state)
     }
 }

@@ -2,7 +2,7 @@ import Foundation
 import WebServiceCore
 import WebServiceMocking
 
-/// A small brewery API on a real server on this machine.
+/// A small brewery API on a ``MockServer``.
 enum BreweryServer {
     static func start() throws -> MockServer {
         let cellar = Cellar()
@@ -12,7 +12,8 @@ enum BreweryServer {
             case (.GET, 1, "brewers"):
                 return try json(200, cellar.list(state: request.queryItems.first { $0.name == "state" }?.value))
             case (.POST, 1, "brewers"):
-                guard let brewer = try? JSONDecoder().decode(Brewer.self, from: request.body) else { break }  // answered with 400
+                guard let brewer = try? JSONDecoder().decode(Brewer.self, from: request.body)  // responds with 400
+                else { break }
                 return try json(201, cellar.add(brewer))
             case (.GET, 2, "brewers"):
                 return try Int(parts[1]).flatMap(cellar.brewer).map { try json(200, $0) } ?? notFound
@@ -30,18 +31,20 @@ enum BreweryServer {
                 }
                 return try json(200, cellar.list(state: "vermont"))
             case (.GET, 1, "archive"):
-                let number = { (name: String) in request.queryItems.first { $0.name == name }.flatMap { Int($0.value) } }
+                let number = { (name: String) in
+                    request.queryItems.first { $0.name == name }.flatMap { Int($0.value) }
+                }
                 return try json(200, cellar.archive(from: number("offset") ?? 0, limit: number("limit") ?? 10))
             case (.GET, 1, "menu"):
                 return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
             default:
                 return notFound
             }
-            return MockResponse(statusCode: 400, json: ["error": "the body is not what it should be"])
+            return MockResponse(statusCode: 400, json: ["error": "the request body is malformed"])
         }
     }
 
-    private static let notFound = MockResponse(statusCode: 404, json: ["error": "there is no such thing here"])
+    private static let notFound = MockResponse(statusCode: 404, json: ["error": "not found"])
 
     private static func json(_ status: Int, _ value: some Encodable) throws -> MockResponse {
         var response = MockResponse(statusCode: status, data: try JSONEncoder().encode(value))

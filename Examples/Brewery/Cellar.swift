@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The brewers that the server knows.
+/// The data of the server.
 final class Cellar: Sendable {
     private struct State {
         var nextID = 4
@@ -22,12 +22,14 @@ final class Cellar: Sendable {
         state.withLock { state in state.brewers.first { $0.id == id } }
     }
 
-    /// A part of a long list.
+    /// Returns a part of a list of 45 brewers.
     func archive(from offset: Int, limit: Int) -> [Brewer] {
-        (0..<45).filter { $0 >= offset }.prefix(max(0, limit)).map { Brewer(id: 1000 + $0, name: "Brewer of \(1900 + $0)", state: "vermont") }
+        (0..<45).filter { $0 >= offset }.prefix(max(0, limit)).map {
+            Brewer(id: 1000 + $0, name: "Brewer of \(1900 + $0)", state: "vermont")
+        }
     }
 
-    /// Whether it is the visitor's turn, which it is every second time.
+    /// Returns `true` for every second call.
     func isServed() -> Bool {
         state.withLock { state in
             state.visits += 1

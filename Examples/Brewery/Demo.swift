@@ -8,7 +8,7 @@ import FoundationNetworking
 /// The steps of the demo, one exchange each.
 @MainActor
 struct Demo {
-    /// The server could not be talked to.
+    /// The server cannot be reached.
     struct Unreachable: Error {
         let reason: String
     }
@@ -17,7 +17,7 @@ struct Demo {
 
     /// Runs all steps.
     ///
-    /// - Returns: How many did not go as they should.
+    /// - Returns: The number of steps that did not have the expected result.
     func run() async throws -> Int {
         let failures = Box(0)
         try await step("List all brewers", client.brewers(), failures) { task in
@@ -27,61 +27,74 @@ struct Demo {
             task.responseAsBrewers { brewers in say(brewers) }
         }
         let added = Box<Int?>(nil)
-        try await step("Add one by JSON", client.add(Brewer(name: "Trashboat & Söhne", state: "new york")), failures) { task in
+        try await step(
+            "Add a brewer with a JSON body", client.add(Brewer(name: "Trashboat & Söhne", state: "new york")), failures
+        ) { task in
             task.responseAsBrewer { brewer in
                 added.value = brewer.id
-                say("now there is \(brewer)")
+                say("added \(brewer)")
             }
         }
         let id = added.value ?? 4
-        try await step("Update it by a form", client.rename(id, to: "Trashboat + Daughters"), failures) { task in
-            task.responseAsBrewer { brewer in say("now it is \(brewer)") }
+        try await step("Update it with a form body", client.rename(id, to: "Trashboat + Daughters"), failures) { task in
+            task.responseAsBrewer { brewer in say("updated to \(brewer)") }
         }
         try await step("Delete it", client.delete(id), failures) { task in
-            task.requireSuccess().updateUI { _ in say("gone") }
+            task.requireSuccess().updateUI { _ in say("deleted") }
         }
-        try await step("Ask for it again: a 404 that is recovered", client.brewer(id), failures) { task in
+        try await step("Request it again: recover from a 404", client.brewer(id), failures) { task in
             task.requireSuccess()
                 .recover { error in
                     guard case BreweryError.status(404) = error else { throw error }
-                    return .value("nobody by that number, and that is fine")
+                    return .value("recovered: no brewer has this id")
                 }
                 .updateUI { value in say(value as? String ?? "") }
         }
-        try await step("Read a menu that is no JSON: a failing decode", client.menu(), fails: true, failures) { task in
+        try await step("Request a menu that is not JSON: the decoding fails", client.menu(), fails: true, failures) {
+            task in
             task.responseAsBrewers { brewers in say(brewers) }
         }
         try await typed(failures)
         return failures.value
     }
 
-    /// The same with types and `await`: a list, then the specials, for which a stale token is refreshed and a 503 is waited out.
+    /// Runs the steps with typed tasks and `await`.
+    ///
+    /// They include a token refresh and a retry after a 503.
     private func typed(_ failures: Box<Int>) async throws {
-        output("\nTyped: list all brewers and count them")
+        output("\nTyped: count all brewers")
         do {
             say(count(try await client.brewers().decode([Brewer].self).map(\.count).value, "brewer"))
 
-            output("\nTyped request: the list, asked for twice at once and sent once\(client.webService.storages.isEmpty ? "" : ", and kept")")
+            output(
+                "\nTyped request: the list, requested twice, sent once\(client.webService.storages.isEmpty ? "" : " and stored")"
+            )
             let brewers = client.webService.createProvider(RequestProvider<BrewersRequest>.self)
-            let (first, second) = (brewers.perform(duplicates: .join).resume(), brewers.perform(duplicates: .join).resume())
+            let (first, second) = (
+                brewers.perform(duplicates: .join).resume(), brewers.perform(duplicates: .join).resume()
+            )
             let list = try await first.value
             _ = try await second.value
             say(list)
 
-            output("\nCached, then fresh: what is kept is shown while the server is asked")
+            output("\nCache, then server: the stored list, then the response")
             await client.webService.finishStoring()
             for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
-                say("\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")")
+                say(
+                    "\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")"
+                )
             }
 
-            output("\nPages: the archive, 20 at a time")
+            output("\nPages: the archive, 20 brewers per page")
             var seen = 0
             for try await page in client.archive().pages(prefetch: true) {
                 seen += page.items.count
-                say("\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(count(seen, "brewer"))")
+                say(
+                    "\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(count(seen, "brewer"))"
+                )
             }
 
-            output("\nTyped: the specials, behind a token that has to be refreshed and a counter that is busy")
+            output("\nTyped: the specials, with a token refresh and a retry after a 503")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in
                     output("    refreshing the token")
@@ -99,12 +112,14 @@ struct Demo {
         }
     }
 
-    /// Runs one exchange to its end and prints it.
+    /// Executes one exchange and prints it.
     ///
     /// - Parameters:
-    ///   - failures: Counts the exchanges that fail, unless `fails` says that they have to.
+    ///   - fails: Whether the exchange is expected to fail.
+    ///   - failures: Counts the exchanges that fail unexpectedly.
     private func step(
-        _ title: String, _ task: ServiceTask, fails: Bool = false, _ failures: Box<Int>, handlers: (ServiceTask) -> ServiceTask
+        _ title: String, _ task: ServiceTask, fails: Bool = false, _ failures: Box<Int>,
+        handlers: (ServiceTask) -> ServiceTask
     ) async throws {
         let request = task.request
         let url = try request.encodeURL(adding: [:])
@@ -120,7 +135,7 @@ struct Demo {
                     if let error = error as? URLError {
                         unreachable.value = "\(error.localizedDescription) (\(error.code.rawValue))"
                     } else {
-                        say("failed\(fails ? ", as it should" : ""): \(error)")
+                        say("failed\(fails ? " as expected" : ""): \(error)")
                         if !fails { failures.value += 1 }
                     }
                 }
@@ -134,7 +149,7 @@ struct Demo {
     }
 }
 
-/// A value that handlers on the main actor leave behind.
+/// A value that handlers on the main actor can set.
 @MainActor
 private final class Box<Value> {
     var value: Value
@@ -145,7 +160,7 @@ private func say(_ text: String) {
     output("    \(text)")
 }
 
-/// Prints the table without the columns of spaces at its left.
+/// Prints the timeline without its common indentation.
 private func showTimeline(_ timeline: Timeline) {
     let lines = timeline.description.split(separator: "\n")
     let margin = lines.map { $0.prefix { $0 == " " }.count }.min() ?? 0

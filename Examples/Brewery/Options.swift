@@ -1,14 +1,14 @@
 import Foundation
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
-    /// What moves the bytes.
+    /// The kind of session that sends the requests.
     enum Transport: String {
         case foundation, curl
     }
 
     var server: String?
-    /// Where answers are kept; `nil` for nowhere.
+    /// The folder in which responses are stored; `nil` to store them in memory.
     var store: String?
     var transport = Transport.foundation
     var isVerbose = false
@@ -17,7 +17,7 @@ struct Options {
 
     static let usage = "usage: brewery [OPTION]...; 'brewery --help' lists the options"
 
-    /// `scripts/demo --help` prints this from the source, without a build.
+    /// Printed by `scripts/demo --help` from the source file, without a build.
     static let help = """
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
                        [--store FOLDER] [--verbose] [--help]
@@ -45,14 +45,15 @@ struct Options {
         let message: String
     }
 
-    /// Reads the arguments.
+    /// Parses the arguments.
     init(_ arguments: [String]) throws(Problem) {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             switch argument {
             case "--server":
                 let value = try Self.value(of: argument, from: &rest)
-                guard let url = URL(string: value), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+                guard let url = URL(string: value), let scheme = url.scheme?.lowercased(),
+                    ["http", "https"].contains(scheme),
                     url.host?.isEmpty == false
                 else { throw Problem(message: "--server needs an http or https URL, not \(Self.quoted(value))") }
                 server = value
@@ -78,8 +79,10 @@ struct Options {
         return value
     }
 
-    /// The text in quotes, its control characters escaped, so that it stays on one line.
+    /// Returns the string in single quotes on one line, with its control characters escaped.
     private static func quoted(_ text: String) -> String {
-        "'" + text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? $0.escaped(asASCII: true) : String($0) }.joined() + "'"
+        "'"
+            + text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? $0.escaped(asASCII: true) : String($0) }
+            .joined() + "'"
     }
 }

@@ -1,4 +1,4 @@
-// brewery: a walk through the framework. See `brewery --help`.
+// A demo of the framework. See `brewery --help`.
 
 import Foundation
 import WebServiceCore
@@ -15,13 +15,13 @@ func session(_ transport: Options.Transport) throws -> any Session {
         #if WEBSERVICE_CURL
         return try CurlSession()
         #else
-        complain("brewery: this program was built without libcurl, so there is no CurlSession")
+        complain("brewery: CurlSession is not available, because the program was built without libcurl")
         exit(wrongUsage)
         #endif
     }
 }
 
-/// Ends the program where a part of the demo cannot be set up.
+/// Exits with the status 69 if a part of the demo cannot be created.
 func setUp<Value>(_ part: String, _ step: () throws -> Value) -> Value {
     do { return try step() } catch {
         complain("brewery: \(part) cannot be used: \(error)")
@@ -41,7 +41,7 @@ if options.wantsHelp {
 }
 
 do {
-    let server = options.server == nil ? setUp("a server on this machine", BreweryServer.start) : nil
+    let server = options.server == nil ? setUp("the server of the demo", BreweryServer.start) : nil
     let address = options.server ?? server?.baseURLString ?? ""
 
     if options.servesOnly {
@@ -54,15 +54,20 @@ do {
     let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
     service.session = setUp("the transport \(options.transport)") { try session(options.transport) }
     service.storages = [
-        options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } } ?? MemoryStorage()
+        options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } }
+            ?? MemoryStorage()
     ]
-    service.storageErrorObserver = { complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)") }
-    output("The brewery is at \(address)\(server == nil ? "" : ", started for this run").\nTransport: \(type(of: service.session)).")
+    service.storageErrorObserver = {
+        complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
+    }
+    output(
+        "The server is at \(address)\(server == nil ? "" : ", started for this run").\nTransport: \(type(of: service.session))."
+    )
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
         await service.finishStoring()
         guard failures == 0 else {
-            complain("brewery: \(count(failures, "exchange")) failed; is that a brewery at \(address)?")
+            complain("brewery: \(count(failures, "exchange")) failed; check that \(address) is a brewery server")
             exit(1)
         }
         output("\nDone.")
@@ -71,10 +76,11 @@ do {
         guard let store = options.store else { exit(unavailable) }
         do {
             let stored = try await service.stored(BrewersRequest()).value
-            output("\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
+            output(
+                "\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
             for brewer in stored.value { output("    \(brewer)") }
         } catch {
-            complain("brewery: and nothing is stored in \(store): \(error)")
+            complain("brewery: no list of brewers is stored in \(store): \(error)")
             exit(unavailable)
         }
     }

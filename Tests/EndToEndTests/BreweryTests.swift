@@ -56,8 +56,9 @@ struct BreweryTests {
         #expect(run.status == 0)
         #expect(run.errors.isEmpty)
         for line in [
-            "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "now there is #4 Trashboat & Söhne (new york)",
-            "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "3 brewers\n",
+            "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "added #4 Trashboat & Söhne (new york)",
+            "updated to #4 Trashboat + Daughters (new york)", "deleted", "recovered: no brewer has this id",
+            "failed as expected: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
             "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
             "/brewers?state=new%20york\n",
@@ -161,7 +162,7 @@ struct BreweryTests {
 
         let empty = try await brewery("--server", address, "--store", folder.path)
         #expect(empty.status == 69)
-        #expect(empty.errors.contains("and nothing is stored in \(folder.path): noStoredData"))
+        #expect(empty.errors.contains("no list of brewers is stored in \(folder.path): noStoredData"))
 
         #expect(try await brewery("--store", folder.path).status == 0)
         let run = try await brewery("--server", address, "--store", folder.path)
@@ -190,6 +191,6 @@ struct BreweryTests {
         #expect(run.status == 1)
         #expect(server.receivedRequests.count == 8)
         #expect(server.receivedRequests.first?.path == "/brewers")
-        #expect(run.errors.contains("is that a brewery"))
+        #expect(run.errors.contains("is a brewery server"))
     }
 }

@@ -28,57 +28,57 @@ struct KnownDefect: Sendable, CustomStringConvertible {
 
     /// What is Foundation's own, whoever uses it.
     private static let ofBoth: [(Effect, String, String)] = [
-        (.kills, "a length of 2^63 - 1 with a short body is an error, and not the end of the process", "F1: traps in its progress"),
+        (.kills, "a Content-Length of 2^63 - 1 with a short body is an error and does not end the process", "F1: traps in its progress"),
         (
-            .kills, "chunks with a trailer behind them are an answer",
+            .kills, "a chunked body with a trailer is delivered",
             "a trailer is taken for a new head: \"Transfer completed, but there's no response\""
         ),
-        (.kills, "a head is whole or an error, wherever it is cut", "libcurl calls it complete: \"Transfer completed, but there's no response\""),
-        (.breaks, "repeated header fields of an answer arrive also where their names differ in case", "one of them is dropped"),
-        (.breaks, "a redirect without a target is an answer with its body", "the body is dropped"),
-        (.breaks, "a header field without a blank behind the colon is one", "F16: -1"),
-        (.breaks, "POST on a kept connection that ends without an answer completes in time and is not sent twice", "F13: waits for the time-out"),
-        (.breaks, "two lengths that differ are an error", "F9: the last one counts"),
-        (.breaks, "a length with letters behind it is an error", "F9: the digits count"),
-        (.breaks, "a length of 23 digits is an error", "F9: it is ignored"),
-        (.breaks, "a length of 2^63 is an error, and not the end of the process", "F9: it is ignored"),
-        (.breaks, "garbage in place of a status line is an error", "F14: that of an unsupported URL"),
-        (.breaks, "an answer without a head is an error", "F14: that of an unsupported URL"),
-        (.breaks, "a status of letters is an error", "F14: that of an unsupported URL"),
-        (.breaks, "an answer in gzip that is cut, with a right length, is an error", "F9: what could be decoded is the answer"),
-        (.breaks, "an answer in gzip without its checksum is an error", "F9: it is not missed"),
+        (.kills, "a head that is truncated at any offset is an error", "libcurl calls it complete: \"Transfer completed, but there's no response\""),
+        (.breaks, "repeated response header fields whose names differ in case are delivered completely and in order", "one of them is dropped"),
+        (.breaks, "a redirect without a target is delivered with its body", "the body is dropped"),
+        (.breaks, "a header field without a space after the colon is accepted", "F16: -1"),
+        (.breaks, "POST on a reused connection that ends without a response completes in time and is not sent twice", "F13: waits for the time-out"),
+        (.breaks, "two different Content-Length values are an error", "F9: the last one counts"),
+        (.breaks, "a Content-Length followed by letters is an error", "F9: the digits count"),
+        (.breaks, "a Content-Length of 23 digits is an error", "F9: it is ignored"),
+        (.breaks, "a Content-Length of 2^63 is an error and does not end the process", "F9: it is ignored"),
+        (.breaks, "garbage instead of a status line is an error", "F14: that of an unsupported URL"),
+        (.breaks, "a response without a head is an error", "F14: that of an unsupported URL"),
+        (.breaks, "a status that is not a number is an error", "F14: that of an unsupported URL"),
+        (.breaks, "a truncated gzip body with a matching Content-Length is an error", "F9: what could be decoded is the answer"),
+        (.breaks, "a gzip body without its checksum is an error", "F9: it is not missed"),
         (.varies, "POST on a connection that the server has closed completes in time and is not sent twice", "F13: may wait for the time-out"),
-        (.varies, "a body of small chunks that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
+        (.varies, "an endless body of small chunks is responseTooLarge, and its connection is closed", "cancel waits while bytes come"),
         (
-            .mayKill, "500 tasks that are cancelled at any moment complete once each, with their own answer or as cancelled",
+            .mayKill, "500 tasks cancelled at random times complete once each, with their own response or as cancelled",
             "F3: cancel and completion at once: \"a task that in not in the registry\""
         ),
-        (.varies, "a body that never ends is responseTooLarge, and the connection is given up", "cancel waits while bytes come"),
+        (.varies, "an endless body is responseTooLarge, and its connection is closed", "cancel waits while bytes come"),
     ]
 
     private static let surplus: [(Effect, String, String)] = [
-        "a second response", "a body after a 204", "a body after a 304", "what follows the last chunk", "a part of a response",
+        "a second response", "a body after a 204", "a body after a 304", "data after the last chunk", "a partial response",
     ].map {
         (
-            .breaks, "\($0) on a connection that is kept does not answer the next request, when it arrives later",
+            .breaks, "\($0) on a persistent connection is not the next response when it arrives later",
             "it is taken for the next response (RFC 9112, section 6.3)"
         )
     }
 
     /// What a `URLSession` without our delegate and clock does besides.
     private static let ofURLSession: [(Effect, String, String)] = [
-        (.breaks, "a redirect is an answer and is not followed", "the body is dropped"),
-        (.breaks, "a redirect to another host is an answer and is not followed", "the body is dropped"),
-        (.breaks, "a 401 with a Basic challenge is an answer with its body", "F5: the body is dropped"),
-        (.breaks, "a 401 with several challenges is an answer with its body", "F5: the body is dropped"),
-        (.breaks, "silence before the head ends when the time-out of the request is over", "less than a second is none"),
-        (.breaks, "silence in the middle of the head ends when the time-out of the request is over", "less than a second is none"),
-        (.breaks, "silence in the middle of the body ends when the time-out of the request is over", "less than a second is none"),
-        (.breaks, "a body whose length is beyond the maximum is responseTooLarge", "F11: it has no maximum"),
-        (.breaks, "a body that is announced as too long is not waited for", "F11: it has no maximum"),
-        (.breaks, "a body in chunks beyond the maximum is responseTooLarge", "F11: it has no maximum"),
-        (.breaks, "a body that ends with the connection and is beyond the maximum is responseTooLarge", "F11: it has no maximum"),
-        (.breaks, "a body that is beyond the maximum only when it is decoded is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a redirect is delivered as a response and not followed", "the body is dropped"),
+        (.breaks, "a redirect to another host is delivered as a response and not followed", "the body is dropped"),
+        (.breaks, "a 401 with a Basic challenge is delivered with its body", "F5: the body is dropped"),
+        (.breaks, "a 401 with several challenges is delivered with its body", "F5: the body is dropped"),
+        (.breaks, "silence before the head fails after the timeout of the request", "less than a second is none"),
+        (.breaks, "silence in the middle of the head fails after the timeout of the request", "less than a second is none"),
+        (.breaks, "silence in the middle of the body fails after the timeout of the request", "less than a second is none"),
+        (.breaks, "a body whose Content-Length exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a Content-Length that exceeds the maximum fails before the body has arrived", "F11: it has no maximum"),
+        (.breaks, "a chunked body that exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a body that ends with the connection and exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
+        (.breaks, "a body that exceeds the maximum only after decoding is responseTooLarge", "F11: it has no maximum"),
     ]
 }
 
@@ -110,7 +110,7 @@ struct PlatformDefect: Sendable, CustomStringConvertible {
             probe: "cancel ends a body that arrives without a pause", effect: .breaks,
             reason: "the work queue of the sessions never gets to the cancellation"),
         PlatformDefect(
-            probe: "a body that arrives without a pause holds up no other session", effect: .breaks,
+            probe: "a body that arrives without a pause does not block other sessions", effect: .breaks,
             reason: "all sessions of a process share one queue"),
     ]
     #endif

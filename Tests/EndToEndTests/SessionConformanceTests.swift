@@ -29,10 +29,10 @@ struct SessionConformanceTests {
 
     @Test("a scenario that fails names itself, what was expected and what came")
     func failure() async throws {
-        let scenario = try #require(SessionScenario.all.first { $0.name == "a 404 is an answer, and the next request is fine" })
+        let scenario = try #require(SessionScenario.all.first { $0.name == "a 404 is delivered as a response, and the next request succeeds" })
         let failure = await #expect(throws: SessionScenario.Failure.self) { try await scenario.run(over: Deaf(error: URLError(.badURL))) }
         #expect(failure?.expected == "status 404, 3 bytes that begin with \"ale\"" && failure?.received == "URLError -1000")
-        #expect(failure?.description.hasPrefix("a 404 is an answer, and the next request is fine: expected status 404") == true)
+        #expect(failure?.description.hasPrefix("a 404 is delivered as a response, and the next request succeeds: expected status 404") == true)
     }
 
     @Test("C-41, C-43: a session that never completes, or twice, fails every scenario that looks, and holds up none")

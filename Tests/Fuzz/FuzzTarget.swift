@@ -1,15 +1,14 @@
-/// Code that parses bytes from a peer, with the inputs that mutation begins with and the properties
-/// that hold for every input.
+/// A parser of bytes from a peer, with seed inputs and the properties that hold for every input.
 struct FuzzTarget: Sendable {
     let name: String
-    /// The relative number of inputs.
+    /// The number of inputs relative to that of the other targets.
     var share = 10
-    /// How often a check runs the code under test on the whole input, for the bound of its time.
+    /// The number of runs of the code under test per check; multiplies the limit of processor time.
     var runs = 1
     let seeds: [[UInt8]]
-    /// Byte sequences that mutation inserts.
+    /// Byte sequences that mutations insert.
     var tokens: [[UInt8]] = []
-    /// Throws a ``Finding`` for an input for which a property does not hold.
+    /// Throws a ``Finding`` if a property does not hold for the input.
     let check: @Sendable ([UInt8]) throws -> Void
 
     init(
@@ -44,7 +43,7 @@ func require(_ condition: Bool, _ text: @autoclosure () -> String) throws {
     if !condition { throw Finding(text: text()) }
 }
 
-/// Bytes as text, as lossy as the framework reads them.
+/// Returns the bytes as a string. Invalid UTF-8 is replaced, as in the framework.
 func text(_ bytes: some Collection<UInt8>) -> String {
     String(decoding: bytes, as: UTF8.self)
 }

@@ -8,14 +8,14 @@ import Musl
 import Glibc
 #endif
 
-/// A file in shared memory that holds the input in use, also after the process ended by a trap.
+/// A file in shared memory that contains the current input, even after the process has trapped.
 struct InputFile {
     private static let headerLength = 16
     private static let length = headerLength + 2 * Mutator.maximumLength
 
     private let memory: UnsafeMutableRawPointer
 
-    /// Maps the file at a path, which is created if it does not exist.
+    /// Maps the file at a path and creates it if it does not exist.
     init(path: String) throws {
         let descriptor = open(path, O_RDWR | O_CREAT, 0o600)
         guard descriptor >= 0, ftruncate(descriptor, off_t(Self.length)) == 0,
@@ -28,7 +28,7 @@ struct InputFile {
     /// The number of inputs so far.
     var count: UInt64 { memory.load(as: UInt64.self) }
 
-    /// The input in use.
+    /// The current input.
     var input: [UInt8] {
         let length = min(Int(memory.load(fromByteOffset: 8, as: UInt64.self)), Self.length - Self.headerLength)
         return Array(UnsafeRawBufferPointer(start: memory + Self.headerLength, count: length))
@@ -45,7 +45,7 @@ struct InputFile {
     }
 }
 
-/// The processor time of the calling thread, in seconds; an overloaded machine does not lengthen it.
+/// Returns the processor time of the calling thread in seconds, independent of the machine's load.
 func processorTime() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)

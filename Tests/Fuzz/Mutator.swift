@@ -1,4 +1,4 @@
-/// A sequence of pseudo-random numbers that depends on the seed alone (SplitMix64).
+/// A sequence of pseudorandom numbers that is determined by its seed (SplitMix64).
 struct Random: RandomNumberGenerator {
     var state: UInt64
 
@@ -10,15 +10,15 @@ struct Random: RandomNumberGenerator {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to `bound` - 1; 0 for a bound of 0.
+    /// Returns a number from 0 to `bound` - 1, or 0 for a bound of 0.
     mutating func below(_ bound: Int) -> Int {
         bound <= 1 ? 0 : Int(truncatingIfNeeded: next() >> 33) % bound
     }
 }
 
-/// Creates inputs from seeds. Short results replace each other in a pool: changes accumulate.
+/// Creates inputs from seeds. Short inputs enter a pool, so that mutations accumulate.
 struct Mutator {
-    /// The length of the few longest inputs, in bytes.
+    /// The maximum length of an input in bytes. Few inputs reach it.
     static let maximumLength = 64 << 10
     private static let interesting: [UInt8] = [0, 9, 10, 13, 32, 34, 37, 44, 47, 58, 59, 61, 92, 127, 128, 255]
     private static let common = [
@@ -87,7 +87,7 @@ struct Mutator {
         input.insert(contentsOf: bytes, at: random.below(input.count + 1))
     }
 
-    /// Repeats a short part of the input up to that length: deep nesting, many fields, long values.
+    /// Repeats a short part of the input up to a length: deep nesting, many fields, long values.
     private mutating func swell(_ input: inout [UInt8], to length: Int) {
         var piece = random.below(2) == 0 ? tokens[random.below(tokens.count)] : Array(input[range(in: input)])
         if piece.isEmpty { piece = [UInt8(truncatingIfNeeded: random.next())] }

@@ -10,7 +10,7 @@ import Glibc
 
 /// The child process: runs the inputs of one target until the first finding.
 struct Runner {
-    /// The exit status that stands for a finding.
+    /// The exit status for a finding.
     static let findingStatus: Int32 = 3
 
     #if DEBUG
@@ -48,7 +48,9 @@ struct Runner {
         return 0
     }
 
-    /// Checks one input and its processor time: at most 10 ms for each KB, and 20 ms for small ones.
+    /// Checks one input and its processor time: at most 10 ms per KB, and 20 ms for small inputs.
+    ///
+    /// - Returns: The finding; `nil` if all properties hold.
     mutating func run(_ input: [UInt8]) -> String? {
         file.begin(input)
         let bound = max(0.020, Double(input.count) / 1_024 * 0.010) * Self.slowness * Double(target.runs)
@@ -60,11 +62,11 @@ struct Runner {
         } catch let finding as Finding {
             return finding.text
         } catch {
-            return "an error that no property names: \(error)"
+            return "an unexpected error: \(error)"
         }
     }
 
-    /// The processor time that one check takes.
+    /// Returns the processor time of one check.
     private func seconds(of input: [UInt8]) throws -> Double {
         let start = processorTime()
         try target.check(input)
@@ -72,7 +74,7 @@ struct Runner {
     }
 }
 
-/// Prints a line at once.
+/// Writes a line without buffering.
 func tell(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }

@@ -8,12 +8,12 @@ import Musl
 import Glibc
 #endif
 
-/// The parent process: runs each target in a child process and reports the input that ended it.
+/// The parent process: runs each target in a child process and reports inputs that fail.
 struct Supervisor: Sendable {
     let folder: URL
     let seed: UInt64
 
-    /// Runs the targets, as many at a time as there are processors.
+    /// Runs the targets, as many concurrently as there are processors.
     ///
     /// - Returns: Whether there was no finding.
     func run(_ runs: [(name: String, inputs: Int)]) -> Bool {
@@ -29,7 +29,7 @@ struct Supervisor: Sendable {
         let path = folder.appendingPathComponent(name).path
         guard let ending = start(["--child", name, "--inputs", "\(inputs)", "--seed", "\(seed)", "--file", path], path)
         else { return true }
-        guard let input = try? InputFile(path: path).input else {  // the message below is the report
+        guard let input = try? InputFile(path: path).input else {  // reported below
             tell("\(name): \(ending), and its input cannot be read")
             return false
         }
@@ -47,9 +47,10 @@ struct Supervisor: Sendable {
 
     /// Runs a child process.
     ///
-    /// - Returns: How it ended; `nil` for an exit with 0.
+    /// - Returns: The reason for its failure; `nil` for the exit status 0.
     private func start(_ arguments: [String], _ path: String, isSilent: Bool = false) -> String? {
-        guard let file = try? InputFile(path: path) else { return "\(path) cannot be mapped" }  // the message says it
+        guard let file = try? InputFile(path: path)  // reported by the caller
+        else { return "\(path) cannot be mapped" }
         let process = Process()
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
         process.arguments = arguments
@@ -78,7 +79,7 @@ struct Supervisor: Sendable {
         }
     }
 
-    /// Removes parts of an input that still fails without them: at most 200 attempts and 30 seconds.
+    /// Removes parts of a failing input as long as it fails: at most 200 attempts and 30 seconds.
     private func reduce(_ input: [UInt8], of name: String) -> [UInt8] {
         let path = folder.appendingPathComponent("\(name).reduced").path
         let end = ContinuousClock.now + .seconds(30)
@@ -100,9 +101,9 @@ struct Supervisor: Sendable {
     }
 }
 
-/// The runs that are left, and what the finished ones found.
+/// The remaining runs and the result of the completed ones.
 private final class WorkQueue: @unchecked Sendable {
-    // The lock guards both.
+    // Guards both `runs` and `hasFinding`.
     private let lock = NSLock()
     private var runs: [(name: String, inputs: Int)]
     private var hasFinding = false

@@ -1,12 +1,13 @@
 import Foundation
 
-// C-37. Feeds mutated inputs to everything that parses bytes from a peer:
+// C-37. Passes mutated inputs to all parsers of bytes from a peer:
 //
 //     fuzz [INPUTS] [--seed SEED] [--only NAME] [--input BASE64]
 //
-// INPUTS is the total over all targets and defaults to 100,000. The same seed gives the same inputs.
-// `--input` runs one input of one target. The exit status is 1 when an input traps, takes more than
-// 10 ms for each KB, or breaks a property, and the report has the input; 2 for wrong arguments.
+// INPUTS is the total of all targets and defaults to 100,000. The same seed produces the same
+// inputs. `--input` runs one input of one target. The exit status is 1 if an input traps, takes
+// more than 10 ms per KB, or violates a property; the report contains the input. It is 2 for wrong
+// arguments.
 
 var options: [String: String] = [:]
 var words = Array(CommandLine.arguments.dropFirst().reversed())

@@ -16,9 +16,11 @@ import Musl
 import Darwin
 #endif
 
-/// What a `CurlSession` does in a process where names are looked up slowly, or that has no descriptors left. Each line is what was measured, a blank and a number.
+/// Probes of `CurlSession` in a process with slow name resolution or without free descriptors.
+///
+/// Each line of output is the name of a measurement, a space and a number.
 enum CurlProbe {
-    /// - Returns: Whether there is such a probe.
+    /// - Returns: Whether a probe with that name exists.
     static func run(_ name: String, _ base: String) async -> Bool {
         do {
             switch name {
@@ -32,7 +34,7 @@ enum CurlProbe {
         return true
     }
 
-    // MARK: Names that are looked up slowly
+    // MARK: Slow name resolution
 
     private enum End: String, CaseIterable { case cancel, deadline, timeout, close }
 
@@ -58,7 +60,7 @@ enum CurlProbe {
             }
             _ = await data.result
             print(end.rawValue, milliseconds(since: start))
-            // The loop serves others while the look-up goes on.
+            // The loop serves other requests during the name resolution.
             guard end != .close else { continue }
             let other = WebService(baseURLString: base)
             other.session = session
@@ -72,7 +74,7 @@ enum CurlProbe {
         Int(start.duration(to: .now) / .milliseconds(1))
     }
 
-    // MARK: No descriptors
+    // MARK: Descriptors
 
     private static func descriptors(_ base: String) async throws {
         var limit = rlimit(rlim_cur: 64, rlim_max: 64)
@@ -87,14 +89,14 @@ enum CurlProbe {
         }
         let service = WebService(baseURLString: base)
         service.session = session
-        // More at once than there are descriptors.
+        // More requests at the same time than descriptors.
         let results = await withTaskGroup(of: Result<Data, any Error>.self) { group in
             for _ in 0..<200 { group.addTask { await service.GET("/slow").data().result } }
             return await group.reduce(into: []) { $0.append($1) }
         }
         print("answers", results.count { (try? $0.get()) != nil })  // the errors are counted below
         print("typed", results.count { typed($0) })
-        // None at all.
+        // No free descriptors.
         session.close()
         let fresh = try CurlSession()
         service.session = fresh
@@ -104,7 +106,7 @@ enum CurlProbe {
         var later = 0
         for _ in 0..<20 where try await service.GET("/").string().value == "ale" { later += 1 }
         print("later", later)
-        // A session that gets some of its loops.
+        // Descriptors for only some of the loops of a session.
         all = openAll()
         for descriptor in all.suffix(8) { close(descriptor) }
         let threads = Self.threads
@@ -129,7 +131,7 @@ enum CurlProbe {
         }
     }
 
-    /// Counted without a descriptor.
+    /// The number of threads, determined without a descriptor.
     private static var threads: Int {
         var status = stat()
         return stat("/proc/self/task", &status) == 0 ? Int(status.st_nlink) - 2 : 0
@@ -146,7 +148,9 @@ extension CurlSession {
 
 private let slowDomain = "slow.test"
 
-/// In place of the system's, in this process: names of one domain take three seconds. libcurl calls it in a thread of its own.
+/// Replaces the function of the system in this process: names of one domain take three seconds.
+///
+/// libcurl calls it on a thread of its own.
 @_cdecl("getaddrinfo")
 func slowLookup(
     _ name: UnsafePointer<CChar>?, _ service: UnsafePointer<CChar>?, _ hints: UnsafePointer<addrinfo>?,
@@ -158,9 +162,10 @@ func slowLookup(
     }
     typealias Call =
         @convention(c) (
-            UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<addrinfo>?, UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
+            UnsafePointer<CChar>?, UnsafePointer<CChar>?, UnsafePointer<addrinfo>?,
+            UnsafeMutablePointer<UnsafeMutablePointer<addrinfo>?>?
         ) -> CInt
-    // RTLD_NEXT, a cast that Swift does not import.
+    // `RTLD_NEXT`, a macro that Swift does not import.
     guard let next = dlsym(UnsafeMutableRawPointer(bitPattern: -1), "getaddrinfo") else { return EAI_FAIL }
     return unsafeBitCast(next, to: Call.self)(name, service, hints, result)
 }

@@ -16,8 +16,9 @@ import Darwin
 ///
 ///     session-probe fork foundationSession|curlSession exec|exit
 ///
-/// The child runs another program that lists its descriptors and the TCP sockets of the machine
-/// (`exec`), or ends (`exit`). The parent then completes the request in flight and a new one, and stores an entry. Prints what both did.
+/// The child executes a program that lists its descriptors and the TCP sockets of the machine
+/// (`exec`), or exits (`exit`). The parent then completes the request in flight and a new one, and
+/// stores an entry. Prints the results of both processes.
 func probeFork(_ kind: String, _ ending: String) async throws {
     let gate = DispatchSemaphore(value: 0)
     let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
@@ -45,14 +46,16 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     let slow = service.GET("/slow").string().resume()
     for await _ in arrivals { break }
 
-    // Swift does not offer `fork`, because a child of several threads may do so little.
+    // Swift does not import `fork`, because few functions are safe in the child of a multithreaded
+    // process.
     guard let symbol = dlsym(nil, "fork") else { return tell("no fork") }
     let fork = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)
     let child = fork()
     if child == 0 {
-        alarm(10)  // ends a child that hangs
+        alarm(10)  // terminates a child that hangs
         if ending == "exec" {
-            let script = "for f in /proc/self/fd/*; do readlink $f; done; awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"
+            let script =
+                "for f in /proc/self/fd/*; do readlink $f; done; awk '{ print \"tcp:[\" $10 \"]\" }' /proc/net/tcp /proc/net/tcp6"
             let arguments: [UnsafeMutablePointer<CChar>?] = [strdup("sh"), strdup("-c"), strdup(script), nil]
             execv("/bin/sh", arguments)
             _exit(127)

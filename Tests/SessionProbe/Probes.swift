@@ -6,14 +6,16 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Checks that need a process of their own and are not scenarios: platform defects that no session of this package can be told about, long runs that
-/// a platform defect may end, and runs in a restricted environment.
+/// A check that needs a process of its own and is not a scenario.
+///
+/// The probes cover platform defects that no scenario shows, long runs that a platform defect may
+/// crash, and runs in a restricted environment.
 struct Probe: Sendable {
     enum Outcome: Int32, Sendable {
-        /// What is promised holds, or a platform defect has disappeared.
+        /// The guarantee holds, or a platform defect no longer exists.
         case holds = 0
         case broken = 1
-        /// The environment lacks what the probe needs.
+        /// The environment lacks something that the probe needs.
         case impossible = 3
     }
 
@@ -32,9 +34,15 @@ struct Probe: Sendable {
         },
         Probe(name: "a URL with an IPv6 address is requested") { try await addressOfVersion6() },
         Probe(name: "cancel ends a body that arrives without a pause") { try await endlessBody() },
-        Probe(name: "a body that arrives without a pause holds up no other session") { try await floodAndAnotherSession() },
-        Probe(name: "a flood: every task ends in time, resume() does not block, and memory is bounded") { try await flood() },
-        Probe(name: "sessions are deallocated while tasks that timed out are being cancelled") { try await timeoutsAndRelease() },
+        Probe(name: "a body that arrives without a pause does not block other sessions") {
+            try await floodAndAnotherSession()
+        },
+        Probe(name: "a flood: every task ends in time, resume() does not block, and memory is bounded") {
+            try await flood()
+        },
+        Probe(name: "sessions are deallocated while tasks that timed out are being cancelled") {
+            try await timeoutsAndRelease()
+        },
         Probe(name: "C-35: random cancels and sessions that are deallocated") { try await cancelAndRelease() },
         Probe(name: "requests and their responses") { try await oneExchange() },
         Probe(name: "no network") { try await withoutNetwork() },
@@ -45,7 +53,7 @@ struct Probe: Sendable {
 
     private static func suspendAndCancel() async throws -> Outcome {
         let server = try RawServer { $0.waitForEnd() }
-        let session = URLSession(configuration: .ephemeral)  // with a cache, which is asked first
+        let session = URLSession(configuration: .ephemeral)  // with a cache, which is checked first
         guard let url = URL(string: "http://127.0.0.1:\(server.port)/") else { return .impossible }
         let completions = Counter()
         for _ in 0..<300 {
@@ -66,7 +74,7 @@ struct Probe: Sendable {
         return await completions.reaches(1, within: .seconds(5)) ? .holds : .broken
     }
 
-    /// A body of 2.5 seconds whose parts are 0.1 seconds apart, over a session that allows one second.
+    /// Receives a body in 2.5 seconds, in parts 0.1 seconds apart, with a limit of 1 second.
     private static func resourceTimeout() async throws -> Outcome {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200, data: Data(repeating: 65, count: 50))
@@ -86,7 +94,7 @@ struct Probe: Sendable {
         return errors.count == 1 ? .holds : .broken
     }
 
-    /// A response that arrives on an idle connection, so without a request (RFC 9112, section 6.3, item 8).
+    /// A response without a request, on an idle connection (RFC 9112, section 6.3, item 8).
     private static func idleBytes(_ session: any Session) async throws -> Outcome {
         let received = Counter()
         let sent = Counter()
@@ -112,9 +120,10 @@ struct Probe: Sendable {
     }
 
     private static func addressOfVersion6() async throws -> Outcome {
-        guard let server = try? RawServer(isIPv6: true, serve: { if $0.readHead() != nil { $0.send(response("six")) } }) else {  // without IPv6
-            return .impossible
-        }
+        guard
+            let server = try? RawServer(  // without IPv6
+                isIPv6: true, serve: { if $0.readHead() != nil { $0.send(response("six")) } })
+        else { return .impossible }
         let service = WebService(baseURLString: "http://[::1]:\(server.port)")
         service.session = URLSession(configuration: FoundationSession.defaultConfiguration)
         let result = await service.GET("/").setTimeout(5).string().result
@@ -122,7 +131,7 @@ struct Probe: Sendable {
         return (try? result.get()) == "six" ? .holds : .broken  // the error is in the output
     }
 
-    /// A server that sends chunks of one byte without a pause to `/endless`, and answers everything else.
+    /// A server that sends endless chunks of one byte to `/endless` and responds to other requests.
     private static func floodingServer() throws -> RawServer {
         try RawServer { connection in
             guard let target = connection.readHead() else { return }
@@ -151,12 +160,15 @@ struct Probe: Sendable {
     private static func floodAndAnotherSession() async throws -> Outcome {
         let server = try floodingServer()
         let base = URL(string: "http://127.0.0.1:\(server.port)/")
-        guard let endless = base?.appendingPathComponent("endless"), let next = base?.appendingPathComponent("next") else { return .impossible }
+        guard let endless = base?.appendingPathComponent("endless"), let next = base?.appendingPathComponent("next")
+        else { return .impossible }
         let completions = Counter()
         URLSession(configuration: FoundationSession.defaultConfiguration).dataTask(with: endless).resume()
         _ = await completions.reaches(1, within: .seconds(1))
         Thread.detachNewThread {
-            URLSession(configuration: FoundationSession.defaultConfiguration).dataTask(with: next) { _, _, _ in completions.add() }.resume()
+            URLSession(configuration: FoundationSession.defaultConfiguration).dataTask(with: next) { _, _, _ in
+                completions.add()
+            }.resume()
         }
         return await completions.reaches(1, within: .seconds(5)) ? .holds : .broken
     }
@@ -170,7 +182,9 @@ struct Probe: Sendable {
         let start = ContinuousClock.now
         let flooded = service.GET("/endless").setDeadline(.seconds(1)).data()
         guard case .failure(let error) = await flooded.result else { return .broken }
-        tell("the endless body: \((error as? WebServiceError)?.code.description ?? "\(error)") after \(start.duration(to: .now))")
+        tell(
+            "the endless body: \((error as? WebServiceError)?.code.description ?? "\(error)") after \(start.duration(to: .now))"
+        )
         let before = residentBytes()
         for _ in 0..<3 {
             let sent = ContinuousClock.now
@@ -220,7 +234,8 @@ struct Probe: Sendable {
             let service = WebService(baseURLString: server.baseURLString)
             service.session = FoundationSession()
             let tasks = (0..<10).map { number in
-                service.GET("/\(number)").response { _, _ in completions.add() }.responseError { _ in completions.add() }
+                service.GET("/\(number)").response { _, _ in completions.add() }
+                    .responseError { _ in completions.add() }
             }
             for task in tasks { task.resume() }
             for (number, task) in tasks.enumerated() where number == 3 || Bool.random() { task.cancel() }
@@ -229,7 +244,9 @@ struct Probe: Sendable {
         return .holds
     }
 
-    /// Cookies, a cacheable response, a challenge and a multipart body: everything that Foundation might write to a file.
+    /// Cookies, a cacheable response, a challenge and a multipart body.
+    ///
+    /// These are the features for which Foundation might write to a file.
     private static func oneExchange() async throws -> Outcome {
         let server = try MockServer { request in
             var response = MockResponse(statusCode: request.target == "/private" ? 401 : 200, data: Data("ale".utf8))
@@ -264,21 +281,27 @@ struct Probe: Sendable {
         for url in ["http://127.0.0.1:9/", "http://name.invalid/"] {
             let start = ContinuousClock.now
             let task = service.GET(url).intercepted(by: retry).setDeadline(.seconds(30)).data()
-            guard case .failure(let error) = await task.result, let urlError = error as? URLError else { return .broken }
+            guard case .failure(let error) = await task.result, let urlError = error as? URLError else {
+                return .broken
+            }
             let attempts = task.task.timeline.events.count { $0.kind == .attempt }
             let elapsed = start.duration(to: .now)
             tell("\(url): URLError \(urlError.code.rawValue), \(attempts) attempts, \(elapsed)")
-            guard RetryPolicy.defaultErrorCodes.contains(urlError.code), attempts == 2, elapsed < .seconds(15) else { return .broken }
+            guard RetryPolicy.defaultErrorCodes.contains(urlError.code), attempts == 2, elapsed < .seconds(15) else {
+                return .broken
+            }
         }
         return .holds
     }
 
     private static func onlyVersion6() async throws -> Outcome {
-        guard let server = try? RawServer(isIPv6: true, serve: { if $0.readHead() != nil { $0.send(response("six")) } }) else {  // without IPv6
-            return .impossible
-        }
+        guard
+            let server = try? RawServer(  // without IPv6
+                isIPv6: true, serve: { if $0.readHead() != nil { $0.send(response("six")) } })
+        else { return .impossible }
         for name in ["ip6-localhost", "localhost"] {
-            let result = await WebService(baseURLString: "http://\(name):\(server.port)").GET("/").setTimeout(5).string().result
+            let result = await WebService(baseURLString: "http://\(name):\(server.port)").GET("/").setTimeout(5)
+                .string().result
             tell("\(name): \(result)")
             if case .success("six") = result { return .holds }
         }
@@ -292,15 +315,15 @@ struct Probe: Sendable {
     }
 
     private static func residentBytes() -> Int {
-        let status = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)  // zero where there is no such file
+        let status = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8)  // 0 without the file
         return (status?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
     }
 }
 
-/// A count that can be waited for.
+/// A counter that threads can wait for.
 private final class Counter: Sendable {
     private let condition = NSCondition()
-    private nonisolated(unsafe) var value = 0  // read and written under the condition only
+    private nonisolated(unsafe) var value = 0  // accessed only with the condition locked
 
     var count: Int {
         condition.lock()
@@ -315,7 +338,7 @@ private final class Counter: Sendable {
         condition.unlock()
     }
 
-    /// Blocks the thread until the count is reached.
+    /// Blocks the thread until the count is reached or the limit has elapsed.
     func waits(for count: Int, within limit: Duration) -> Bool {
         let end = Date().addingTimeInterval(Double(limit.components.seconds))
         condition.lock()

@@ -6,16 +6,21 @@ import Glibc
 import Darwin
 #endif
 
-/// A listener on a loopback address whose connections are served by a closure, for bytes that `MockServer` never sends.
+/// A server on a loopback address, for bytes that `MockServer` never sends.
+///
+/// A closure serves each connection.
 final class RawServer: Sendable {
     struct Failure: Error { let call: String, number: Int32 }
 
     let port: Int
     private let listener: Int32
 
+    /// Creates and starts a server.
+    ///
     /// - Parameters:
-    ///   - isIPv6: Listens on `::1` instead of 127.0.0.1.
-    ///   - serve: Called on a thread of its own for each connection, which is closed afterwards.
+    ///   - isIPv6: Whether the server listens on `::1` instead of 127.0.0.1.
+    ///   - serve: Called for each connection on a thread of its own. The connection is closed
+    ///     afterwards.
     init(isIPv6: Bool = false, serve: @escaping @Sendable (Connection) -> Void) throws {
         #if canImport(Glibc)
         let type = Int32(SOCK_STREAM.rawValue)
@@ -43,7 +48,7 @@ final class RawServer: Sendable {
             }
         }
         if failed { throw Failure(call: "bind", number: errno) }
-        // The port is at the same place for both families.
+        // The port has the same offset in both address structures.
         port = withUnsafePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { Int(UInt16(bigEndian: $0.pointee.sin_port)) }
         }
@@ -65,7 +70,7 @@ final class RawServer: Sendable {
 
         /// Reads a request without a body.
         ///
-        /// - Returns: The request target; `nil` when the connection ends.
+        /// - Returns: The request target; `nil` at the end of the connection.
         func readHead() -> String? {
             var head: [UInt8] = []
             var byte: UInt8 = 0
@@ -88,7 +93,9 @@ final class RawServer: Sendable {
                 #else
                 let flags: Int32 = 0
                 #endif
-                let count = bytes.withUnsafeBytes { Foundation.send(descriptor, $0.baseAddress.map { $0 + sent }, $0.count - sent, flags) }
+                let count = bytes.withUnsafeBytes {
+                    Foundation.send(descriptor, $0.baseAddress.map { $0 + sent }, $0.count - sent, flags)
+                }
                 guard count > 0 else { return false }
                 sent += count
             }

@@ -6,14 +6,16 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-// Runs one scenario over one kind of session in a process of its own, for the scenarios that a session does not survive:
+// Runs a scenario with one kind of session in a process of its own, for scenarios that may end the
+// process:
 //
 //     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]
 //     session-probe probe <name of a probe>
 //     session-probe fork …, see probeFork(_:_:)
 //
-// The exit status is 0 for a promise that is kept, 1 for one that is not, 2 for wrong arguments, 3 for a probe that the environment makes impossible.
-// Without a name it runs all scenarios, one after another, with the time that each has taken.
+// Without a name, all scenarios run one after another, and the duration of each is printed. The
+// exit status is 0 for success, 1 for a failure, 2 for wrong arguments, and 3 for a probe that is
+// not possible in the environment.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 if arguments.count == 3, arguments[0] == "fork" {
@@ -42,11 +44,13 @@ if arguments.first == "curl", arguments.count == 3 { exit(await CurlProbe.run(ar
 #endif
 let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments[1] }
 let limit = arguments.count < 3 ? 5 : Double(arguments[2]) ?? 0
-guard limit > 0, (1...3).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }), !named.isEmpty else {
+guard limit > 0, (1...3).contains(arguments.count), let makeSession = arguments.first.flatMap({ sessions[$0] }),
+    !named.isEmpty
+else {
     print("session-probe \(sessions.keys.sorted().joined(separator: "|")) [name of a scenario [limit in seconds]]")
     exit(2)
 }
-/// Written at once, because the next thing may be the end of the process.
+/// Writes a line without buffering, because the process may end before the next one.
 func tell(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
@@ -58,10 +62,10 @@ for scenario in named {
     do {
         if arguments.count == 1 { tell("begin  \(scenario)") }
         try await scenario.run(over: session, limit: .seconds(limit))
-        tell("kept   \(start.duration(to: .now)) \(scenario)")
+        tell("passed \(start.duration(to: .now)) \(scenario)")
     } catch {
         isKept = false
-        tell("broken \(start.duration(to: .now)) \(error)")
+        tell("failed \(start.duration(to: .now)) \(error)")
     }
 }
 exit(isKept ? 0 : 1)

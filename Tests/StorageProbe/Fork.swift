@@ -4,7 +4,9 @@ import WebServiceCore
 #if os(Linux) && canImport(Glibc)
 import Glibc
 
-/// Runs the jobs of one task on the thread that waits for it: in a forked process, the threads of Swift's own pool do not exist.
+/// Runs the jobs of one task on the thread that waits for it.
+///
+/// After a fork, the threads of Swift's pool do not exist in the child process.
 private final class WaitingExecutor: TaskExecutor {
     private let jobs = WebServiceCore.Mutex<[UnownedJob]>([])
     private let arrivals = DispatchSemaphore(value: 0)
@@ -15,7 +17,7 @@ private final class WaitingExecutor: TaskExecutor {
         arrivals.signal()
     }
 
-    /// Runs jobs until the task has ended.
+    /// Runs jobs until the task has completed.
     func wait(for body: @escaping @Sendable () async throws -> Void) throws {
         let result = WebServiceCore.Mutex<Result<Void, any Error>?>(nil)
         Task(executorPreference: self) {
@@ -25,21 +27,26 @@ private final class WaitingExecutor: TaskExecutor {
         }
         while result.withLock({ $0 == nil }) {
             arrivals.wait()
-            if let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { job.runSynchronously(on: asUnownedTaskExecutor()) }
+            if let job = jobs.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
+                job.runSynchronously(on: asUnownedTaskExecutor())
+            }
         }
         try result.withLock { $0 }?.get()
     }
 }
 
-/// Writes entries of the seed and of the one after it: some before the fork, then in both processes at once. Both read what the other has
-/// written.
+/// Writes entries of two seeds: some before the fork, the others in both processes concurrently.
 ///
-/// - Returns: The exit status: 0, or 4 when the forked process has failed, 5 when it uses descriptors of its parent, or 6 when an entry is missing.
+/// Both processes read the entries that the other has written.
+///
+/// - Returns: The exit status: 0 for success, 4 if the child process has failed, 5 if the child
+///   uses descriptors of its parent, or 6 if an entry is missing.
 func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) async throws -> Int32 {
     @Sendable func write(_ range: Range<Int>, _ seed: Int) async throws {
         for number in range {
             try await storage.store(
-                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()), for: StorageKey(identifier: "\(seed)/\(number)"))
+                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()),
+                for: StorageKey(identifier: "\(seed)/\(number)"))
         }
     }
     @Sendable func missing(_ range: Range<Int>, _ seed: Int) async throws -> Int {
@@ -52,7 +59,8 @@ func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) asyn
     }
     try await write(0..<count, seed)
     _ = try await missing(0..<1, seed)
-    // Swift has no fork, because of what is not there in the new process.
+    // Swift does not import `fork`, because few functions are safe in the child of a multithreaded
+    // process.
     guard let symbol = dlsym(nil, "fork") else { return 1 }
     let fork = unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)
     let child = fork()
@@ -88,13 +96,14 @@ func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) asyn
     return lost == 0 ? 0 : 6
 }
 
-/// The numbers of the descriptors of databases that the process has open.
+/// Returns the descriptors of databases that are open in the process.
 private func databaseDescriptors() -> Set<Int32> {
     Set(
         (0..<1024).filter { (number: Int32) in
             var path = [CChar](repeating: 0, count: 4096)
             let length = readlink("/proc/self/fd/\(number)", &path, path.count - 1)
-            return length > 0 && String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).hasSuffix(".db")
+            return length > 0
+                && String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).hasSuffix(".db")
         })
 }
 #else

@@ -5,22 +5,26 @@ import WebServiceCore
 import WebServiceSQLite
 #endif
 
-// Writes to a storage in a process of its own, for tests that kill it and for several processes on one storage:
+// Writes to a storage in a process of its own, for tests that kill the process or use a storage
+// from several processes:
 //
-//     storage-probe sqlite|file PATH write COUNT SEED      writes entries, and prints `ack N` when entry N is stored
-//     storage-probe sqlite|file PATH fill COUNT SEED       the same with short entries of keys of its own, and prints `done` at the end
-//     storage-probe sqlite|file PATH step 0 0              reads, replaces and removes entries while system calls fail; prints nothing
-//     storage-probe sqlite|file PATH fork COUNT SEED       forks, and writes and reads in both processes; prints `done` at the end
+//     storage-probe sqlite|file PATH write COUNT SEED  writes entries; prints `ack N` per entry
+//     storage-probe sqlite|file PATH fill COUNT SEED   writes short entries; prints `done`
+//     storage-probe sqlite|file PATH step 0 0          reads, replaces and removes entries
+//     storage-probe sqlite|file PATH fork COUNT SEED   forks, writes and reads; prints `done`
 //
-// `sqlite-power` and `file-power` are the same with the durability `power`. The exit status is 0, 1 when something was thrown, and 2 for
-// wrong arguments; that of `step` is in `steps(of:)`.
+// `ack N` is printed after entry N is stored, `done` at the end. `fill` uses a separate key for
+// each entry. `step` prints nothing and runs while system calls fail. `fork` writes and reads in
+// both processes. `sqlite-power` and `file-power` select the durability `power`. The exit status is
+// 0 for success, 1 for an error and 2 for wrong arguments; `steps(of:)` describes that of `step`.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
 
 func makeStorage(_ kind: String, _ path: String) throws -> (any ResponseStorage)? {
     switch kind {
     case "file", "file-power":
-        return try FileStorage(folder: URL(fileURLWithPath: path, isDirectory: true), durability: kind == "file" ? .process : .power)
+        return try FileStorage(
+            folder: URL(fileURLWithPath: path, isDirectory: true), durability: kind == "file" ? .process : .power)
     #if WEBSERVICE_SQLITE
     case "sqlite", "sqlite-power":
         return try SQLiteStorage(file: URL(fileURLWithPath: path), durability: kind == "sqlite" ? .process : .power)
@@ -29,21 +33,22 @@ func makeStorage(_ kind: String, _ path: String) throws -> (any ResponseStorage)
     }
 }
 
-/// Written at once, because the next thing may be the end of the process.
+/// Writes a line without buffering, because the process may end before the next one.
 func tell(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
-/// What entry `number` holds: its number, the seed, its length, and bytes that follow from these, 0 to 20 KB of them.
+/// Returns the data of entry `number`: the number, the seed, the length, and 0 to 20 KB of padding.
 func payload(_ number: Int, _ seed: Int) -> Data {
     let length = (number &* 7919 &+ seed &* 104_729) % 20_480
     let pattern = UInt8(truncatingIfNeeded: number &* 31 &+ seed)
     return Data("\(number) \(seed) \(length)\n".utf8) + Data(repeating: pattern, count: length)
 }
 
-/// Reads `a`, replaces it, reads it, removes `b` and reads it, whether or not the step before succeeded.
+/// Reads `a`, replaces it, reads it, removes `b` and reads it, even if an earlier step failed.
 ///
-/// - Returns: 64 and a bit for each step that did not throw; 3 when one of these gave a value that is neither the old nor the new one.
+/// - Returns: 64 plus a bit for each step that did not throw, or 3 if a step returned neither the
+///   old nor the new value.
 func steps(of storage: any ResponseStorage) async -> Int32 {
     var status: Int32 = 64
     let (a, b) = (StorageKey(identifier: "a"), StorageKey(identifier: "b"))
@@ -52,7 +57,7 @@ func steps(of storage: any ResponseStorage) async -> Int32 {
         do {
             if try await body() { status |= bit } else { status = 3 }
         } catch {
-            // The error of a system call that failed: the bit is missing.
+            // A failed system call leaves the bit of the step unset.
         }
     }
     await step(1) { try await storage.entry(for: a)?.data == old }
@@ -78,7 +83,8 @@ func steps(of storage: any ResponseStorage) async -> Int32 {
 }
 
 do {
-    guard arguments.count == 5, let storage = try makeStorage(arguments[0], arguments[1]), let count = Int(arguments[3]),
+    guard arguments.count == 5, let storage = try makeStorage(arguments[0], arguments[1]),
+        let count = Int(arguments[3]),
         let seed = Int(arguments[4]), ["write", "fill", "step", "fork"].contains(arguments[2])
     else {
         print("storage-probe sqlite|file[-power] PATH write|fill|step|fork COUNT SEED")
@@ -88,11 +94,14 @@ do {
     if arguments[2] == "fork" { exit(try await writeInFork(storage, count, seed)) }
     for number in 0..<count {
         if arguments[2] == "write" {
-            try await storage.store(StorageEntry(.raw(payload(number, seed)), date: Date()), for: StorageKey(identifier: "entry \(number % 16)"))
+            try await storage.store(
+                StorageEntry(.raw(payload(number, seed)), date: Date()),
+                for: StorageKey(identifier: "entry \(number % 16)"))
             tell("ack \(number)")
         } else {
             try await storage.store(
-                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()), for: StorageKey(identifier: "\(seed)/\(number)"))
+                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()),
+                for: StorageKey(identifier: "\(seed)/\(number)"))
         }
     }
     if arguments[2] == "fill" { tell("done") }

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// One data task under observation.
+/// A data task of a scenario that records the calls of its completion.
 final class ScenarioExchange: Sendable {
     private struct State {
         var task: (any DataTask)?
@@ -17,7 +17,9 @@ final class ScenarioExchange: Sendable {
     private let completions = Tally()
 
     init(_ request: any URLRequestEncodable, over session: any Session) {
-        let task = session.dataTask(request: request) { [self] data, response, error in complete(data, response, error) }
+        let task = session.dataTask(request: request) { [self] data, response, error in
+            complete(data, response, error)
+        }
         state.withLock { $0.task = task }
     }
 
@@ -26,14 +28,16 @@ final class ScenarioExchange: Sendable {
         let end = ContinuousClock.now
         state.withLock { state in
             state.outcomes.append(
-                ScenarioOutcome(data: data, response: response, error: error, wasOnMainThread: isMain, elapsed: state.start.duration(to: end)))
+                ScenarioOutcome(
+                    data: data, response: response, error: error, wasOnMainThread: isMain,
+                    elapsed: state.start.duration(to: end)))
         }
         completions.add()
     }
 
-    /// What the session gave.
+    /// The task that the session returned; `nil` after ``end()``.
     var task: (any DataTask)? { state.withLock { $0.task } }
-    /// How often the completion was called.
+    /// The number of calls of the completion.
     var completionCount: Int { completions.count }
 
     func resume() {
@@ -45,12 +49,12 @@ final class ScenarioExchange: Sendable {
         task?.cancel()
     }
 
-    /// The first outcome; `nil` when the time is over before.
+    /// Returns the first outcome, or `nil` if the task did not complete within the limit.
     func outcome(limit: Duration) async -> ScenarioOutcome? {
         await completions.wait(for: 1, limit: limit) ? state.withLock { $0.outcomes.first } : nil
     }
 
-    /// Cancels what still runs, and lets the task go.
+    /// Cancels the task if it has not completed, and releases it.
     func end() {
         let task = state.withLock { state in
             defer { state.task = nil }

@@ -5,13 +5,13 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What a completion was called with.
+/// The arguments of a completion.
 struct ScenarioOutcome: Sendable, CustomStringConvertible {
     let data: Data?
     let response: URLResponse?
     let error: (any Error)?
     let wasOnMainThread: Bool
-    /// From `resume()` to the completion.
+    /// The duration from `resume()` to the completion.
     let elapsed: Duration
 
     var http: HTTPURLResponse? { error == nil ? response as? HTTPURLResponse : nil }
@@ -25,35 +25,35 @@ struct ScenarioOutcome: Sendable, CustomStringConvertible {
     var description: String {
         if let error = error as? WebServiceError { return "the error \(error.code)" }
         if let code = urlErrorCode { return "URLError \(code.rawValue)" }
-        if let error { return "an error of the type \(type(of: error))" }
+        if let error { return "an error of type \(type(of: error))" }
         guard let http else { return "no HTTPURLResponse" }
         return "status \(http.statusCode), \(data.map(Self.describe) ?? "no data")"
     }
 
-    /// The size of a body and how it begins.
+    /// Returns the size of a body and its first 40 bytes.
     static func describe(_ body: Data) -> String {
         let start = String(decoding: body.prefix(40), as: UTF8.self).debugDescription
         return body.isEmpty ? "no bytes" : "\(body.count) bytes that begin with \(start)"
     }
 }
 
-/// What a scenario lets pass.
+/// An outcome that a scenario accepts.
 enum ScenarioExpectation: Sendable, CustomStringConvertible {
-    /// An answer with this status and exactly this body.
+    /// A response with this status and exactly this body.
     case answer(Int, Data)
     /// A `URLError` with one of these codes.
     case failure([URLError.Code])
-    /// `WebServiceError.responseTooLarge`.
+    /// `WebServiceError.Code.responseTooLarge`.
     case tooLarge
-    /// Either of two: where the specifications leave it to the client.
+    /// Either of two outcomes, where the specifications leave the choice to the client.
     indirect case either(ScenarioExpectation, ScenarioExpectation)
 
     static func answer(_ status: Int, _ text: String) -> Self { .answer(status, Data(text.utf8)) }
 
-    /// The message or the connection is broken: what a transport has to say for whatever is not HTTP, or not all of it.
+    /// The errors that a transport may report for a malformed or incomplete response.
     static let broken = failure([
-        .networkConnectionLost, .badServerResponse, .cannotParseResponse, .cannotDecodeRawData, .cannotDecodeContentData, .zeroByteResource,
-        .dataLengthExceedsMaximum, .unknown,
+        .networkConnectionLost, .badServerResponse, .cannotParseResponse, .cannotDecodeRawData,
+        .cannotDecodeContentData, .zeroByteResource, .dataLengthExceedsMaximum, .unknown,
     ])
 
     func allows(_ outcome: ScenarioOutcome) -> Bool {
@@ -65,7 +65,7 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
         }
     }
 
-    /// What a session without a wire is to answer.
+    /// Returns the result of a session that has no connection.
     func mockResult(headers: Headers) -> any MockableDataTaskResult {
         switch self {
         case .answer(let status, let body):
@@ -73,7 +73,8 @@ enum ScenarioExpectation: Sendable, CustomStringConvertible {
             response.headers = headers
             return response
         case .failure(let codes): return URLError(codes.first ?? .unknown)
-        case .tooLarge: return ComputedResult { _ in throw WebServiceError(.responseTooLarge, "the body of the response is too long") }
+        case .tooLarge:
+            return ComputedResult { _ in throw WebServiceError(.responseTooLarge, "the response body is too large") }
         case .either(let first, _): return first.mockResult(headers: headers)
         }
     }

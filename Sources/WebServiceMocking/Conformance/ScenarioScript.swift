@@ -5,9 +5,9 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A request as it arrived, at a server or at a mock.
+/// A request that arrived at a server or at a mock.
 struct ScenarioRequest: Sendable {
-    /// Counted from 1.
+    /// The number of the request, counted from 1.
     let number: Int
     let method: String
     let target: String
@@ -33,10 +33,10 @@ struct ScenarioRequest: Sendable {
     }
 }
 
-/// What answers a request: a message on the wire, or a result where there is none.
+/// The response to a request: bytes on a connection, or the result of a mock.
 struct ScenarioReply: Sendable {
     let response: MockResponse
-    /// What a mock gives instead of the response; `nil` for the response itself.
+    /// The result of a mock. `nil` for the response itself.
     var mockResult: (any MockableDataTaskResult)?
 
     init(_ response: MockResponse, mock: (any MockableDataTaskResult)? = nil) {
@@ -48,7 +48,7 @@ struct ScenarioReply: Sendable {
         self.init(MockResponse(statusCode: status, data: Data(text.utf8)))
     }
 
-    /// No answer as long as the scenario lasts; a server gives a part of it, a mock nothing.
+    /// Returns a reply that does not complete: a server sends at most a part of it, a mock nothing.
     static func held(_ wire: MockResponse.Wire = .noAnswer) -> ScenarioReply {
         var response = MockResponse(statusCode: 200, data: Data(count: 1000))
         var silence = response
@@ -58,7 +58,7 @@ struct ScenarioReply: Sendable {
     }
 }
 
-/// How requests are answered, and which ones there were; the same for a server and for a mock.
+/// Responds to requests and records them, for a server or for a mock.
 final class ScenarioScript: Sendable {
     typealias Answer = @Sendable (ScenarioRequest) -> ScenarioReply
 
@@ -76,12 +76,12 @@ final class ScenarioScript: Sendable {
         state.withLock { $0.answer = answer }
     }
 
-    /// The answer of a server.
+    /// Returns the response of a server.
     func answer(_ request: ReceivedRequest) -> MockResponse {
         reply { ScenarioRequest(request, number: $0) }.response
     }
 
-    /// The answer of a mock.
+    /// Returns the result of a mock.
     func answer(_ request: any URLRequestEncodable) -> any MockableDataTaskResult {
         let reply = reply { ScenarioRequest(request, number: $0) }
         return reply.mockResult ?? reply.response

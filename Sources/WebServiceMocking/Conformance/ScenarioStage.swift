@@ -5,13 +5,13 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What a scenario plays on: a session, and a server or a mock that answers it.
+/// The environment of a scenario: the session under test, and the server or mock that responds.
 final class ScenarioStage: Sendable {
     let scenario: String
-    /// Where requests go to, without a slash at the end.
+    /// The base URL of all requests, without a trailing slash.
     let base: String
     let limit: Duration
-    /// `nil` over a mock.
+    /// `nil` if a mock responds.
     let server: MockServer?
     let script = ScenarioScript()
     private let session: any Session
@@ -27,7 +27,7 @@ final class ScenarioStage: Sendable {
                 count += 1
                 return count
             }
-            let host = "scenario-\(number).test"  // each has its own, so that scenarios can share a mock
+            let host = "scenario-\(number).test"  // a host per scenario, so that scenarios can share a mock
             server = nil
             base = "http://\(host)"
             mock.addStub(requestMatcher: { $0.sentURL?.host == host }, answer: { [script] in script.answer($0) })
@@ -38,9 +38,9 @@ final class ScenarioStage: Sendable {
         }
     }
 
-    /// Ends everything.
+    /// Cancels all exchanges and stops the server.
     ///
-    /// - Throws: When a completion was called more than once.
+    /// - Throws: ``SessionScenario/Failure`` if a completion was called more than once.
     func finish() throws {
         let all = exchanges.withLock { exchanges in
             defer { exchanges = [] }
@@ -52,7 +52,7 @@ final class ScenarioStage: Sendable {
         try expect(most <= 1, "one completion for each task", "\(most) completions for one task")
     }
 
-    // MARK: Playing
+    // MARK: Exchanges
 
     func serve(_ answer: @escaping ScenarioScript.Answer) {
         script.set(answer)
@@ -61,7 +61,9 @@ final class ScenarioStage: Sendable {
     /// The requests that have arrived, in order.
     var requests: [ScenarioRequest] { script.requests }
 
-    /// The request of that number, counted from 1, which has to be there by now.
+    /// Returns the request with that number, counted from 1.
+    ///
+    /// - Throws: ``SessionScenario/Failure`` if it has not arrived.
     func arrived(_ number: Int) throws -> ScenarioRequest {
         let requests = requests
         try expect(number <= requests.count, "request \(number) has arrived", "\(requests.count) requests")
@@ -72,19 +74,19 @@ final class ScenarioStage: Sendable {
         Request(method, url: base + path)
     }
 
-    /// Makes a task for what a service would send for the request.
+    /// Creates a task for the request, encoded like a request of a service.
     func begin(_ request: Request) throws -> ScenarioExchange {
         begin(encoded: try request.encode())
     }
 
-    /// Makes a task.
+    /// Creates a task.
     func begin(encoded request: any URLRequestEncodable) -> ScenarioExchange {
         let exchange = ScenarioExchange(request, over: session)
         exchanges.withLock { $0.append(exchange) }
         return exchange
     }
 
-    /// Sends a request and waits for what comes.
+    /// Sends a request and returns its outcome.
     func send(_ request: Request) async throws -> ScenarioOutcome {
         let exchange = try begin(request)
         exchange.resume()
@@ -92,26 +94,30 @@ final class ScenarioStage: Sendable {
     }
 
     func outcome(of exchange: ScenarioExchange) async throws -> ScenarioOutcome {
-        guard let outcome = await exchange.outcome(limit: limit) else { throw failure("one completion", "no completion within \(limit)") }
+        guard let outcome = await exchange.outcome(limit: limit) else {
+            throw failure("one completion", "no completion within \(limit)")
+        }
         return outcome
     }
 
-    /// Waits for the request of that number to arrive.
+    /// Waits until the request with that number has arrived.
     func arrival(_ number: Int) async throws {
         let hasCome = await script.arrivals.wait(for: number, limit: limit)
         try expect(hasCome, "request \(number) arrives", "\(script.arrivals.count) requests within \(limit)")
     }
 
-    /// Waits until something is so.
+    /// Waits until the condition holds, up to the limit.
     func eventually(_ expected: String, _ isSo: () -> Bool) async throws {
         let end = ContinuousClock.now + limit
         while !isSo() {
-            guard ContinuousClock.now < end else { throw failure(expected, "not so within \(limit)") }
+            guard ContinuousClock.now < end else {
+                throw failure(expected, "the condition did not hold within \(limit)")
+            }
             try await TaskClock.system.sleep(for: .milliseconds(2))
         }
     }
 
-    // MARK: Judging
+    // MARK: Expectations
 
     func expect(_ isSo: Bool, _ expected: @autoclosure () -> String, _ received: @autoclosure () -> String) throws {
         guard isSo else { throw failure(expected(), received()) }

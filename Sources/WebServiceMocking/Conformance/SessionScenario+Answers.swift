@@ -5,17 +5,20 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// What comes back: statuses, header fields and bodies.
+/// Responses: statuses, header fields and bodies.
 extension SessionScenario {
     static let answers: [SessionScenario] =
         statuses + [
-            SessionScenario("HEAD has no body, whatever its length field says, and the next request is fine") { stage in
+            SessionScenario(
+                "a response to HEAD has no body, whatever its Content-Length, and the next request succeeds"
+            ) { stage in
                 stage.serve { _ in ScenarioReply(200, "ignored") }
                 try stage.expect(.answer(200, ""), await stage.send(stage.request("/", .HEAD)))
                 try stage.expect(.answer(200, "ignored"), await stage.send(stage.request()))
             },
-            SessionScenario("the header fields and the URL of an answer arrive") { stage in
-                let fields: Headers = ["X-Blanks": "a b  c", "X-Empty": "", "X-Utf8": "Söhne ☕", "Content-Type": "text/plain; charset=utf-8"]
+            SessionScenario("the header fields and the URL of a response are delivered") { stage in
+                let fields: Headers =
+                    ["X-Blanks": "a b  c", "X-Empty": "", "X-Utf8": "Söhne ☕", "Content-Type": "text/plain; charset=utf-8"]
                 stage.serve { _ in
                     var response = MockResponse(statusCode: 200, data: Data("ale".utf8))
                     response.headers = fields
@@ -28,37 +31,48 @@ extension SessionScenario {
                 try stage.expect("media type", outcome.response?.mimeType, is: "text/plain")
                 try stage.expect("URL", outcome.response?.url?.absoluteString, is: stage.base + "/a?b=c")
             },
-            SessionScenario("repeated header fields of an answer arrive, all and in order") { stage in
-                try await receive(["X-Repeated": "a", "X-Other": "c", "X-Repeated": "b"], "X-Repeated", "a, b", on: stage)
+            SessionScenario("repeated response header fields are delivered completely and in order") { stage in
+                try await receive(
+                    ["X-Repeated": "a", "X-Other": "c", "X-Repeated": "b"], "X-Repeated", "a, b", on: stage)
             },
-            SessionScenario("repeated header fields of an answer arrive also where their names differ in case") { stage in
-                try await receive(["X-Repeated": "a", "X-Other": "c", "x-repeated": "b"], "X-Repeated", "a, b", on: stage)
+            SessionScenario(
+                "repeated response header fields whose names differ in case are delivered completely and in order"
+            ) { stage in
+                try await receive(
+                    ["X-Repeated": "a", "X-Other": "c", "x-repeated": "b"], "X-Repeated", "a, b", on: stage)
             },
-            SessionScenario("repeated cookies arrive, and none comes back by itself") { stage in
-                try await receive(["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2"], "Set-Cookie", "a=1; Path=/, b=2", on: stage)
+            SessionScenario("repeated Set-Cookie fields are delivered, and no cookie is sent automatically") { stage in
+                try await receive(
+                    ["Set-Cookie": "a=1; Path=/", "Set-Cookie": "b=2"], "Set-Cookie", "a=1; Path=/, b=2", on: stage)
                 _ = try await stage.send(stage.request())
                 try stage.expect("Cookie", stage.arrived(2).headers["Cookie"], is: nil)
             },
-            redirect("a redirect is an answer and is not followed", 302, to: "/elsewhere"),
-            redirect("a redirect to another host is an answer and is not followed", 307, to: "http://127.0.0.1:9/"),
-            redirect("a redirect without a target is an answer with its body", 301, to: nil),
-            challenge("a 401 with a Basic challenge is an answer with its body", "Basic realm=\"x\""),
-            challenge("a 401 with a Bearer challenge is an answer with its body", "Bearer"),
-            challenge("a 401 with several challenges is an answer with its body", "Negotiate, Basic realm=\"x\", Digest realm=\"x\", nonce=\"y\""),
-            SessionScenario("completions do not come on the main thread") { stage in
+            redirect("a redirect is delivered as a response and not followed", 302, to: "/elsewhere"),
+            redirect(
+                "a redirect to another host is delivered as a response and not followed", 307, to: "http://127.0.0.1:9/"
+            ),
+            redirect("a redirect without a target is delivered with its body", 301, to: nil),
+            challenge("a 401 with a Basic challenge is delivered with its body", "Basic realm=\"x\""),
+            challenge("a 401 with a Bearer challenge is delivered with its body", "Bearer"),
+            challenge(
+                "a 401 with several challenges is delivered with its body",
+                "Negotiate, Basic realm=\"x\", Digest realm=\"x\", nonce=\"y\""),
+            SessionScenario("completions are not called on the main thread") { stage in
                 try stage.expect("on the main thread", await stage.send(stage.request()).wasOnMainThread, is: false)
             },
         ]
 
     private static let statuses = [200, 201, 204, 205, 304, 404, 500, 599].map { status in
-        SessionScenario("a \(status) is an answer, and the next request is fine") { stage in
+        SessionScenario("a \(status) is delivered as a response, and the next request succeeds") { stage in
             stage.serve { _ in ScenarioReply(status, "ale") }
             let body = [204, 205, 304].contains(status) ? "" : "ale"
             for _ in 0..<2 { try stage.expect(.answer(status, body), await stage.send(stage.request())) }
         }
     }
 
-    private static func receive(_ fields: Headers, _ name: String, _ value: String, on stage: ScenarioStage) async throws {
+    private static func receive(_ fields: Headers, _ name: String, _ value: String, on stage: ScenarioStage)
+        async throws
+    {
         stage.serve { _ in
             var response = MockResponse(statusCode: 200)
             response.headers = fields

@@ -5,19 +5,22 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// How connections are used.
+/// The use of connections.
 extension SessionScenario {
     static let connections: [SessionScenario] = [
-        SessionScenario("kept-alive connections are used again", needsWire: true) { stage in
+        SessionScenario("persistent connections are reused", needsWire: true) { stage in
             for _ in 0..<60 { try stage.expect(.answer(200, ""), await stage.send(stage.request())) }
             let count = stage.server?.connectionCount ?? 0
-            try stage.expect(count < 60, "less than 60 connections for 60 requests", "\(count) connections")
+            try stage.expect(count < 60, "fewer than 60 connections for 60 requests", "\(count) connections")
         },
-        SessionScenario("bytes behind an answer do not answer the next request", needsWire: true) { stage in
+        SessionScenario("bytes after a response are not the response to the next request", needsWire: true) { stage in
             stage.serve { request in
                 guard request.target == "/surplus" else { return ScenarioReply(200, "good") }
                 var response = MockResponse(statusCode: 200)
-                response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\naleHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".utf8))
+                response.wire = .raw(
+                    Data(
+                        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\naleHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+                            .utf8))
                 return ScenarioReply(response)
             }
             for _ in 0..<5 {
@@ -25,11 +28,14 @@ extension SessionScenario {
                 try stage.expect(.answer(200, "good"), await stage.send(stage.request()))
             }
         },
-        SessionScenario("a server that closes a connection between two requests is not noticed with GET", needsWire: true) { stage in
+        SessionScenario("GET succeeds after the server closed the connection between two requests", needsWire: true) {
+            stage in
             stage.serve { _ in closing }
             for _ in 0..<20 { try stage.expect(.answer(200, "ale"), await stage.send(stage.request())) }
         },
-        SessionScenario("POST on a connection that the server has closed completes in time and is not sent twice", needsWire: true) { stage in
+        SessionScenario(
+            "POST on a connection that the server has closed completes in time and is not sent twice", needsWire: true
+        ) { stage in
             stage.serve { _ in closing }
             for number in 1...5 {
                 try stage.expect(.answer(200, "ale"), await stage.send(stage.request()))
@@ -37,7 +43,10 @@ extension SessionScenario {
             }
             try expectOnce(stage)
         },
-        SessionScenario("POST on a kept connection that ends without an answer completes in time and is not sent twice", needsWire: true) { stage in
+        SessionScenario(
+            "POST on a reused connection that ends without a response completes in time and is not sent twice",
+            needsWire: true
+        ) { stage in
             stage.serve { request in
                 guard request.method == "POST" else { return ScenarioReply(200) }
                 var response = MockResponse(statusCode: 200)
@@ -50,7 +59,7 @@ extension SessionScenario {
             }
             try expectOnce(stage)
         },
-        SessionScenario("answers go to the request that asked, with 200 under way") { stage in
+        SessionScenario("each of 200 concurrent requests receives its own response") { stage in
             stage.serve { ScenarioReply(200, $0.target) }
             let exchanges = try (0..<200).map { try stage.begin(stage.request("/\($0)?nonce=\($0 &* 7919)")) }
             for exchange in exchanges { exchange.resume() }
@@ -59,7 +68,7 @@ extension SessionScenario {
             }
             try stage.expect("requests", stage.requests.count, is: 200)
         },
-        SessionScenario("a port where nobody listens is cannotConnectToHost") { stage in
+        SessionScenario("a port without a listener is cannotConnectToHost") { stage in
             try await failsToReach(stage, try vacantAddress(), .cannotConnectToHost)
         },
         SessionScenario("a host name that does not exist is cannotFindHost") { stage in
@@ -67,7 +76,7 @@ extension SessionScenario {
         },
     ]
 
-    /// A whole answer whose connection is closed afterwards, without a word of that.
+    /// A complete response without `Connection: close` whose connection is closed afterwards.
     private static var closing: ScenarioReply {
         var response = MockResponse(statusCode: 200, data: Data("ale".utf8))
         response.wire = .cut(after: .max)
@@ -89,7 +98,8 @@ extension SessionScenario {
 
     private static func expectOnce(_ stage: ScenarioStage) throws {
         let targets = stage.requests.filter { $0.method == "POST" }.map(\.target)
-        try stage.expect(Set(targets).count == targets.count, "each POST once at most", "POST of \(targets.joined(separator: ", "))")
+        try stage.expect(
+            Set(targets).count == targets.count, "each POST at most once", "POST of \(targets.joined(separator: ", "))")
     }
 
     private static func vacantAddress() throws -> String {

@@ -5,10 +5,10 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Resuming and cancelling.
+/// Resuming and cancelling tasks.
 extension SessionScenario {
     static let lifecycles: [SessionScenario] = [
-        SessionScenario("nothing is sent before resume, and resumed twice is sent once") { stage in
+        SessionScenario("a request is sent once, when its task is first resumed") { stage in
             let exchange = try stage.begin(stage.request("/once"))
             try stage.expect("state before", exchange.task?.state == .suspended, is: true)
             try stage.expect(.answer(200, ""), await stage.send(stage.request("/other")))
@@ -22,7 +22,7 @@ extension SessionScenario {
             try stage.expect("requests", stage.requests.map(\.target), is: ["/other", "/once", "/other"])
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
-        SessionScenario("cancelled before resume is cancelled, once, and sends nothing") { stage in
+        SessionScenario("a task cancelled before resume() completes once as cancelled and sends nothing") { stage in
             let exchange = try stage.begin(stage.request("/cancelled"))
             exchange.cancel()
             exchange.resume()
@@ -32,10 +32,10 @@ extension SessionScenario {
             try stage.expect("requests", stage.requests.map(\.target), is: ["/other"])
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
-        cancel("cancelled while it waits for the head is cancelled, once", .held()),
-        cancel("cancelled in the middle of the head is cancelled, once", .held(.stall(after: 12))),
-        cancel("cancelled in the middle of the body is cancelled, once", .held(.stall(after: 500))),
-        SessionScenario("cancelled after its answer has its answer, once") { stage in
+        cancel("a task cancelled while it waits for the head completes once as cancelled", .held()),
+        cancel("a task cancelled in the middle of the head completes once as cancelled", .held(.stall(after: 12))),
+        cancel("a task cancelled in the middle of the body completes once as cancelled", .held(.stall(after: 500))),
+        SessionScenario("a task cancelled after its response completes once with the response") { stage in
             stage.serve { _ in ScenarioReply(200, "ale") }
             let exchange = try stage.begin(stage.request())
             exchange.resume()
@@ -45,37 +45,41 @@ extension SessionScenario {
             try stage.expect(.answer(200, "ale"), await stage.send(stage.request()))
             try stage.expect("completions", exchange.completionCount, is: 1)
         },
-        SessionScenario("500 tasks that are cancelled at any moment complete once each, with their own answer or as cancelled") { stage in
+        SessionScenario(
+            "500 tasks cancelled at random times complete once each, with their own response or as cancelled"
+        ) { stage in
             try await cancelAtRandom(stage)
         },
-        SessionScenario("a request that cannot be encoded fails with its own error, and sends nothing") { stage in
+        SessionScenario("a request that cannot be encoded fails with its own error and is not sent") { stage in
             for (request, code) in [
-                (Request(.GET, url: "no url"), WebServiceError.Code.invalidURL), (stage.request("/", "NO METHOD"), .invalidMethod),
+                (Request(.GET, url: "no url"), WebServiceError.Code.invalidURL),
+                (stage.request("/", "NO METHOD"), .invalidMethod),
             ] {
                 let exchange = stage.begin(encoded: request)
                 exchange.resume()
                 let outcome = try await stage.outcome(of: exchange)
-                try stage.expect((outcome.error as? WebServiceError)?.code == code, "the error \(code)", outcome.description)
+                try stage.expect(
+                    (outcome.error as? WebServiceError)?.code == code, "the error \(code)", outcome.description)
             }
             try stage.expect("requests", stage.requests.count, is: 0)
         },
     ]
 
-    /// A task that is cancelled while it waits for what never comes.
+    /// Returns a scenario of a task that is cancelled while it waits for bytes that never arrive.
     private static func cancel(_ name: String, _ reply: ScenarioReply) -> SessionScenario {
         SessionScenario(name) { stage in
             stage.serve { $0.target == "/held" ? reply : ScenarioReply(200, "next") }
             let exchange = try stage.begin(stage.request("/held"))
             exchange.resume()
             try await stage.arrival(1)
-            // Another answer on the way gives the first bytes of this one the time to arrive.
+            // This exchange gives the first bytes of the held response time to arrive.
             try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
             let start = ContinuousClock.now
             exchange.cancel()
             exchange.cancel()
             try stage.expect(.failure([.cancelled]), await stage.outcome(of: exchange))
             let elapsed = start.duration(to: .now)
-            try stage.expect(elapsed < .seconds(2), "the end within 2 seconds", "\(elapsed)")
+            try stage.expect(elapsed < .seconds(2), "a completion within 2 seconds", "\(elapsed)")
             try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
             try stage.expect("completions", exchange.completionCount, is: 1)
         }

@@ -1,18 +1,28 @@
 import Foundation
 import WebServiceCore
 
-/// The longest body that a request allows (`Request.maximumResponseBytes`).
+/// The maximum length of response bodies (`Request.maximumResponseBytes`).
 extension SessionScenario {
     static let limits: [SessionScenario] = [
-        limit("a body of just the maximum is an answer", 1000, .fixedLength, gives: .answer(200, bytes(1000))),
-        limit("a body in chunks of just the maximum is an answer", 1000, .chunked(size: 300), gives: .answer(200, bytes(1000))),
-        limit("a body whose length is beyond the maximum is responseTooLarge", 1001, .fixedLength, gives: .tooLarge),
-        limit("a body that is announced as too long is not waited for", 100_000, .stall(after: 2000), gives: .tooLarge),
-        limit("a body in chunks beyond the maximum is responseTooLarge", 1001, .chunked(size: 300), gives: .tooLarge),
-        limit("a body that ends with the connection and is beyond the maximum is responseTooLarge", 1001, .untilClose, gives: .tooLarge),
-        endless("a body that never ends is responseTooLarge, and the connection is given up", chunk: 16_384),
-        endless("a body of small chunks that never ends is responseTooLarge, and the connection is given up", chunk: 1000),
-        SessionScenario("a body that is beyond the maximum only when it is decoded is responseTooLarge") { stage in
+        limit(
+            "a body of exactly the maximum length is delivered", 1000, .fixedLength, gives: .answer(200, bytes(1000))),
+        limit(
+            "a chunked body of exactly the maximum length is delivered", 1000, .chunked(size: 300),
+            gives: .answer(200, bytes(1000))),
+        limit(
+            "a body whose Content-Length exceeds the maximum is responseTooLarge", 1001, .fixedLength,
+            gives: .tooLarge),
+        limit(
+            "a Content-Length that exceeds the maximum fails before the body has arrived", 100_000, .stall(after: 2000),
+            gives: .tooLarge),
+        limit(
+            "a chunked body that exceeds the maximum is responseTooLarge", 1001, .chunked(size: 300), gives: .tooLarge),
+        limit(
+            "a body that ends with the connection and exceeds the maximum is responseTooLarge", 1001, .untilClose,
+            gives: .tooLarge),
+        endless("an endless body is responseTooLarge, and its connection is closed", chunk: 16_384),
+        endless("an endless body of small chunks is responseTooLarge, and its connection is closed", chunk: 1000),
+        SessionScenario("a body that exceeds the maximum only after decoding is responseTooLarge") { stage in
             serveGzip(bomb(blocks: 5000), mock: ScenarioExpectation.tooLarge.mockResult(headers: [:]), on: stage)
             var request = stage.request()
             request.maximumResponseBytes = 1_000_000

@@ -2,27 +2,37 @@ import Dispatch
 import Foundation
 import WebServiceCore
 
-/// Bytes that no request asked for, on a connection that is kept (RFC 9112, section 6.3): never the response to a later request.
+/// Bytes without a request on a persistent connection (RFC 9112, section 6.3).
+///
+/// They are never the response to a later request.
 extension SessionScenario {
     static let surplus: [SessionScenario] = [false, true].flatMap { isLater in
         [
-            surplus("a second response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"), evil, isLater),
-            surplus("a body after a 204", "HTTP/1.1 204 No Content\r\n\r\n", .answer(204, ""), evil, isLater),
-            surplus("a body after a 304", "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n", .answer(304, ""), evil, isLater),
             surplus(
-                "what follows the last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n", .answer(200, "ale"),
+                "a second response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"), evil,
+                isLater),
+            surplus("a body after a 204", "HTTP/1.1 204 No Content\r\n\r\n", .answer(204, ""), evil, isLater),
+            surplus(
+                "a body after a 304", "HTTP/1.1 304 Not Modified\r\nContent-Length: 49\r\n\r\n", .answer(304, ""), evil,
+                isLater),
+            surplus(
+                "data after the last chunk",
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n", .answer(200, "ale"),
                 evil, isLater),
-            surplus("a part of a response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"), evil.prefix(20), isLater),
+            surplus(
+                "a partial response", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", .answer(200, "ale"),
+                evil.prefix(20), isLater),
         ]
     }
 
     private static let evil = Data("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".utf8)
 
-    /// - Parameter isLater: Whether the surplus follows after the response was received, and not with it.
+    /// - Parameter isLater: Whether the bytes follow after the response was received, not with it.
     private static func surplus(
         _ name: String, _ message: String, _ expected: ScenarioExpectation, _ surplus: Data, _ isLater: Bool
     ) -> SessionScenario {
-        let sentence = "\(name) on a connection that is kept does not answer the next request, when it arrives \(isLater ? "later" : "at once")"
+        let sentence =
+            "\(name) on a persistent connection is not the next response when it arrives \(isLater ? "later" : "at once")"
         return SessionScenario(sentence, needsWire: true) { stage in
             let isReceived = DispatchSemaphore(value: 0)
             let sent = Tally()
@@ -37,13 +47,15 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             for round in 1...5 {
-                try stage.expect(isLater ? expected : .either(expected, .broken), await stage.send(stage.request("/surplus")))
+                try stage.expect(
+                    isLater ? expected : .either(expected, .broken), await stage.send(stage.request("/surplus")))
                 isReceived.signal()
                 let isSent = await sent.wait(for: round, limit: stage.limit)
-                try stage.expect(isSent, "the surplus is sent", "nothing within \(stage.limit)")
+                try stage.expect(isSent, "the surplus bytes are sent", "not sent within \(stage.limit)")
                 for number in 0..<2 {
                     let target = "/\(round)/\(number)"
-                    try stage.expect(.answer(200, target), await stage.send(stage.request(target)), "the next request: ")
+                    try stage.expect(
+                        .answer(200, target), await stage.send(stage.request(target)), "the next request: ")
                 }
             }
         }

@@ -5,13 +5,13 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The longest silence that a request allows.
+/// The timeout: the longest duration without any bytes.
 extension SessionScenario {
     static let timeOuts: [SessionScenario] = [
-        silence("silence before the head ends when the time-out of the request is over", .noAnswer),
-        silence("silence in the middle of the head ends when the time-out of the request is over", .stall(after: 12)),
-        silence("silence in the middle of the body ends when the time-out of the request is over", .stall(after: 500)),
-        SessionScenario("an answer may take longer than the time-out, as long as it is never silent for so long") { stage in
+        silence("silence before the head fails after the timeout of the request", .noAnswer),
+        silence("silence in the middle of the head fails after the timeout of the request", .stall(after: 12)),
+        silence("silence in the middle of the body fails after the timeout of the request", .stall(after: 500)),
+        SessionScenario("a response may take longer than the timeout if no pause reaches it") { stage in
             let body = bytes(1000)
             stage.serve { _ in
                 var response = MockResponse(statusCode: 200, data: body)
@@ -23,7 +23,9 @@ extension SessionScenario {
             let outcome = try await stage.send(request)
             try stage.expect(.answer(200, body), outcome)
             guard stage.server != nil else { return }
-            try stage.expect(outcome.elapsed > .seconds(1), "an answer that takes more than a second", "one after \(outcome.elapsed)")
+            try stage.expect(
+                outcome.elapsed > .seconds(1), "a response after more than 1 second",
+                "a response after \(outcome.elapsed)")
         },
     ]
 
@@ -37,7 +39,8 @@ extension SessionScenario {
             let outcome = try await stage.send(request)
             try stage.expect(.failure([.timedOut]), outcome)
             let allowed = Duration.milliseconds(290)...Duration.milliseconds(1300)
-            try stage.expect(allowed.contains(outcome.elapsed), "the end after 0.3 to 1.3 seconds", "\(outcome.elapsed)")
+            try stage.expect(
+                allowed.contains(outcome.elapsed), "a failure after 0.3 to 1.3 seconds", "\(outcome.elapsed)")
             try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
         }
     }

@@ -1,11 +1,11 @@
 import Foundation
 import WebServiceCore
 
-/// Servers that do not read what is sent.
+/// Servers that do not read the request body.
 extension SessionScenario {
     static let uploads: [SessionScenario] = [413, 401].map { status in
         SessionScenario(
-            "H-07: a \(status) and a reset while a body of 20 MB is sent is an answer or an error, in time, and the next request is fine",
+            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, and the next request succeeds",
             needsWire: true
         ) { stage in
             let server = try HastyServer(
@@ -24,7 +24,7 @@ extension SessionScenario {
     }
 }
 
-/// Answers every connection as soon as the head of a request is there, and resets it without reading the body.
+/// A server that responds after the first bytes of a request and resets the connection.
 private final class HastyServer: Sendable {
     let port: Int
     private let listener: Socket

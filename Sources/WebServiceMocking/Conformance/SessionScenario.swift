@@ -1,24 +1,32 @@
 public import WebServiceCore
 
-/// What every `Session` promises, as scenarios: whoever writes a session of their own runs them all over it.
+/// A guarantee of the `Session` protocol, as an executable scenario.
+///
+/// Run all scenarios to test a custom session:
 ///
 /// ```swift
 /// @Test(arguments: SessionScenario.all) func conforms(_ scenario: SessionScenario) async throws {
 ///     try await scenario.run(over: MySession())
 /// }
 /// ```
-/// A scenario starts a ``MockServer`` of its own on 127.0.0.1, sends requests as a service would send them, and looks at what the server received
-/// and at what the completions were called with. It keeps no state, so the same one can run several times and at the same time as others. All are
-/// deterministic but for the order in which threads run, and all of them together take a few seconds over a session that keeps its promises.
+///
+/// A scenario starts a ``MockServer`` on 127.0.0.1, sends requests encoded like those of a service,
+/// and checks the requests that the server received and the arguments of the completions. A
+/// scenario has no state, so it may run several times and concurrently with others. The scenarios
+/// are deterministic except for the scheduling of threads. All of them together take a few seconds
+/// with a session that passes.
 public struct SessionScenario: Sendable, CustomStringConvertible {
-    /// Every scenario. The names differ.
+    /// All scenarios, with distinct names.
     public static let all: [SessionScenario] =
-        requests + answers + framings + connections + surplus + uploads + lifecycles + timeOuts + faults + hostileHeads + codings + limits
+        requests + answers + framings + connections + surplus + uploads + lifecycles + timeOuts + faults + hostileHeads
+        + codings + limits
 
-    /// What is promised, as a sentence.
+    /// The guarantee, as a sentence.
     public let name: String
 
-    /// Whether the promise is about connections or bytes, so that it means nothing to a session that sends none.
+    /// A Boolean value that indicates whether the scenario requires connections.
+    ///
+    /// Such a scenario does not apply to a session that sends no bytes.
     public let needsWire: Bool
 
     private let play: @Sendable (ScenarioStage) async throws -> Void
@@ -32,27 +40,33 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// The same as ``name``.
     public var description: String { name }
 
-    /// Runs the scenario over a session.
+    /// Runs the scenario with a session.
     ///
-    /// For a ``MockSession`` no server is started: the mock is given stubs for the answers and errors that the scenario is about, for a host that
-    /// only this run uses, and they stay there. A scenario that ``needsWire`` does nothing then.
+    /// For a ``MockSession`` no server is started. Instead, the scenario adds stubs to the mock for
+    /// a host name that is unique to this run; they are not removed. A scenario with ``needsWire``
+    /// then returns immediately.
     ///
     /// - Parameters:
-    ///   - session: The session. It has to be able to reach 127.0.0.1, and is not to follow redirects or to answer challenges.
-    ///   - limit: How long a completion, or anything else that has to happen, is waited for. What is still under way then is cancelled.
-    /// - Throws: ``Failure`` for a promise that is not kept, or `WebServiceError` with the code `mockServer` where the system gives no server.
+    ///   - session: The session. It must be able to connect to 127.0.0.1 and must not follow
+    ///     redirects or respond to authentication challenges.
+    ///   - limit: The maximum duration to wait for a completion or any other expected event. Tasks
+    ///     that are still in progress afterwards are cancelled.
+    /// - Throws: ``Failure`` if the session does not behave as guaranteed, or `WebServiceError`
+    ///   with the code `mockServer` if the server cannot be started.
     public func run(over session: any Session, limit: Duration = .seconds(10)) async throws {
         try await run(over: session, mock: session as? MockSession, limit: limit)
     }
 
-    /// Runs the scenario over a session that leaves the answers to a mock, such as ``RequestRecordingSession`` around one.
+    /// Runs the scenario with a session that wraps a mock, such as ``RequestRecordingSession``.
     ///
     /// - Parameters:
     ///   - session: The session.
-    ///   - mock: The mock that answers its requests; see ``run(over:limit:)``.
-    ///   - limit: How long anything that has to happen is waited for.
-    /// - Throws: ``Failure`` for a promise that is not kept.
-    public func run(over session: any Session, answeredBy mock: MockSession, limit: Duration = .seconds(10)) async throws {
+    ///   - mock: The mock that responds to its requests; see ``run(over:limit:)``.
+    ///   - limit: The maximum duration to wait for an expected event.
+    /// - Throws: ``Failure`` if the session does not behave as guaranteed.
+    public func run(over session: any Session, answeredBy mock: MockSession, limit: Duration = .seconds(10))
+        async throws
+    {
         try await run(over: session, mock: mock, limit: limit)
     }
 
@@ -62,22 +76,24 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
         do {
             try await play(stage)
         } catch {
-            try? stage.finish()  // the first failure is the one to tell
+            try? stage.finish()  // the first failure is reported
             throw error
         }
         try stage.finish()
     }
 
-    /// A promise that a session does not keep.
+    /// The error of a scenario whose guarantee does not hold.
     public struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         /// The name of the scenario.
         public let scenario: String
-        /// What should have come.
+        /// The expected outcome.
         public let expected: String
-        /// What came.
+        /// The actual outcome.
         public let received: String
 
-        /// All of it in one line; header fields and bodies are those of the scenario, so nothing of the user's is in it.
+        /// The scenario and both outcomes in one line.
+        ///
+        /// It contains only data of the scenario, no data of the application.
         public var description: String { "\(scenario): expected \(expected), received \(received)" }
     }
 }

@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// Counts events from any thread, and lets Swift tasks wait until there were so many.
+/// Counts events from any thread. Swift tasks can wait for a count.
 final class Tally: Sendable {
     private struct State {
         var count = 0
@@ -13,7 +13,7 @@ final class Tally: Sendable {
             return met
         }
 
-        /// - Returns: Whether there is anything to wait for.
+        /// - Returns: Whether the count has yet to be reached.
         mutating func enter(_ waiter: Waiter) -> Bool {
             guard count < waiter.count else { return false }
             waiters.append(waiter)
@@ -29,9 +29,9 @@ final class Tally: Sendable {
         for waiter in state.withLock({ $0.add() }) { waiter.end(true) }
     }
 
-    /// Waits for the event of that number.
+    /// Waits for the event with that number.
     ///
-    /// - Returns: Whether it came before the time was over.
+    /// - Returns: Whether it occurred within the limit.
     func wait(for count: Int, limit: Duration) async -> Bool {
         await withCheckedContinuation { continuation in
             let waiter = Waiter(count, continuation)
@@ -41,7 +41,7 @@ final class Tally: Sendable {
     }
 }
 
-/// One Swift task that waits; told once.
+/// A Swift task that waits for a count. Its continuation is resumed once.
 private final class Waiter: AlarmTarget {
     let count: Int
     private let state: Mutex<(continuation: CheckedContinuation<Bool, Never>?, alarm: Alarm?)>
@@ -51,7 +51,7 @@ private final class Waiter: AlarmTarget {
         state = Mutex((continuation, nil))
     }
 
-    /// The alarm that is taken back when the waiting ends.
+    /// Stores the alarm, which is cancelled when the wait ends.
     func watch(_ alarm: Alarm) {
         let isOver = state.withLock { state in
             state.alarm = alarm

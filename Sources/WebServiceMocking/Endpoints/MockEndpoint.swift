@@ -1,47 +1,59 @@
 import Foundation
 public import WebServiceCore
 
-/// Answers requests that carry their own mock (``MockableRequest``). Put it first among the endpoints of a service.
+/// An endpoint for requests that define their own mock output (``MockableRequest``).
 ///
-/// Its answers count as those of a real endpoint: they are processed, stored as values where the request asks for it, and can be cancelled and joined.
+/// Put it first among the endpoints of a service. Its output is handled like that of any endpoint:
+/// it is processed, stored as a value if the request requires it, and can be cancelled and joined.
 public final class MockEndpoint: ServiceEndpoint {
-    /// Whether mocks count as activity.
+    /// A Boolean value that indicates whether mocked requests count as activity.
     public let countsAsActivity: Bool
     private let hidesStoredData: Bool
     private let adapter: @Sendable (any ServiceRequest) -> (any MockableRequest)?
     private let helpers = Mutex<[String: Task<any Sendable, any Error>]>([:])
 
+    /// Creates an endpoint.
+    ///
     /// - Parameters:
-    ///   - hidesStoredData: Whether raw data that a storage kept of mocked requests counts as not there; else the endpoints behind this one process it.
-    ///   - countsAsActivity: Whether mocks count as activity.
-    ///   - adapter: Makes a mock for requests that carry none, so that their types need not know of it; `nil` for those that are not to be mocked. Its
-    ///     output has to be of the original's output type, else the request fails with `WebServiceError.Code.unexpectedOutput`.
+    ///   - hidesStoredData: Whether raw data that is stored for mocked requests is ignored.
+    ///     Defaults to `false`: the endpoints after this one process it.
+    ///   - countsAsActivity: Whether mocked requests count as activity. Defaults to `true`.
+    ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. Allows
+    ///     mocks for types that do not conform to ``MockableRequest``. The output of the mock must
+    ///     have the output type of the original request; otherwise the request fails with
+    ///     `WebServiceError.Code.unexpectedOutput`. Defaults to the request itself, if it conforms.
     public init(
         hidesStoredData: Bool = false, countsAsActivity: Bool = true,
-        adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = { $0 as? any MockableRequest }
+        adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = {
+            $0 as? any MockableRequest
+        }
     ) {
         self.hidesStoredData = hidesStoredData
         self.countsAsActivity = countsAsActivity
         self.adapter = adapter
     }
 
-    /// Requests that are mocked.
+    /// Returns whether the request is mocked.
     public func supports(_ request: any ServiceRequest) -> Bool {
         adapter(request)?.isMocked == true
     }
 
-    /// Waits, and makes the answer.
+    /// Waits for the delay of the mock and returns its output.
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
-        guard let mock = adapter(request) else { throw WebServiceError(.noEndpoint, "there is no mock for \(type(of: request))") }
+        guard let mock = adapter(request) else {
+            throw WebServiceError(.noEndpoint, "the request type \(type(of: request)) has no mock")
+        }
         return try await output(of: mock, context)
     }
 
-    /// Hands the answer on.
-    public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+    /// Returns the output of the mock unchanged.
+    public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+        -> any Sendable
+    {
         try MockOutput.value(of: rawData)
     }
 
-    /// Leaves it to others, or hides it.
+    /// Returns whether stored data is hidden or left to other endpoints.
     public func storedData(of request: any ServiceRequest) -> StoredDataHandling {
         hidesStoredData && supports(request) ? .hides : .leaves
     }
@@ -49,12 +61,16 @@ public final class MockEndpoint: ServiceEndpoint {
     private func output<Mock: MockableRequest>(of mock: Mock, _ context: EndpointContext) async throws -> MockOutput {
         if mock.mockDelay > .zero { try await context.sleep(for: mock.mockDelay) }
         guard let helper = try await helper(for: mock) as? Mock.MockHelper else {
-            throw WebServiceError(.unexpectedOutput, "the mock helper of that name is no \(Mock.MockHelper.self)")
+            throw WebServiceError(
+                .unexpectedOutput, "the mock helper with this identifier is not a \(Mock.MockHelper.self)")
         }
         return MockOutput(value: try mock.mockOutput(helper: helper))
     }
 
-    /// Made by the first who needs it; the others wait. One that could not be made is tried again by the next.
+    /// Returns the helper of the mock.
+    ///
+    /// Concurrent requests with the same identifier share one creation. After a failed creation,
+    /// the next request creates the helper again.
     private func helper<Mock: MockableRequest>(for mock: Mock) async throws -> any Sendable {
         guard let identifier = mock.mockHelperIdentifier else { return try mock.makeMockHelper() }
         let helper = helpers.withLock { helpers in
@@ -74,14 +90,16 @@ public final class MockEndpoint: ServiceEndpoint {
     }
 }
 
-/// An answer that was made and not fetched.
+/// Output that was created by a mock.
 struct MockOutput: RawDataSource {
     let value: any Sendable
 
     var rawData: Data? { nil }
 
     static func value(of rawData: any RawDataSource) throws -> any Sendable {
-        guard let output = rawData as? MockOutput else { throw WebServiceError(.noEndpoint, "a mock endpoint processes only what it made") }
+        guard let output = rawData as? MockOutput else {
+            throw WebServiceError(.noEndpoint, "a mock endpoint processes only the output of mocks")
+        }
         return output.value
     }
 }

@@ -1,41 +1,50 @@
 public import WebServiceCore
 
-/// Answers all requests of one type by a closure.
+/// An endpoint that returns the result of a closure for all requests of one type.
 ///
 /// ```swift
-/// let service = WebService(endpoints: [MockRequestEndpoint { (request: PageRequest) in "<html>\(request.site)</html>" }])
+/// let mock = MockRequestEndpoint { (request: PageRequest) in "<html>\(request.site)</html>" }
+/// let service = WebService(endpoints: [mock])
 /// ```
 public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     private let delay: Duration
     private let output: @Sendable (Request) async throws -> Request.Output
 
+    /// Creates an endpoint.
+    ///
     /// - Parameters:
-    ///   - delay: How long an answer takes, by the service's clock.
-    ///   - output: Makes the answer, in the background; what it throws is the error of the request.
-    public init(delay: Duration = .zero, _ output: @escaping @Sendable (_ request: Request) async throws -> Request.Output) {
+    ///   - delay: The time until `output` is called, measured by the clock of the service. Defaults
+    ///     to zero.
+    ///   - output: Returns the output. Called in the background. An error that it throws is the
+    ///     error of the request.
+    public init(
+        delay: Duration = .zero, _ output: @escaping @Sendable (_ request: Request) async throws -> Request.Output
+    ) {
         self.delay = delay
         self.output = output
     }
 
-    /// Requests of the type.
+    /// Returns whether the request is of the type `Request`.
     public func supports(_ request: any ServiceRequest) -> Bool {
         request is Request
     }
 
-    /// Waits, and makes the answer.
+    /// Waits for the delay and returns the result of the closure.
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         guard let request = request as? Request else {
-            throw WebServiceError(.noEndpoint, "a mock for \(Request.self), not for \(type(of: request))")
+            throw WebServiceError(.noEndpoint, "the mock endpoint supports \(Request.self), not \(type(of: request))")
         }
         if delay > .zero { try await context.sleep(for: delay) }
         return MockOutput(value: try await output(request))
     }
 
-    /// Hands the answer on.
-    public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+    /// Returns the output unchanged.
+    public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+        -> any Sendable
+    {
         try MockOutput.value(of: rawData)
     }
 
-    /// Leaves it to others.
+    /// Returns `.leaves`: other endpoints process stored data.
     public func storedData(of request: any ServiceRequest) -> StoredDataHandling { .leaves }
 }

@@ -1,48 +1,58 @@
 public import WebServiceCore
 
-/// A typed request that carries its own mock, for an API that is not there yet; ``MockEndpoint`` answers it.
+/// A typed request that defines its own mock output, for an API that does not exist yet.
+///
+/// Mocked requests are handled by ``MockEndpoint``.
 ///
 /// ```swift
 /// extension PageRequest: MockableRequest {
 ///     var mockDelay: Duration { .seconds(3) }
 ///     var mockHelperIdentifier: String? { "template" }
 ///     func makeMockHelper() -> String { "<html><body>%BODY%</body></html>" }
-///     func mockOutput(helper template: String) -> String { template.replacingOccurrences(of: "%BODY%", with: site) }
+///     func mockOutput(helper template: String) -> String {
+///         template.replacingOccurrences(of: "%BODY%", with: site)
+///     }
 /// }
 /// ```
 public protocol MockableRequest: ServiceRequest {
-    /// Something that is expensive to make and serves several requests, such as a template. `Void` for nothing.
+    /// A value that is expensive to create and shared by several requests, such as a template.
+    ///
+    /// Defaults to `Void`, for mocks without a helper.
     associatedtype MockHelper: Sendable = Void
 
-    /// Whether this request is to be mocked. Left out, it is.
+    /// A Boolean value that indicates whether this request is mocked. Defaults to `true`.
     var isMocked: Bool { get }
 
-    /// How long the answer takes, by the service's clock. Left out, it takes no time.
+    /// The delay before the output is created, by the clock of the service. Defaults to zero.
     var mockDelay: Duration { get }
 
-    /// Under which name the helper is kept: one endpoint makes one for each name and gives it to all requests that have it. `nil`, which it is when left out,
-    /// for a helper of its own each time.
+    /// The identifier under which an endpoint stores the helper.
+    ///
+    /// An endpoint creates one helper per identifier and passes it to all requests with that
+    /// identifier. Defaults to `nil`: a new helper is created for each request.
     var mockHelperIdentifier: String? { get }
 
-    /// Makes the helper, in the background.
+    /// Creates the helper. Called in the background.
     func makeMockHelper() throws -> MockHelper
 
-    /// Makes the answer, in the background; what it throws is the error of the request.
+    /// Returns the output. Called in the background.
+    ///
+    /// An error that it throws is the error of the request.
     func mockOutput(helper: MockHelper) throws -> Output
 }
 
 extension MockableRequest {
-    /// It is mocked.
+    /// `true`.
     public var isMocked: Bool { true }
 
-    /// No delay.
+    /// Zero.
     public var mockDelay: Duration { .zero }
 
-    /// A helper of its own each time.
+    /// `nil`: a new helper for each request.
     public var mockHelperIdentifier: String? { nil }
 }
 
 extension MockableRequest where MockHelper == Void {
-    /// Nothing.
+    /// Returns `Void`.
     public func makeMockHelper() {}
 }

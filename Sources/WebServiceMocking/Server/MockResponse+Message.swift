@@ -1,39 +1,41 @@
 import Foundation
 import WebServiceCore
 
-/// What a server puts on a connection as the answer to one request, and what it does then.
+/// The bytes that a server writes as the response to one request, and what follows them.
 struct ResponseMessage {
     enum Ending: Hashable {
         /// The connection is used for the next request.
         case keepAlive
-        /// The connection is closed once the client has had a chance to read everything.
+        /// The connection is closed after the client had time to read the response.
         case close
-        /// The connection is closed at once.
+        /// The connection is closed immediately.
         case disconnect
         /// The connection is reset.
         case reset
-        /// Nothing more is said until the client leaves.
+        /// The server sends nothing more until the client closes the connection.
         case silence
     }
 
     var bytes = Data()
-    /// The bytes go out in pieces of this size with a pause between them; `nil` for all at once.
+    /// The size of the pieces and the pause between them; `nil` to write all bytes at once.
     var drip: (size: Int, pause: Duration)?
-    /// What follows the bytes, again and again.
+    /// Bytes that are sent repeatedly after ``bytes``, without end.
     var repetition: Data?
     var ending: Ending
 
-    /// The first so many bytes and another ending.
+    /// Returns a message with the first `count` bytes and another ending.
     func prefix(_ count: Int, _ ending: Ending) -> ResponseMessage {
         ResponseMessage(bytes: bytes.prefix(max(count, 0)), ending: ending)
     }
 }
 
 extension MockResponse {
-    /// The response as bytes (RFC 9112, sections 4 to 7), and what is done with them.
+    /// Returns the bytes of the response (RFC 9112, sections 4 to 7) and what follows them.
     ///
-    /// - Parameter request: What it answers; `nil` when no request could be understood, and the connection is closed then.
-    /// - Throws: ``failure``, or an error that names the part of the response that cannot be written.
+    /// - Parameter request: The request; `nil` if none could be parsed, in which case the
+    ///   connection is closed.
+    /// - Throws: ``failure``, or an error that names the part of the response that cannot be
+    ///   written.
     func message(answering request: RequestHead?) throws -> ResponseMessage {
         switch wire {
         case .raw(let bytes): return ResponseMessage(bytes: bytes, ending: surplus == nil ? .close : .keepAlive)
@@ -74,7 +76,9 @@ extension MockResponse {
         return message
     }
 
-    /// The field that says where the body ends; `nil` where the status or the end of the connection says it (RFC 9112, section 6.3).
+    /// The field that delimits the body.
+    ///
+    /// `nil` if the status or the end of the connection delimits it (RFC 9112, section 6.3).
     private func framing(answering request: RequestHead?) -> Headers.Field? {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
@@ -82,7 +86,8 @@ extension MockResponse {
         case (_, .chunked), (_, .endless):
             request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
         case (_, .untilClose): nil
-        default: Headers.Field(name: "Content-Length", value: String(data.count))  // to HEAD the length that GET would have
+        // For HEAD, the length that GET would have.
+        default: Headers.Field(name: "Content-Length", value: String(data.count))
         }
     }
 
@@ -91,13 +96,19 @@ extension MockResponse {
     }
 
     private func head(_ fields: [Headers.Field]) throws -> Data {
-        guard (100...999).contains(statusCode) else { throw unwritable("the status code \(statusCode) does not have three digits") }
-        guard HTTPBytes.isVisible(version.utf8), !version.isEmpty else { throw unwritable("the HTTP version is not one visible word") }
+        guard (100...999).contains(statusCode) else {
+            throw unwritable("the status code \(statusCode) does not have three digits")
+        }
+        guard HTTPBytes.isVisible(version.utf8), !version.isEmpty else {
+            throw unwritable("the HTTP version is empty or contains a space or a control character")
+        }
         var text = "\(version) \(statusCode) \(Self.reasons[statusCode] ?? "Status \(statusCode)")\r\n"
         for field in fields {
-            guard HTTPBytes.isToken(field.name.utf8) else { throw unwritable("the header field name \(field.name.debugDescription) is not a token") }
+            guard HTTPBytes.isToken(field.name.utf8) else {
+                throw unwritable("the header field name \(field.name.debugDescription) is not a token")
+            }
             guard !field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
-                throw unwritable("the value of the header field \(field.name) holds CR, LF or NUL")
+                throw unwritable("the value of the header field \(field.name) contains CR, LF or NUL")
             }
             text += "\(field.name): \(field.value)\r\n"
         }
@@ -109,17 +120,20 @@ extension MockResponse {
     }
 
     private static let reasons = [
-        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 205: "Reset Content",
-        206: "Partial Content", 301: "Moved Permanently", 302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
-        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",
-        409: "Conflict", 412: "Precondition Failed", 413: "Content Too Large", 414: "URI Too Long", 429: "Too Many Requests",
-        431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented", 502: "Bad Gateway",
-        503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted",
+        204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently",
+        302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
+        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+        404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 412: "Precondition Failed",
+        413: "Content Too Large", 414: "URI Too Long", 429: "Too Many Requests",
+        431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
+        502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
+        505: "HTTP Version Not Supported",
     ]
 }
 
 extension Data {
-    /// The bytes in chunks of a size and the last chunk behind them (RFC 9112, section 7.1).
+    /// Returns the bytes in chunks of a size, followed by the last chunk (RFC 9112, section 7.1).
     fileprivate func chunked(size: Int) -> Data {
         var result = Data()
         var rest = self[...]

@@ -1,38 +1,43 @@
 public import Foundation
 public import WebServiceCore
 
-/// A real server of HTTP/1.1 on 127.0.0.1, for tests over a real session.
+/// An HTTP/1.1 server on 127.0.0.1, for tests that use a real session.
 ///
 /// ```swift
 /// let server = try MockServer()
-/// server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: [["name": "Long Trail Brewing Company"]]))
+/// server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: [["name": "Long Trail"]]))
 /// server.on(.POST, "/brewers") { request in
 ///     MockResponse(statusCode: request.body.isEmpty ? 400 : 201)
 /// }
 /// let service = WebService(baseURLString: server.baseURLString)
 /// ```
-/// It listens from the moment it is made, on a port that the system picks, until ``stop()`` or until it is freed. Every connection has a thread
-/// of its own, so a handler may block; the requests of one connection are answered one after another. What is no correct request
-/// is answered with 400, 413, 414, 431, 501 or 505 and the end of the connection, and is not recorded. All members may be called from any thread.
+///
+/// The server listens on a port that the system selects, from its creation until ``stop()`` or its
+/// deallocation. Each connection has its own thread, so a handler may block. The requests of one
+/// connection are handled sequentially. A malformed request receives the status 400, 413, 414, 431,
+/// 501 or 505, ends the connection and is not recorded. All members may be called from any thread.
 public final class MockServer: Sendable {
-    /// Answers a request. Called on the thread of the connection, for several connections at the same time.
-    /// What it throws is answered with 500 and the error as text.
+    /// Returns the response to a request.
+    ///
+    /// Called on the thread of the connection, concurrently for different connections. If it
+    /// throws, the server responds with the status 500 and a description of the error.
     public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
 
-    /// The port.
+    /// The TCP port on which the server listens.
     public let port: Int
 
-    /// Where the server listens: `http://127.0.0.1:` and the port, without a slash at the end.
+    /// The URL of the server: `http://127.0.0.1:` and the port, without a trailing slash.
     public let baseURL: URL
 
     let loop: ServerLoop
     private let thread: JoinableThread
 
-    /// Starts a server.
+    /// Creates and starts a server.
     ///
-    /// - Parameter handler: Answers the requests for which there is no route; without one they get a 404 that names the method, the path
-    ///   and the routes.
-    /// - Throws: `WebServiceError` with the code `mockServer` where the system refuses, such as for want of descriptors.
+    /// - Parameter handler: Responds to requests without a route. Defaults to `nil`: such requests
+    ///   receive a 404 that names the method, the path and the routes.
+    /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
+    ///   because the process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
         try self.init(port: 0, handler: handler)
     }
@@ -41,7 +46,9 @@ public final class MockServer: Sendable {
         let listener = try Socket.listening(port: requested)
         do {
             port = Int(try listener.port())
-            guard let url = URL(string: "http://127.0.0.1:\(port)") else { throw WebServiceError(.mockServer, "there is no URL for port \(port)") }
+            guard let url = URL(string: "http://127.0.0.1:\(port)") else {
+                throw WebServiceError(.mockServer, "the port \(port) does not result in a valid URL")
+            }
             baseURL = url
             loop = try ServerLoop(listener: listener, fallback: handler)
             thread = try JoinableThread(orThrow: .mockServer) { [loop] in loop.run() }
@@ -55,49 +62,57 @@ public final class MockServer: Sendable {
         stop()
     }
 
-    /// ``baseURL`` as text.
+    /// ``baseURL`` as a string.
     public var baseURLString: String { baseURL.absoluteString }
 
-    /// Answers requests with a method and a path. Of several routes for the same the latest added wins.
+    /// Adds a route with a fixed response.
+    ///
+    /// If several routes have the same method and path, the last one added is used.
     ///
     /// - Parameters:
     ///   - method: The method.
-    ///   - path: The path as it stands in the request line, so percent-encoded; the query plays no part.
-    ///   - response: The answer, the same each time.
+    ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
+    ///   - response: The response to every matching request.
     public func on(_ method: Request.Method, _ path: String, _ response: MockResponse) {
         on(method, path) { _ in response }
     }
 
-    /// Has requests with a method and a path answered. Of several routes for the same the latest added wins.
+    /// Adds a route with a handler.
+    ///
+    /// If several routes have the same method and path, the last one added is used.
     ///
     /// - Parameters:
     ///   - method: The method.
-    ///   - path: The path as it stands in the request line, so percent-encoded; the query plays no part.
-    ///   - handler: Held until ``stop()``; one that holds the server has to be let go that way.
+    ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
+    ///   - handler: Returns the response. The server retains it until ``stop()``, so a handler that
+    ///     retains the server keeps both alive until then.
     public func on(_ method: Request.Method, _ path: String, handler: @escaping Handler) {
         let route = Route(method: method, path: String(path.prefix { $0 != "?" }), handler: handler)
         loop.state.withLock { if !$0.isStopping { $0.routes.append(route) } }
     }
 
-    /// All requests that arrived whole, in the order in which they did; recorded before they are answered.
+    /// The complete requests in the order of arrival.
+    ///
+    /// A request is recorded before its handler is called.
     public var receivedRequests: [ReceivedRequest] {
         loop.state.withLock { $0.received }
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     public var connectionCount: Int {
         loop.state.withLock { $0.connectionCount }
     }
 
-    /// How many connections have not ended yet.
+    /// The number of connections that have not ended.
     var openConnectionCount: Int {
         loop.state.withLock { $0.openConnectionCount }
     }
 
-    /// Ends every connection and every thread, and frees the port. What was received stays readable.
+    /// Closes every connection, ends every thread and releases the port.
     ///
-    /// Returns when all that is done, so it waits for handlers that still run; only inside a handler of this server it returns at once.
-    /// Further calls do nothing.
+    /// Returns after all threads have ended, so it waits for handlers that are still running.
+    /// Called from a handler of this server, it returns immediately. ``receivedRequests`` remains
+    /// available. Further calls have no effect.
     public func stop() {
         let (isFirst, letGo) = loop.state.withLock { $0.stop() }
         defer { withExtendedLifetime(letGo) {} }
@@ -108,6 +123,6 @@ public final class MockServer: Sendable {
 }
 
 extension WebServiceError.Code {
-    /// A ``MockServer`` that cannot be started, or a ``MockResponse`` that it cannot write.
+    /// A ``MockServer`` could not be started, or a ``MockResponse`` could not be written.
     public static let mockServer = WebServiceError.Code("mockServer")
 }

@@ -1,29 +1,33 @@
 import Foundation
 import WebServiceCore
 
-/// Reads requests of HTTP/1.1 (RFC 9112) from bytes that arrive in pieces of any size; strict: every line ends with CRLF, nothing is repaired.
+/// Parses HTTP/1.1 requests (RFC 9112) from bytes that arrive in pieces of any size.
 ///
-/// A value without I/O. Each byte is looked at once, and no memory is taken for a body before its bytes are there.
+/// The parser is strict: every line must end with CRLF. It performs no I/O, examines each byte
+/// once, and allocates memory for a body only as its bytes arrive.
 struct RequestParser {
-    /// Up to how many bytes are accepted; one more is answered with 414, 431 or 413.
+    /// The maximum sizes in bytes. The response to a larger request is a 400, 413, 414 or 431.
     struct Limits {
-        /// The request line, with its end.
+        /// The request line, including its line ending.
         var requestLine = 64 << 10
-        /// The header section, and likewise the trailer section, with the ends of the lines.
+        /// The header section, and likewise the trailer section, including line endings.
         var headers = 256 << 10
-        /// The body as it arrives, so with what frames its chunks.
+        /// The body as received, including chunk framing.
         var body = 256 << 20
-        /// A line that begins a chunk, with its extensions and its end.
+        /// The first line of a chunk, including its extensions and line ending.
         var chunkLine = 4 << 10
     }
 
-    /// What the bytes so far amount to.
+    /// The result of parsing the bytes received so far.
     enum Event: Hashable {
-        /// The client waits for a 100 before it sends the body. Told once for each request.
+        /// The client waits for a 100 response before it sends the body. Reported once per request.
         case continueExpected
-        /// A whole request.
+        /// A complete request.
         case request(ReceivedRequest)
-        /// Not a request. Nothing that follows on the connection can be understood, so this is told again from then on.
+        /// The bytes are not a valid request.
+        ///
+        /// The rest of the connection cannot be parsed, so every further call reports the same
+        /// violation.
         case violation(RequestHead.Violation)
     }
 
@@ -42,26 +46,26 @@ struct RequestParser {
     private var phase = Phase.requestLine
     private var head = RequestHead()
     private var body = Data()
-    /// What arrived since the request began; positions count from there.
+    /// The bytes since the beginning of the request; positions are offsets into it.
     private var buffer: [UInt8] = []
     private var position = 0
-    /// There is no line feed between `position` and here, where this is the larger one.
+    /// The end of the range, starting at `position`, that is known to contain no line feed.
     private var scanned = 0
     private var bodyStart = 0
     private var hasSkippedLine = false
 
-    /// - Parameter connection: The number that the requests bear.
+    /// - Parameter connection: The number that the requests report as their connection.
     init(connection: Int = 1, limits: Limits = Limits()) {
         self.connection = connection
         self.limits = limits
     }
 
-    /// Takes bytes as they arrive; call ``next()`` until it gives `nil` afterwards.
+    /// Appends received bytes. Call ``next()`` afterwards until it returns `nil`.
     mutating func append(_ bytes: some Collection<UInt8>) {
         buffer.append(contentsOf: bytes)
     }
 
-    /// What comes next; `nil` when more bytes are needed.
+    /// Returns the next event, or `nil` if more bytes are needed.
     mutating func next() -> Event? {
         do throws(RequestHead.Violation) {
             while true {
@@ -87,7 +91,7 @@ struct RequestParser {
         switch phase {
         case .requestLine:
             guard let line = try nextLine(limit: limits.requestLine, status: 414) else { return .wait }
-            if line.isEmpty, !hasSkippedLine {  // one empty line before a request is ignored (RFC 9112, section 2.2)
+            if line.isEmpty, !hasSkippedLine {  // an empty line before a request is ignored (RFC 9112, section 2.2)
                 hasSkippedLine = true
                 removeRead()
                 return .goOn
@@ -109,7 +113,7 @@ struct RequestParser {
         case .chunk(let end):
             guard buffer.count >= end + 2 else { return .wait }
             guard buffer[end] == UInt8(ascii: "\r"), buffer[end + 1] == UInt8(ascii: "\n") else {
-                throw RequestHead.Violation(status: 400, reason: "a chunk is not followed by the end of the line")
+                throw RequestHead.Violation(status: 400, reason: "a chunk is not followed by CRLF")
             }
             body.append(contentsOf: buffer[position..<end])
             position = end + 2
@@ -117,7 +121,7 @@ struct RequestParser {
         case .trailers(let start):
             guard let line = try nextLine(limit: limits.headers - (position - start), status: 431) else { return .wait }
             if line.isEmpty { return .event(.request(takeRequest())) }
-            var trailer = RequestHead()  // checked, and not merged into the header fields (RFC 9110, section 6.5.1)
+            var trailer = RequestHead()  // validated but not merged into the header fields (RFC 9110, section 6.5.1)
             try trailer.readField(line)
         case .failed(let violation):
             throw violation
@@ -131,7 +135,9 @@ struct RequestParser {
         case .chunked:
             phase = .chunkLine
         case .length(let length):
-            guard length <= limits.body else { throw RequestHead.Violation(status: 413, reason: "the body is larger than \(limits.body) bytes") }
+            guard length <= limits.body else {
+                throw RequestHead.Violation(status: 413, reason: "the body is larger than \(limits.body) bytes")
+            }
             phase = .body(end: position + length)
             if length == 0 { return .goOn }
         }
@@ -149,14 +155,16 @@ struct RequestParser {
         phase = size == 0 ? .trailers(start: position) : .chunk(end: position + size)
     }
 
-    /// The next line without its CRLF; `nil` when its end is not there yet.
+    /// Returns the next line without its CRLF, or `nil` if the line is incomplete.
     private mutating func nextLine(limit: Int, status: Int) throws(RequestHead.Violation) -> ArraySlice<UInt8>? {
         let end = buffer[max(scanned, position)...].firstIndex(of: UInt8(ascii: "\n"))
         scanned = end.map { $0 + 1 } ?? buffer.count
-        guard scanned - position <= limit else { throw RequestHead.Violation(status: status, reason: "a line or section is too long") }
+        guard scanned - position <= limit else {
+            throw RequestHead.Violation(status: status, reason: "a line or a section is too long")
+        }
         guard let end else { return nil }
         guard end > position, buffer[end - 1] == UInt8(ascii: "\r") else {
-            throw RequestHead.Violation(status: 400, reason: "a line ends without a carriage return")
+            throw RequestHead.Violation(status: 400, reason: "a line does not end with CRLF")
         }
         let line = buffer[position..<(end - 1)]
         position = scanned
@@ -164,7 +172,8 @@ struct RequestParser {
     }
 
     private mutating func takeRequest() -> ReceivedRequest {
-        let request = ReceivedRequest(head: head, body: body, rawBytes: Data(buffer[..<position]), connection: connection)
+        let request = ReceivedRequest(
+            head: head, body: body, rawBytes: Data(buffer[..<position]), connection: connection)
         head = RequestHead()
         body = Data()
         phase = .requestLine

@@ -1,13 +1,15 @@
 import Foundation
 import WebServiceCore
 
-/// One connection of a ``MockServer``, on a thread of its own: reads requests, has them answered, and writes the answers in order.
+/// One connection of a ``MockServer``: reads requests and writes the responses in order.
+///
+/// ``serve()`` runs on a thread of its own.
 struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket
     let answer: @Sendable (ReceivedRequest) -> MockResponse
 
-    /// Serves the client until one side ends the connection; afterwards nothing more is sent, and the descriptor is still to be released.
+    /// Serves the client until either side ends the connection. The caller releases the descriptor.
     func serve() {
         switch converse() {
         case .close:
@@ -46,11 +48,12 @@ struct ServerConnection: Sendable {
             response.surplus?(socket)
             return message.ending
         } catch {
-            return send(MockResponse(statusCode: 500, text: "\(error)"), answering: request)  // a text that is always written
+            // This response is always valid.
+            return send(MockResponse(statusCode: 500, text: "\(error)"), answering: request)
         }
     }
 
-    /// - Returns: Whether all could be written.
+    /// - Returns: Whether all bytes were written.
     private func write(_ message: ResponseMessage) -> Bool {
         let size = message.drip?.size ?? max(message.bytes.count, 1)
         var rest = message.bytes[...]
@@ -67,8 +70,10 @@ struct ServerConnection: Sendable {
         return true
     }
 
-    /// Waits a while for the client to close its side: unread bytes would turn the end of the connection into a reset, which can
-    /// take the response from the client (RFC 9112, section 9.6).
+    /// Waits up to 5 seconds for the client to close its side.
+    ///
+    /// Unread bytes would turn the close into a reset, and the client could lose the response (RFC
+    /// 9112, section 9.6).
     private func linger() {
         socket.finishSending()
         socket.limitReceiving(seconds: 1)

@@ -1,20 +1,22 @@
 import Foundation
 import WebServiceCore
 
-/// What the threads of a ``MockServer`` share. It does not hold the server, so that the server can go while they run.
+/// The state that the threads of a ``MockServer`` share.
 ///
-/// One thread accepts the clients. It alone owns the listening socket, the connections' descriptors and their threads, and gives all of
-/// them back: those of a connection as soon as it has ended, the rest when it is told to stop.
+/// It does not retain the server, so the server can be deallocated while the threads run. One
+/// thread accepts connections. It owns the listening socket and the descriptors and threads of the
+/// connections. It releases those of a connection when the connection ends, and all others when the
+/// server stops.
 final class ServerLoop: Sendable {
     struct State {
         var routes: [Route] = []
         var fallback: MockServer.Handler?
         var received: [ReceivedRequest] = []
         var connectionCount = 0
-        /// Connections whose conversation is not over.
+        /// Connections that are still being served.
         var openConnectionCount = 0
         var isStopping = false
-        /// Connections that have ended and are to be given back.
+        /// The numbers of connections that have ended and whose resources are still to be released.
         fileprivate var ended: [Int] = []
 
         mutating func addConnection() -> Int {
@@ -28,8 +30,10 @@ final class ServerLoop: Sendable {
             openConnectionCount -= 1
         }
 
-        /// Returns whether this was the first call. Handlers are let go, because they may hold the server.
-        /// - Returns: Whether this is the first stop; and what is let go, to be freed outside the lock.
+        /// Marks the server as stopping and removes the handlers, which may retain the server.
+        ///
+        /// - Returns: Whether this is the first call, and the handlers, to be released outside the
+        ///   lock.
         mutating func stop() -> (isFirst: Bool, letGo: ([Route], MockServer.Handler?)) {
             defer { (isStopping, routes, fallback) = (true, [], nil) }
             return (!isStopping, (routes, fallback))
@@ -51,7 +55,7 @@ final class ServerLoop: Sendable {
         }
     }
 
-    /// The loop whose client is served on the current thread.
+    /// The loop that serves a connection on the current thread.
     @TaskLocal static var current: ServerLoop?
 
     let state: Mutex<State>
@@ -64,7 +68,7 @@ final class ServerLoop: Sendable {
         state = Mutex(State(fallback: fallback))
     }
 
-    /// Accepts clients until the state says to stop, and then ends every connection.
+    /// Accepts connections until the server stops, then closes all connections.
     func run() {
         var clients: [Int: Client] = [:]
         var milliseconds: Int32 = -1
@@ -76,7 +80,7 @@ final class ServerLoop: Sendable {
             milliseconds = -1
             switch listener.accepted() {
             case .nobody: break
-            case .noDescriptor: milliseconds = 20  // the client would wake us at once, again and again
+            case .noDescriptor: milliseconds = 20  // the pending connection would end every wait immediately
             case .client(let socket):
                 let number = state.withLock { $0.addConnection() }
                 clients[number] = serve(socket, number: number)
@@ -97,7 +101,7 @@ final class ServerLoop: Sendable {
             }
             return Client(socket: socket, thread: thread)
         } catch {
-            socket.release()  // out of threads: the client sees its connection closed
+            socket.release()  // no thread could be created: the connection is closed
             state.withLock { $0.end(number) }
             return nil
         }
@@ -109,9 +113,11 @@ final class ServerLoop: Sendable {
             $0.received.append(request)
             return ($0.routes, $0.fallback)
         }
-        guard let handler = routes.last(where: { $0.method == request.method && $0.path == path })?.handler ?? fallback else {
+        guard let handler = routes.last(where: { $0.method == request.method && $0.path == path })?.handler ?? fallback
+        else {
             let list = routes.map { "\($0.method) \($0.path)" }.joined(separator: ", ")
-            return MockResponse(statusCode: 404, text: "no route for \(request.method) \(path); the routes are: \(list)\n")
+            return MockResponse(
+                statusCode: 404, text: "no route for \(request.method) \(path); the routes are: \(list)\n")
         }
         do {
             return try handler(request)
@@ -121,7 +127,7 @@ final class ServerLoop: Sendable {
     }
 }
 
-/// Which requests a handler of a ``MockServer`` is for.
+/// A handler of a ``MockServer`` and the method and path that it handles.
 struct Route: Sendable {
     let method: Request.Method
     let path: String

@@ -6,7 +6,9 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A data task whose answer is a closure. Whoever takes the completion out of the state calls it, so it is called once.
+/// A data task whose result is determined by a closure.
+///
+/// The completion is called by the thread that removes it from the state, so it is called once.
 final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -41,11 +43,13 @@ final class MockDataTask: DataTask, AlarmTarget {
     private let clock: TaskClock
     private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
 
+    /// Creates a suspended task.
+    ///
     /// - Parameters:
     ///   - clock: Measures the timeout.
-    ///   - completion: Called once on a background queue after `resume()` or `cancel()`.
-    ///   - send: Called once, inside the first `resume()`; it throws why nothing was sent, or
-    ///     returns how long the answer may take and what works it out in the background.
+    ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
+    ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
+    ///     determines the result in the background, or throws the error of the request.
     init(
         clock: TaskClock, completion: @escaping Completion,
         send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
@@ -73,12 +77,12 @@ final class MockDataTask: DataTask, AlarmTarget {
         DispatchQueue.global().async { [self] in
             guard state == .running else { return }
             let (data, response, error) = answer()
-            if error is NoAnswer { return }  // until the timeout or a cancel
+            if error is NoAnswer { return }  // completed by the timeout or by cancel()
             end(.completed)?(data, response, error)
         }
     }
 
-    /// Nothing to do: what was not resumed is not sent, and what was resumed has been sent.
+    /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
     func suspend() {}
 
     func cancel() {
@@ -89,7 +93,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         }
     }
 
-    /// The timeout is over.
+    /// Completes the task with `URLError.timedOut`.
     func ring() {
         guard let completion = end(.completed) else { return }
         DispatchQueue.global().async { completion(nil, nil, URLError(.timedOut)) }

@@ -1,44 +1,62 @@
 public import Foundation
 
 extension MockResponse {
-    /// How a ``MockServer`` sends a response. Except for `.raw` it writes the status line, ``MockResponse/headers``, what frames the body,
-    /// and `Connection: close` where it closes afterwards.
+    /// The way in which a ``MockServer`` sends a response.
     ///
-    /// A `Content-Length` or `Transfer-Encoding` of your own is sent in place of the right one. Where the body is not as it says,
-    /// the connection is closed after it, so that the client sees a broken message instead of waiting.
+    /// Except for `.raw`, the server writes the status line, ``MockResponse/headers``, the fields
+    /// that frame the body, and `Connection: close` if it closes the connection afterwards.
     ///
-    /// `.cut`, `.reset`, `.stall` and `.drip` send the message that `.fixedLength` would send. Where they leave it in the middle, its head does
-    /// not say so. A count is one of bytes of the whole message, from the first of the status line; one below zero is zero, one beyond the
-    /// end is the end.
+    /// A custom `Content-Length` or `Transfer-Encoding` replaces the correct one. If it does not
+    /// match the body, the connection is closed after the body, so that the client detects an
+    /// incomplete response instead of waiting.
+    ///
+    /// `.cut`, `.reset`, `.stall` and `.drip` send the bytes that `.fixedLength` would send; the
+    /// head does not announce that the response is truncated. A count is a number of bytes of the
+    /// whole response, starting with the status line, and is clamped to the valid range.
     public enum Wire: Sendable, Hashable {
         /// With `Content-Length`.
         case fixedLength
-        /// In chunks of this many bytes, at least one. A request of HTTP/1.0 is answered as with `.untilClose`.
+        /// In chunks of this many bytes, at least one.
+        ///
+        /// HTTP/1.0 requests are handled as with `.untilClose`.
         case chunked(size: Int)
-        /// Without a length: the body ends when the connection does.
+        /// Without a length: the end of the connection ends the body.
         case untilClose
-        /// Exactly these bytes and nothing of the response's own; then the connection is closed. This is how to send what no correct server
-        /// sends, and also an interim response before the final one:
+        /// Exactly these bytes; then the connection is closed.
+        ///
+        /// Use it to send malformed responses, or an interim response before the final one:
+        ///
         /// ```swift
-        /// response.wire = .raw(Data("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n".utf8))
+        /// let interim = "HTTP/1.1 103 Early Hints\r\n\r\n"
+        /// response.wire = .raw(Data("\(interim)HTTP/1.1 204 No Content\r\n\r\n".utf8))
         /// ```
         case raw(Data)
-        /// Nothing; the connection stays open until the client closes it or the server stops.
+        /// No bytes. The connection stays open until the client closes it or the server stops.
         case noAnswer
-        /// Nothing; the connection is closed at once.
+        /// No bytes. The connection is closed immediately.
         case disconnect
-        /// The first so many bytes, then an orderly end of the connection. With `Int.max` it is a server that answers whole and closes a
-        /// connection that was to be kept.
+        /// The first bytes, followed by an orderly close of the connection.
+        ///
+        /// With `Int.max`, the server sends the complete response and closes a persistent
+        /// connection.
         case cut(after: Int)
-        /// The first so many bytes, then a reset (RFC 9293, section 3.10.7.4). The client loses what it has not taken from the network by then.
+        /// The first bytes, followed by a reset (RFC 9293, section 3.10.7.4).
+        ///
+        /// The client loses bytes that it has not read by then.
         case reset(after: Int)
-        /// The first so many bytes; then nothing until the client closes the connection or the server stops.
+        /// The first bytes and nothing more.
+        ///
+        /// The connection stays open until the client closes it or the server stops.
         case stall(after: Int)
-        /// The whole message in pieces of so many bytes, at least one, with a pause between them, in steps of a millisecond. Pauses end early
-        /// when the client closes its side or the server stops. The connection is kept as with `.fixedLength`.
+        /// The whole response in pieces of this many bytes, at least one, with pauses between them.
+        ///
+        /// Pauses have a resolution of one millisecond and end early when the client closes its
+        /// side or the server stops. The connection is reused as with `.fixedLength`.
         case drip(size: Int, pause: Duration)
-        /// In chunks that never end: ``MockResponse/data`` again and again, or bytes of no meaning where there is none, until the client
-        /// leaves or the server stops. Without chunks to a request of HTTP/1.0. A response that has no body ends as ever.
+        /// Chunks without end: ``MockResponse/data`` repeatedly, or placeholders if it is empty.
+        ///
+        /// They end when the client closes the connection or the server stops. HTTP/1.0 requests
+        /// receive the bytes without chunk framing. A response that has no body ends normally.
         case endless
     }
 }

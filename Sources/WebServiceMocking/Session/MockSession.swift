@@ -5,7 +5,7 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// A session that sends nothing: it answers from stubs and records what it would have sent.
+/// A session that sends nothing: it responds from stubs and records the requests.
 ///
 /// ```swift
 /// let session = MockSession()
@@ -13,17 +13,23 @@ public import FoundationNetworking
 /// session.addStub(URLError(.timedOut)) { $0.urlRequestValue.url?.path == "/slow" }
 /// service.session = session
 /// ```
-/// It keeps the promises of a real session: nothing happens before `resume()`, a second `resume()` is harmless, and the completion is called
-/// exactly once, on a background queue, never from inside `resume()` or `cancel()`. A task that is cancelled before its answer gets
-/// `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A request that cannot be encoded fails with its own error.
-/// An answer that does not come within the timeout of the request is `URLError.timedOut`, a body
-/// longer than its ``Request/maximumResponseBytes`` is ``WebServiceError/Code/responseTooLarge``,
-/// and progress is reported where a response comes.
 ///
-/// Of the stubs that are there at `resume()` and match, the latest added wins. When none matches the error is a `WebServiceError` with the code
-/// `noStub`; it names the method, the path and the stubs. All members may be called from any thread.
+/// Tasks behave like those of a real session. Nothing happens before `resume()`, and further calls
+/// of `resume()` have no effect. The completion is called exactly once, on a background queue,
+/// never within `resume()` or `cancel()`. A task that is cancelled before its result is available
+/// fails with `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A
+/// request that cannot be encoded fails with its own error. A request without a result within its
+/// timeout fails with `URLError.timedOut`, and one whose response body exceeds its
+/// ``Request/maximumResponseBytes`` with ``WebServiceError/Code/responseTooLarge``. Progress is
+/// reported when a response is delivered.
+///
+/// If several stubs match, the last one added before `resume()` is used. If none matches, the
+/// request fails with a `WebServiceError` with the code `noStub`, which names the method, the path
+/// and the source locations of the stubs. All members may be called from any thread.
 public final class MockSession: ResponseSession {
-    /// Says whether a stub answers a request. Called on a background queue, for several requests at the same time.
+    /// Returns whether a stub applies to a request.
+    ///
+    /// Called on a background queue, concurrently for different requests.
     public typealias Matcher = @Sendable (_ request: any URLRequestEncodable) -> Bool
 
     private struct State {
@@ -39,17 +45,23 @@ public final class MockSession: ResponseSession {
     private let state = Mutex(State())
     private let clock: TaskClock
 
-    /// Makes a session without stubs.
+    /// Creates a session without stubs.
     public convenience init() {
         self.init(timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: Measures timeouts; `nil` for the real clock.
+    /// - Parameter timekeeper: Measures timeouts; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
         clock = TaskClock(timekeeper)
     }
 
-    /// Adds an answer for the requests that the matcher accepts; for all requests when there is none.
+    /// Adds a result for the requests that the matcher accepts.
+    ///
+    /// - Parameters:
+    ///   - result: The result of every matching request.
+    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - fileID: The source file of the stub, reported if no stub matches a request.
+    ///   - line: The line in that file.
     public func addStub(
         _ result: any MockableDataTaskResult,
         requestMatcher: @escaping Matcher = { _ in true },
@@ -60,13 +72,14 @@ public final class MockSession: ResponseSession {
         state.withLock { $0.stubs.append(stub) }
     }
 
-    /// Adds an answer that is worked out anew for each request that the matcher accepts; for all requests when there is none.
+    /// Adds a closure that determines the result of each request that the matcher accepts.
     ///
     /// - Parameters:
-    ///   - requestMatcher: Which requests it answers.
-    ///   - fileID: Where the stub was added, for the error when none matches; leave it out.
-    ///   - line: The line there; leave it out.
-    ///   - answer: Called on a background queue, for several requests at the same time. What it throws is the answer too.
+    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - fileID: The source file of the stub, reported if no stub matches a request.
+    ///   - line: The line in that file.
+    ///   - answer: Returns the result. Called on a background queue, concurrently for different
+    ///     requests. An error that it throws is the error of the request.
     public func addStub(
         requestMatcher: @escaping Matcher = { _ in true },
         fileID: String = #fileID,
@@ -86,24 +99,26 @@ public final class MockSession: ResponseSession {
         addStub(result, requestMatcher: requestMatcher, fileID: fileID, line: line)
     }
 
-    /// Removes all stubs. Requests that were resumed before are still answered from them, and what is recorded stays.
+    /// Removes all stubs.
+    ///
+    /// Requests that were resumed before still use them. Recorded requests are retained.
     public func removeAllStubs() {
         let removed = state.withLock { state in
             defer { state.stubs = [] }
             return state.stubs
         }
-        withExtendedLifetime(removed) {}  // what stubs hold is freed outside the lock
+        withExtendedLifetime(removed) {}  // stubs are deallocated outside the lock
     }
 
-    /// The requests that were sent, in the order in which they were resumed; also those that no stub matched.
+    /// The requests in the order of `resume()`, including those without a matching stub.
     public var recordedRequests: [URLRequest] {
         state.withLock { $0.sent }.map(\.encodable.urlRequestValue)
     }
 
-    /// A mock.
+    /// `.mock`.
     public var responseSource: Response.Source { .mock }
 
-    /// Makes a task that is answered from the stubs once it is resumed.
+    /// Creates a task that responds from the stubs after it is resumed.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -115,7 +130,7 @@ public final class MockSession: ResponseSession {
         }
     }
 
-    /// The same with progress, which is complete when the response comes.
+    /// Creates a task that also reports progress, once and complete, before the response.
     public func responseTask(
         request: any URLRequestEncodable,
         progress: (@Sendable (TransferProgress) -> Void)?,
@@ -125,16 +140,20 @@ public final class MockSession: ResponseSession {
             if let error { return completion(.failure(error), nil) }
             guard data != nil || response != nil else { return completion(.failure(URLError(.badServerResponse)), nil) }
             if let progress {
-                let sent = Int64((request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0)
+                let sent = Int64(
+                    (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0)
                 let received = Int64(data?.count ?? 0)
-                progress(TransferProgress(bytesSent: sent, bytesToSend: sent, bytesReceived: received, bytesToReceive: received))
+                progress(
+                    TransferProgress(
+                        bytesSent: sent, bytesToSend: sent, bytesReceived: received, bytesToReceive: received))
             }
             completion(.success(Response(data: data ?? Data(), urlResponse: response, source: .mock)), nil)
         }
     }
 
     private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {
-        guard let maximum = request.maximumResponseBytes, result.2 == nil, let count = result.0?.count, count > maximum else { return result }
+        guard let maximum = request.maximumResponseBytes, result.2 == nil, let count = result.0?.count, count > maximum
+        else { return result }
         return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.encodable), result.1))
     }
 }

@@ -5,45 +5,53 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// What can stand as the answer of a ``MockSession``: a ``MockResponse``, a `URLResponse`, a `URLError`, an `NSError`, or a type of your own.
+/// A result that a ``MockSession`` can return for a request.
+///
+/// Conforming types are ``MockResponse``, `URLResponse`, `URLError` and `NSError`. A custom type
+/// can conform as well:
 ///
 /// ```swift
 /// struct Teapot: MockableDataTaskResult {
-///     func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
-///         (Data("short and stout".utf8), MockResponse(statusCode: 418).dataTaskResult(request: request).1, nil)
+///     typealias Result = (Data?, URLResponse?, (any Error)?)
+///
+///     func dataTaskResult(request: any URLRequestEncodable) -> Result {
+///         MockResponse(statusCode: 418, data: Data("short and stout".utf8))
+///             .dataTaskResult(request: request)
 ///     }
 /// }
 /// ```
 public protocol MockableDataTaskResult: Sendable {
-    /// What the completion of the data task gets. Called once for each request that is answered, on a background queue, for several
-    /// requests at the same time.
+    /// Returns the arguments for the completion of the data task.
     ///
-    /// - Parameter request: The request as it was sent; its `urlRequestValue` is the recorded `URLRequest`.
+    /// Called once per request, on a background queue, concurrently for different requests.
+    ///
+    /// - Parameter request: The request as sent. Its `urlRequestValue` is the recorded
+    ///   `URLRequest`.
     func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?)
 }
 
 extension URLResponse: MockableDataTaskResult {
-    /// The response itself, with an empty body.
+    /// Returns the response with an empty body.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         (Data(), self, nil)
     }
 }
 
 extension NSError: MockableDataTaskResult {
-    /// The error itself, without response and body.
+    /// Returns the error without a response and a body.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         (nil, nil, self)
     }
 }
 
 extension URLError: MockableDataTaskResult {
-    /// The error itself, without response and body.
+    /// Returns the error without a response and a body.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         (nil, nil, self)
     }
 }
 
-/// An answer that is worked out from the request.
+/// A result that a closure determines from the request.
 struct ComputedResult: MockableDataTaskResult {
     let compute: @Sendable (any URLRequestEncodable) throws -> any MockableDataTaskResult
 

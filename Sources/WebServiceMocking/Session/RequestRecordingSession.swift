@@ -5,30 +5,34 @@ public import WebServiceCore
 public import FoundationNetworking
 #endif
 
-/// A session that records what is sent and leaves the sending, and everything else, to another one.
+/// A session that records requests and sends them with another session.
 ///
 /// ```swift
 /// let session = RequestRecordingSession(FoundationSession.shared)
 /// ```
+///
 /// All members may be called from any thread.
 public final class RequestRecordingSession: Session {
     private let inner: any Session
     private let sent = Mutex<[SentRequest]>([])
 
-    /// Makes a session that records what `session` is asked to send.
+    /// Creates a session that records the requests sent by `session`.
     public init(_ session: any Session) {
         inner = session
     }
 
-    /// The requests that were resumed, in that order; without those that were cancelled before, cannot be encoded or are not for http or https.
+    /// The requests that were resumed, in that order.
+    ///
+    /// It does not contain requests that were cancelled before `resume()`, that cannot be encoded,
+    /// or whose scheme is not http or https.
     public var recordedRequests: [URLRequest] {
         sent.withLock { $0 }.map(\.encodable.urlRequestValue)
     }
 
-    /// Where the inner session's answers come from.
+    /// The response source of the inner session.
     public var responseSource: Response.Source { inner.responseSource }
 
-    /// Makes a task of the inner session that records the request when it is resumed for the first time.
+    /// Creates a task of the inner session that records the request when it is first resumed.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -40,7 +44,7 @@ public final class RequestRecordingSession: Session {
     }
 }
 
-/// Passes everything through, and tells when the task is about to be sent.
+/// Forwards all calls to a task and reports the first `resume()`.
 private final class RecordingDataTask: DataTask {
     private let inner: any DataTask
     private let record: @Sendable () -> Void
@@ -69,7 +73,7 @@ private final class RecordingDataTask: DataTask {
 }
 
 extension Bool {
-    /// The value, which is false from now on.
+    /// Returns the value and sets it to `false`.
     fileprivate mutating func take() -> Bool {
         defer { self = false }
         return self

@@ -5,19 +5,21 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// A request that was encoded once, to be recorded, matched and answered. What Core has encoded stays as it is, and becomes a
-/// `URLRequest` only when somebody asks for one.
+/// A request that is encoded once, then recorded, matched and responded to.
+///
+/// An `EncodedRequest` is converted to a `URLRequest` only on demand.
 struct SentRequest: Sendable {
     /// An `EncodedRequest` or a `URLRequest`.
     let encodable: any URLRequestEncodable
-    /// How long the answer may take.
+    /// The timeout of the request.
     let timeout: Duration
-    /// The longest body of the answer, in bytes; `nil` for any.
+    /// The maximum length of the response body in bytes; `nil` for no limit.
     let maximumResponseBytes: Int?
 
     /// Encodes a request.
     ///
-    /// - Throws: The request's own error, or `URLError.unsupportedURL` for a URL that no session sends to.
+    /// - Throws: The error of the request, or `URLError.unsupportedURL` if the scheme is not http
+    ///   or https.
     init(_ request: any URLRequestEncodable) throws {
         if let request = request as? EncodedRequest {
             encodable = request
@@ -32,17 +34,18 @@ struct SentRequest: Sendable {
         }
         encodable = request
         let seconds = request.timeoutInterval
-        timeout = .seconds(seconds > 0 ? min(seconds, 1e9) : Request.defaultTimeout)  // a `URLRequest` may hold any number
+        // A `URLRequest` accepts any number.
+        timeout = .seconds(seconds > 0 ? min(seconds, 1e9) : Request.defaultTimeout)
     }
 }
 
 extension URLRequestEncodable {
-    /// The URL on its own, without a `URLRequest` where that can be saved.
+    /// The URL, without the creation of a `URLRequest` if possible.
     var sentURL: URL? {
         (self as? EncodedRequest).map { URL(string: $0.url) } ?? urlRequestValue.url
     }
 
-    /// The method on its own, without a `URLRequest` where that can be saved.
+    /// The method, without the creation of a `URLRequest` if possible.
     var sentMethod: String {
         (self as? EncodedRequest)?.method.rawValue ?? urlRequestValue.httpMethod ?? "GET"
     }

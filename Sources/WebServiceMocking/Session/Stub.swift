@@ -5,14 +5,14 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// One answer of a ``MockSession``, the requests it is for, and where in the source it was added.
+/// A result of a ``MockSession``, its matcher, and the source location where it was added.
 struct Stub: Sendable {
     let result: any MockableDataTaskResult
     let matches: MockSession.Matcher
     let fileID: String
     let line: Int
 
-    /// The answer of the last stub that matches, or the error that says that there is none.
+    /// Returns the result of the last stub that matches, or an error if none matches.
     static func answer(to request: any URLRequestEncodable, from stubs: [Stub]) -> (Data?, URLResponse?, (any Error)?) {
         for stub in stubs.reversed() where stub.matches(request) {
             return stub.result.dataTaskResult(request: request)
@@ -20,9 +20,12 @@ struct Stub: Sendable {
         return (nil, nil, noMatch(for: request, in: stubs))
     }
 
-    /// Only the method and the path are named: a query and the user information of a URL may hold secrets.
+    /// Returns an error with the method and the path only.
+    ///
+    /// The query and the user information of a URL may contain secrets.
     private static func noMatch(for request: any URLRequestEncodable, in stubs: [Stub]) -> WebServiceError {
-        let path = request.sentURL.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }?.percentEncodedPath ?? ""
+        let path =
+            request.sentURL.flatMap { URLComponents(url: $0, resolvingAgainstBaseURL: true) }?.percentEncodedPath ?? ""
         let places = stubs.suffix(10).map { "\($0.fileID.split(separator: "/").last ?? ""):\($0.line)" }
         let omitted = stubs.count > places.count ? "…, " : ""
         let list = stubs.isEmpty ? "" : ": \(omitted)\(places.joined(separator: ", "))"

@@ -40,7 +40,8 @@ extension FuzzTarget {
                 let name = cookie.name.asciiLowercased()
                 if name.hasPrefix("__host-") {
                     try require(
-                        cookie.isSecure && cookie.isHostOnly && cookie.path == "/", "\(name) is not of this host alone")
+                        cookie.isSecure && cookie.isHostOnly && cookie.path == "/",
+                        "\(name) is not limited to this host")
                 }
                 if name.hasPrefix("__secure-") { try require(cookie.isSecure, "\(name) is not secure") }
             }
@@ -50,7 +51,7 @@ extension FuzzTarget {
                 field.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F },
                 "the field holds a control character")
             try require(field.utf8.count <= Request.maximumHeaderValueLength, "the field is too long")
-            try require(jar.header(for: other) == nil, "a cookie goes to another host")
+            try require(jar.header(for: other) == nil, "a cookie is sent to another host")
         }
     }
 }

@@ -74,8 +74,8 @@ extension FuzzTarget {
                 (0...CacheControl.maximum).contains(control.least(name) ?? 0), "\(name) is \(control.least(name) ?? 0)")
             try require(
                 control.greatest(name) ?? 0 >= control.least(name) ?? 0, "the greatest \(name) is less than the least")
-            try require((control.least(name) != nil) == control.has(name), "\(name) is there and has no value")
-            try require(!control.isWhole(name) || control.has(name), "\(name) is whole and not there")
+            try require((control.least(name) != nil) == control.has(name), "\(name) is present and has no value")
+            try require(!control.isWhole(name) || control.has(name), "\(name) is unqualified and not present")
         }
         try require(control.fields("no-cache").allSatisfy { !$0.isEmpty && !$0.contains(",") }, "a field has no name")
     }
@@ -87,10 +87,10 @@ extension FuzzTarget {
             essence.utf8.count <= 80 && essence.utf8.allSatisfy { (0x21...0x7E).contains($0) },
             "the essence is '\(essence)'")
         try require(
-            MediaType.essence(essence) == essence || value.utf8.count > 80, "the essence of '\(essence)' is another")
+            MediaType.essence(essence) == essence || value.utf8.count > 80, "the essence of '\(essence)' is different")
         try require(
             MediaType.matches(value, pattern: "*/*") && MediaType.matches(value, pattern: value),
-            "it does not match itself")
+            "the media type does not match itself")
         guard let charset = MediaType.parameter("charset", of: value), let encoding = Charset.encoding(named: charset)
         else { return }
         _ = String(data: Data(bytes), encoding: encoding)
@@ -101,9 +101,9 @@ extension FuzzTarget {
         let now = Date(timeIntervalSince1970: 1_700_000_000)
         for date in [HTTPDate.parse(value, now: now), HTTPDate.parseCookieDate(bytes)].compactMap(\.self) {
             guard let text = HTTPDate.text(date) else {
-                throw Finding(text: "\(date.timeIntervalSince1970) cannot be written")
+                throw Finding(text: "\(date.timeIntervalSince1970) cannot be formatted")
             }
-            try require(HTTPDate.parse(text, now: now) == date, "\(text) is read as another date")
+            try require(HTTPDate.parse(text, now: now) == date, "\(text) is parsed as another date")
         }
         guard let delay = RetryAfter(value, now: now)?.delay else { return }
         try require(delay >= .zero && delay <= RetryAfter.maximum, "the delay is \(delay)")

@@ -37,19 +37,20 @@ extension FuzzTarget {
         let headers = head.headers
         for field in headers {
             try require(
-                !field.name.utf8.contains(0x0A) && !field.value.utf8.contains(0x0A), "a field holds a line feed")
+                !field.name.utf8.contains(0x0A) && !field.value.utf8.contains(0x0A), "a field contains a line feed")
             try require(field.name.utf8.first != 0x20 && field.value.utf8.first != 0x09, "a field is not trimmed")
         }
         if let first = headers.fields.first, first.name.utf8.allSatisfy({ $0 < 128 }) {
             let name = Headers.Name(first.name)
-            try require(head.values(for: name) == headers.values(for: name), "values(for:) is not what headers have")
+            try require(head.values(for: name) == headers.values(for: name), "values(for:) and the headers differ")
             try require(
                 head[name] == headers.values(for: name).joined(separator: ", "),
-                "the subscript is not what headers have")
+                "the subscript and the headers differ")
         }
-        // Foundation takes most of the time, so it sees every eighth head.
+        // The conversion by Foundation takes most of the time, so only every eighth length is
+        // checked.
         guard bytes.count % 8 == 0, let response = head.urlResponse else { return }
-        try require(response.statusCode == head.status, "urlResponse has another status")
+        try require(response.statusCode == head.status, "the status of urlResponse is different")
     }
 
     #if WEBSERVICE_CURL
@@ -58,13 +59,13 @@ extension FuzzTarget {
         for line in bytes.split(separator: 0x0A) { (line + [0x0A]).withUnsafeBytes { framing.observe($0) } }
         framing.finish()
         try require(framing.contentLength ?? 0 >= 0, "the length is \(framing.contentLength ?? 0)")
-        try require(!framing.isGzip || framing.isEncoded, "gzip is no coding")
+        try require(!framing.isGzip || framing.isEncoded, "gzip does not count as a content coding")
         guard framing.violation == nil else { return }
         let lengths = Set(
             text(bytes).asciiLowercased().split(separator: "\n").filter { $0.hasPrefix("content-length:") })
         try require(
             lengths.isEmpty == (framing.contentLength == nil) || framing.contentLength != nil,
-            "a Content-Length is not seen")
+            "a Content-Length is not recognized")
     }
     #endif
 }

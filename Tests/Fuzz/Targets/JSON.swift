@@ -25,7 +25,7 @@ extension FuzzTarget {
         let folder = URL(fileURLWithPath: corpora).appendingPathComponent("JSONTestSuite/test_parsing")
         // The corpora are optional.
         let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
-        let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }  // as above
+        let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }  // skips unreadable files
         return own + texts.filter { $0.count <= Mutator.maximumLength }.map { [UInt8]($0) }
     }
 
@@ -33,7 +33,7 @@ extension FuzzTarget {
         var wide: [UInt8] = [0xFF, 0xFE]
         if bytes.count <= 4 << 10 { for byte in bytes { wide += [byte, 0] } }
         for data in [Data(bytes), Data(wide), Data(wide.dropFirst(2))] {
-            // An error is a result.
+            // Invalid input may throw.
             _ = try? JSON.decode(Int.self, from: data)
             _ = try? JSON.decode([String: JSONValue].self, from: data)
             if let object = try? JSON.object(from: data) {

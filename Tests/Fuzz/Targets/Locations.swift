@@ -48,28 +48,30 @@ extension FuzzTarget {
         try require(
             url.utf8.allSatisfy { (0x21...0x7E).contains($0) && !#"\<>"{}^`|"#.utf8.contains($0) },
             "a byte is not encoded: \(url)")
-        // By the bytes of the URL that is sent, without the framework's own reading of it.
-        try require(url.hasPrefix("https://"), "the scheme is another: \(url)")
+        // Checks the bytes of the URL that is sent, without the URL parser of the framework.
+        try require(url.hasPrefix("https://"), "the scheme is different: \(url)")
         let authority = url.dropFirst("https://".count).prefix { !"/?#".contains($0) }
         try require(!authority.isEmpty && !authority.contains("@"), "the authority is '\(authority)'")
         try require(
-            (authority == "a.example:8443") == !droppedCredentials, "the origin of \(url) is not what the decision says"
+            (authority == "a.example:8443") == !droppedCredentials,
+            "droppedCredentials does not match the origin of \(url)"
         )
-        if droppedCredentials { try require(next.headers.isEmpty, "credentials go to \(url)") }
+        if droppedCredentials { try require(next.headers.isEmpty, "credentials are sent to \(url)") }
         try require(!url.contains("#"), "a fragment is sent: \(url)")
     }
 
     @Sendable private static func checkOrigin(_ bytes: [UInt8]) throws {
         guard let origin = Origin(text(bytes)) else { return }
-        try require(Origin(origin.description) == origin, "\(origin) has another origin")
+        try require(Origin(origin.description) == origin, "the origin of \(origin) is different")
         try require(
-            (1...65535).contains(origin.port) && ["http", "https"].contains(origin.scheme), "\(origin) is no origin")
+            (1...65535).contains(origin.port) && ["http", "https"].contains(origin.scheme),
+            "\(origin) is not a valid origin")
         try require(
             !origin.host.utf8.contains { $0 <= 0x20 || $0 >= 0x7F || #"/\?#@"#.utf8.contains($0) },
             "the host is '\(origin.host)'")
         guard let foundation = URL(string: origin.description + "/") else { return }
         try require(
             (foundation.host ?? "").asciiLowercased() == origin.host.trimmingCharacters(in: ["[", "]"]),
-            "Foundation reads another host: \(origin)")
+            "Foundation parses another host: \(origin)")
     }
 }

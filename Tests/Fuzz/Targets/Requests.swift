@@ -29,15 +29,17 @@ extension FuzzTarget {
             check: checkMultipart),
     ]
 
-    /// The same requests come out whatever the pieces are in which the bytes arrive.
+    /// Checks that the requests do not depend on the sizes of the pieces in which the bytes arrive.
     @Sendable private static func checkRequest(_ bytes: [UInt8]) throws {
         let whole = events(bytes, pieceLength: max(bytes.count, 1))
         try require(whole.count <= bytes.count / 10 + 2, "\(whole.count) events")
         let pieceLength = bytes.count <= 4 << 10 ? 1 + bytes.count % 7 : 1 + bytes.count / 64
-        try require(events(bytes, pieceLength: pieceLength) == whole, "pieces of \(pieceLength) give something else")
+        try require(
+            events(bytes, pieceLength: pieceLength) == whole,
+            "pieces of \(pieceLength) bytes result in different events")
         for case .request(let request) in whole {
             _ = (request.queryItems, request.formItems)
-            _ = try? request.json  // an error is a result
+            _ = try? request.json  // invalid JSON may throw
         }
     }
 
@@ -47,7 +49,7 @@ extension FuzzTarget {
         for start in stride(from: 0, to: bytes.count, by: pieceLength) {
             parser.append(bytes[start..<min(start + pieceLength, bytes.count)])
             while let event = parser.next() {
-                // This one depends on whether the body is there already.
+                // This event depends on whether the body has already arrived.
                 if event != .continueExpected { events.append(event) }
                 if case .violation = event { return events }
             }
@@ -61,7 +63,7 @@ extension FuzzTarget {
         let value = text(bytes)
         form.append(value, name: value)
         form.append(Data(bytes), name: "data", fileName: value, contentType: "text/plain")
-        guard let source = try? form.encoded(), let body = source.bytes else { return }  // an error is a result
+        guard let source = try? form.encoded(), let body = source.bytes else { return }  // invalid input may throw
         let delimiter = Data("--\(form.boundary)".utf8)
         guard !bytes.contains(delimiter) else { return }
         var parts: [Data] = []
@@ -77,7 +79,7 @@ extension FuzzTarget {
                 throw Finding(text: "a part has no end of its head")
             }
             try require(part[..<end.lowerBound].split(separator: 0x0A).count == lines + 1, "a name adds a line")
-            try require(part[end.upperBound...].elementsEqual(content + Data("\r\n".utf8)), "the content is another")
+            try require(part[end.upperBound...].elementsEqual(content + Data("\r\n".utf8)), "the content is different")
         }
     }
 }

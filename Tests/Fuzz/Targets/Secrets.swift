@@ -32,7 +32,9 @@ extension FuzzTarget {
                 "{\"to\\u006ben\": \"x\"", "[{\"key\":1},\"\\", "text: token=x",
             ],
             tokens: pieces, check: checkRedactedText),
-        FuzzTarget("escaped", share: 8, seeds: ["\u{1B}[31m\r\n\t\0", "é\u{202E}\u{2028}"], tokens: pieces, check: checkEscaped),
+        FuzzTarget(
+            "escaped", share: 8, seeds: ["\u{1B}[31m\r\n\t\0", "é\u{202E}\u{2028}"], tokens: pieces, check: checkEscaped
+        ),
         FuzzTarget(
             "redacted-json", share: 8, seeds: ["", "0123456789", "\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}"],
             check: checkRedactedJSON),
@@ -50,8 +52,10 @@ extension FuzzTarget {
         try require(
             !redaction.value(ofHeader: "Link", "\(value)&access_token=\(canary)&\(value)").contains(canary),
             "a parameter is shown")
-        // By scalars: a combining mark does not hide the end of a URL.
-        let scalars = value.unicodeScalars.filter { !"/?#<>\"\\".unicodeScalars.contains($0) && !$0.properties.isWhitespace }
+        // Filters scalars, because a combining mark does not hide the end of a URL.
+        let scalars = value.unicodeScalars.filter {
+            !"/?#<>\"\\".unicodeScalars.contains($0) && !$0.properties.isWhitespace
+        }
         let user = String(String.UnicodeScalarView(scalars))
         try require(
             !redaction.value(ofHeader: "Location", "https://\(user)\(canary)@h/\(value)").contains(canary),
@@ -85,11 +89,15 @@ extension FuzzTarget {
     }
 
     @Sendable private static func checkEscaped(_ bytes: [UInt8]) throws {
-        let isPrintable = text(bytes).escapingControls.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F }
+        let isPrintable = text(bytes).escapingControls.unicodeScalars.allSatisfy {
+            $0.value >= 0x20 && $0.value != 0x7F
+        }
         try require(isPrintable, "a control character is left")
     }
 
-    /// The input determines the shape of a JSON text, whose secrets are the canary, and where it is cut.
+    /// Checks a JSON document whose structure and length are determined by the input.
+    ///
+    /// All its secrets are the canary.
     @Sendable private static func checkRedactedJSON(_ bytes: [UInt8]) throws {
         var choices = bytes[...]
         var json = ""
@@ -97,13 +105,13 @@ extension FuzzTarget {
         let cut = json.utf8.count - (Int(choices.popFirst() ?? 0) & 15) * json.utf8.count / 64
         let body = Data(Array(json.utf8).prefix(cut))
         guard let shown = Redaction.standard.body(body, contentType: "application/json") else {
-            throw Finding(text: "nothing is shown of \(json)")
+            throw Finding(text: "the redacted body is nil: \(json)")
         }
         try require(!shown.contains(canary), "a secret is shown: \(shown)")
         guard cut == json.utf8.count else { return }
         try require(
             (try? JSONSerialization.jsonObject(with: Data(shown.utf8), options: .fragmentsAllowed)) != nil,
-            "no JSON any more: \(shown)")
+            "the redacted body is not JSON: \(shown)")
     }
 
     private static func appendJSON(
@@ -152,7 +160,7 @@ extension FuzzTarget {
         _ = request.curlDescription(redaction: nil)
     }
 
-    /// Whether nothing outside single quotes has a meaning for a shell but the pipe and `$(printf …)`.
+    /// Returns whether the only shell syntax outside single quotes is the pipe and `$(printf …)`.
     private static func isInert(_ command: String) -> Bool {
         var isQuoted = false
         var bare: [UInt8] = []

@@ -15,14 +15,15 @@ extension FuzzTarget {
             check: checkVariants)
     ]
 
-    /// Entries without their checksum, which is added to every input.
+    /// Entries without their checksum, which is appended to every input.
     private static func variantSeeds() -> [[UInt8]] {
         let request = Request(url: "https://h/")
         var variants = CachedVariants()
         var seeds = [[UInt8](variants.data(for: key).dropLast(8))]
         for vary in ["Accept-Language", "X-One, X-Two"] {
             let headers: Headers = ["Vary": vary, "ETag": "\"1\"", "X-Empty": "", "Cache-Control": "max-age=60"]
-            guard let selection = try? CacheSelection(of: headers, to: request, account: "a") else { continue }  // not to be stored
+            guard let selection = try? CacheSelection(of: headers, to: request, account: "a")  // not storable
+            else { continue }
             let date = Date(timeIntervalSince1970: 1_700_000_000)
             variants.insert(
                 CachedResponse(
@@ -49,6 +50,7 @@ extension FuzzTarget {
         }
         _ = variants.match(Request(url: "https://h/"))
         let again = CachedVariants(variants.data(for: key), for: key)
-        try require(again?.responses.count == variants.responses.count, "what is read cannot be stored again")
+        try require(
+            again?.responses.count == variants.responses.count, "the entry cannot be stored again after reading")
     }
 }
