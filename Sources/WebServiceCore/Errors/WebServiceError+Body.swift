@@ -5,53 +5,64 @@ import FoundationNetworking
 #endif
 
 extension WebServiceError {
-    /// The status of the response; `nil` without one.
+    /// The status code of the response; `nil` if there is no response.
     public var status: Int? { (response as? HTTPURLResponse)?.statusCode }
 
-    /// The body decoded to a type of one's own, as when a server describes its errors.
+    /// Returns the body decoded as a custom type, such as a server's description of its errors.
     ///
-    /// - Throws: What the decoder throws; ``Code/emptyResponse`` when there is no body.
-    public func decodeBody<Value: Decodable>(_ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()) throws -> Value {
+    /// - Throws: The error of the decoder, or ``Code/emptyResponse`` if there is no body.
+    public func decodeBody<Value: Decodable>(
+        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
+    ) throws -> Value {
         guard let body, !body.isEmpty else {
-            throw WebServiceError(.emptyResponse, "the error has no body to decode a \(type) from", request: request, response: response)
+            throw WebServiceError(
+                .emptyResponse, "the error has no body to decode as \(type)", request: request, response: response)
         }
         return try JSON.decode(type, from: body, using: decoder)
     }
 
-    /// The problem that the server describes, when the body is `application/problem+json` (RFC 9457).
+    /// The problem that the server describes in an `application/problem+json` body (RFC 9457).
+    ///
+    /// `nil` for any other body.
     public var problem: ProblemDetails? {
         let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type") ?? ""
         guard MediaType.essence(type) == "application/problem+json" else { return nil }
-        // Not with JSONDecoder on Linux, which takes seconds for 512 levels of values of any type.
-        let json = try? decodeBody(JSONValue.self, decoder: JSONValue.Parser())  // a body that is no object describes no problem
+        // `JSONDecoder` is not used: on Linux, it takes seconds for 512 levels of values of any
+        // type.
+        let json = try? decodeBody(JSONValue.self, decoder: JSONValue.Parser())  // other bodies describe no problem
         guard case .object(let members)? = json else { return nil }
         return ProblemDetails(members)
     }
 
-    /// The beginning of the body as text of at most 200 characters with secrets and control characters replaced, for a person who looks for what is
-    /// wrong with it; `nil` when it is no text. It is in no description.
+    /// The beginning of the body as readable text, at most 200 characters, for diagnostics.
+    ///
+    /// Secrets and control characters are replaced. `nil` if the body is not text. No description
+    /// contains this string.
     public var bodySnippet: String? {
         let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type")
-        return body.flatMap { Redaction.standard.body($0.prefix(800), contentType: type) }.map { String($0.prefix(200)).escapingControls }
+        return body.flatMap { Redaction.standard.body($0.prefix(800), contentType: type) }
+            .map { String($0.prefix(200)).escapingControls }
     }
 }
 
-/// What a server says of a failure (RFC 9457).
+/// The details of a problem that a server reports (RFC 9457).
 public struct ProblemDetails: Sendable, Hashable, Decodable {
-    /// A URI that names the kind of problem; `about:blank` when there is none.
+    /// A URI that identifies the type of the problem. Defaults to `about:blank`.
     public let type: String
-    /// What kind of problem it is, for people.
+    /// A human-readable summary of the type of the problem.
     public let title: String?
-    /// The status, as the origin server meant it.
+    /// The status code set by the origin server.
     public let status: Int?
-    /// What is wrong this time, for people.
+    /// A human-readable explanation of this occurrence of the problem.
     public let detail: String?
-    /// A URI that names this occurrence.
+    /// A URI that identifies this occurrence of the problem.
     public let instance: String?
-    /// Every other member.
+    /// All other members.
     public let extensions: [String: JSONValue]
 
-    /// Decodes a problem document; members of the wrong type are ignored, as the standard asks.
+    /// Creates problem details by decoding a problem document.
+    ///
+    /// Members of the wrong type are ignored, as the standard requires.
     public init(from decoder: any Decoder) throws {
         self.init(try [String: JSONValue](from: decoder))
     }

@@ -4,30 +4,31 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// An error of this framework's own: what went wrong, and everything known about the exchange at that moment.
+/// An error of this library, with the state of the exchange when it occurred.
 ///
-/// Failures of the transport (no connection, time-out, cancelled …) are not of this type: they are `URLError`, whichever
-/// ``Session`` is plugged in. Match on ``code``; new codes may be added without notice, so a `switch` over them needs a `default`.
+/// Transport failures (no connection, timeout, cancellation …) are `URLError` values instead, for
+/// every ``Session``. Match on ``code``. New codes may be added without notice, so that a `switch`
+/// over them needs a `default`.
 public struct WebServiceError: Error, Sendable {
-    /// What went wrong.
+    /// The kind of the error.
     public var code: Code
 
-    /// One sentence that names what is wrong. It holds names of fields, never their values.
+    /// A sentence that names what is wrong. It contains the names of fields, never their values.
     public var message: String
 
-    /// The request, as it was when the error arose. `nil` when the error arose outside a request.
+    /// The request when the error occurred; `nil` if the error occurred outside a request.
     public var request: Request?
 
-    /// The response. `nil` when none had arrived.
+    /// The response; `nil` if none was received.
     public var response: URLResponse?
 
-    /// The bytes of the response's body. `nil` when none had arrived.
+    /// The bytes of the response body; `nil` if none were received.
     public var body: Data?
 
-    /// The error that caused this one. `nil` when this is the first cause.
+    /// The error that caused this one; `nil` if this is the first cause.
     public var underlying: (any Error)?
 
-    /// Makes an error; everything but the code and the message may be left out.
+    /// Creates an error. Everything but the code and the message defaults to `nil`.
     public init(
         _ code: Code,
         _ message: String,
@@ -44,61 +45,65 @@ public struct WebServiceError: Error, Sendable {
         self.underlying = underlying
     }
 
-    /// The kind of a ``WebServiceError``: an open set, so that adding a kind breaks nobody.
+    /// The kind of a ``WebServiceError``.
+    ///
+    /// The set is open: a new code is not a breaking change.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         /// The name of the code, such as `invalidURL`.
         public let description: String
 
-        /// Makes a code of your own; two codes are equal when their names are.
+        /// Creates a custom code. Codes with equal names are equal.
         public init(_ name: String) {
             description = name
         }
 
-        /// A base URL, a path or a placeholder from which no http or https URL can be formed.
+        /// A base URL, path or placeholder that does not form an http or https URL.
         public static let invalidURL = Code("invalidURL")
         /// A method that is not a token (RFC 9110, section 9.1).
         public static let invalidMethod = Code("invalidMethod")
-        /// A header field with an illegal name or value, or one that only the transport may set.
+        /// A header field with an invalid name or value, or one that only the transport may set.
         public static let invalidHeader = Code("invalidHeader")
         /// Parameters or a body that cannot be encoded.
         public static let encoding = Code("encoding")
-        /// A response body that is not what the handler needs, such as malformed JSON.
+        /// A response body that the handler cannot use, such as malformed JSON.
         public static let decoding = Code("decoding")
-        /// No response body where the handler needs one.
+        /// A missing response body where the handler needs one.
         public static let emptyResponse = Code("emptyResponse")
-        /// A status that a typed task does not accept; the body is at hand.
+        /// A status that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unacceptableStatus = Code("unacceptableStatus")
-        /// A media type that a typed task does not accept; the body is at hand.
+        /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unexpectedContentType = Code("unexpectedContentType")
-        /// A body longer than ``Request/maximumResponseBytes``; nothing of it is kept.
+        /// A response body larger than ``Request/maximumResponseBytes``. No part of it is stored.
         public static let responseTooLarge = Code("responseTooLarge")
-        /// The whole exchange took longer than ``Request/deadline``.
+        /// An exchange that exceeded its ``Request/deadline``.
         public static let deadline = Code("deadline")
-        /// More messages than ``SessionTask/maximumMessages`` for one exchange.
+        /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
         public static let tooManyMessages = Code("tooManyMessages")
-        /// A mock session has no stub for the request.
+        /// A request for which a mock session has no stub.
         public static let noStub = Code("noStub")
-        /// No endpoint of the service supports the typed request.
+        /// A typed request that no endpoint of the service supports.
         public static let noEndpoint = Code("noEndpoint")
-        /// No storage of the service keeps answers to the typed request.
+        /// A typed request whose responses no storage of the service stores.
         public static let noStorage = Code("noStorage")
-        /// Nothing is stored for the typed request, or nothing that is young enough or can be read any more.
+        /// A typed request without a stored value that is recent enough and can be read.
         public static let noStoredData = Code("noStoredData")
-        /// The same request, or one with the same key, is under way already.
+        /// A request that is already in flight, or whose key is that of a request in flight.
         public static let duplicateRequest = Code("duplicateRequest")
-        /// An endpoint made a value that is not of the request's output type.
+        /// A value from an endpoint that is not of the request's output type.
         public static let unexpectedOutput = Code("unexpectedOutput")
-        /// A request that a restricted provider does not let through.
+        /// A request that a restricted provider does not allow.
         public static let requestNotAllowed = Code("requestNotAllowed")
-        /// A storage failed; the error of the system or of the database is the underlying one.
+        /// A failure of a storage. ``WebServiceError/underlying`` is the system or database error.
         public static let storage = Code("storage")
-        /// An entry that is larger than a storage can take.
+        /// An entry that is too large for a storage.
         public static let entryTooLarge = Code("entryTooLarge")
     }
 }
 
 extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
-    /// The code and the message; no URL, header value or body, so it is safe to log. At most 1,000 bytes; what is longer is cut off.
+    /// The code and the message, truncated to 1,000 bytes.
+    ///
+    /// It is safe to log: it contains no URL, header value or body.
     public var description: String {
         "\(code): \(message)".cut(to: Self.maximumLength)
     }
@@ -115,18 +120,24 @@ extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible
 }
 
 extension WebServiceError: CustomReflectable {
-    /// What `dump` shows: the code and the message only, because the other fields may hold secrets.
+    /// The mirror that `dump` prints. It contains only the code and the message.
+    ///
+    /// The other properties may contain secrets.
     public var customMirror: Mirror {
         let length = Self.maximumLength
-        return Mirror(self, children: ["code": code.description.cut(to: length), "message": message.cut(to: length)], displayStyle: .struct)
+        return Mirror(
+            self, children: ["code": code.description.cut(to: length), "message": message.cut(to: length)],
+            displayStyle: .struct)
     }
 
-    /// The most bytes of everything that is printed.
+    /// The maximum size of everything that is printed, in bytes.
     private static let maximumLength = 1_000
 }
 
 extension String {
-    /// The text with at most so many bytes; what is longer ends with `…` in place of what is cut off.
+    /// Returns the string truncated to a number of bytes.
+    ///
+    /// A truncated string ends with `…`, which counts toward that number.
     func cut(to length: Int) -> String {
         guard utf8.count > length else { return self }
         var end = utf8.index(startIndex, offsetBy: length - 3)

@@ -1,13 +1,19 @@
-/// Byte classes and comparisons that protocols define on ASCII. Everything looks at UTF-8 bytes: `"\r\n"` is one
-/// `Character` in Swift, so checks over characters miss it.
+/// Byte classes and comparisons that protocols define on ASCII.
+///
+/// They operate on UTF-8 bytes: `"\r\n"` is one `Character` in Swift, so that checks on characters
+/// miss it.
 enum ASCII {
-    /// RFC 9110, section 5.6.2: the bytes of a token, so of a method and of a field name.
+    /// Returns whether a byte is legal in a token, such as a method or a field name.
+    ///
+    /// RFC 9110, section 5.6.2, defines these bytes.
     static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
-        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"), UInt8(ascii: "'"),
-            UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "^"), UInt8(ascii: "_"),
-            UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
+            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
             true
         default: false
         }
@@ -29,16 +35,17 @@ enum ASCII {
         byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
 
-    /// The bytes without the spaces and tabs around them (RFC 9110, section 5.6.3).
+    /// Returns the bytes without the spaces and tabs around them (RFC 9110, section 5.6.3).
     static func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
         let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) }) else {
+        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
+        else {
             return bytes[bytes.endIndex...]
         }
         return bytes[first...last]
     }
 
-    /// The value of a hexadecimal digit, `nil` for any other byte.
+    /// Returns the value of a hexadecimal digit, or `nil` for any other byte.
     static func hexValue(_ byte: UInt8) -> UInt8? {
         switch byte {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
@@ -50,13 +57,15 @@ enum ASCII {
 }
 
 extension StringProtocol {
-    /// Compares as RFC 9110 compares field names: by bytes, with A–Z equal to a–z, whatever the locale.
+    /// Returns whether two strings are equal by the rules of RFC 9110 for field names.
+    ///
+    /// Bytes are compared, with A–Z equal to a–z, regardless of the locale.
     package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {
         utf8.count == other.utf8.count
             && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) }
     }
 
-    /// Lower case by ASCII rules alone, whatever the locale.
+    /// Returns the string with A–Z in lower case, regardless of the locale.
     package func asciiLowercased() -> String {
         String(decoding: utf8.map(ASCII.lowercased), as: UTF8.self)
     }

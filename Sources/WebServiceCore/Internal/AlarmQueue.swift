@@ -1,14 +1,15 @@
-/// What is told when its moment has come.
+/// An object that is notified at a scheduled instant.
 package protocol AlarmTarget: AnyObject, Sendable {
-    /// Called once, on any thread, unless the alarm was cancelled before.
+    /// Called once, on any thread, unless the alarm is cancelled first.
     func ring()
 }
 
-/// Whom to tell at which moment, earliest first: a binary heap whose entries can be removed. Pure; time is a number.
+/// A priority queue of alarms, earliest first: a binary heap with removable entries.
 ///
-/// Adding and removing cost O(log n) and, once the queue has grown, no allocation.
+/// It is a pure value that represents instants as numbers. Adding and removing take O(log n) time
+/// and, once the queue has grown, do not allocate.
 struct AlarmQueue {
-    /// Names one entry; a token whose entry is gone is harmless.
+    /// A token that identifies an entry. The token of a removed entry has no effect.
     struct Token: Sendable, Hashable {
         fileprivate let slot: Int
         fileprivate let generation: Int
@@ -25,7 +26,7 @@ struct AlarmQueue {
     private var free: [Int] = []
     private var heap: [Int] = []
 
-    /// The moment of the earliest entry.
+    /// The instant of the earliest entry.
     var earliest: UInt64? { heap.first.map { slots[$0].moment } }
 
     var count: Int { heap.count }
@@ -41,14 +42,15 @@ struct AlarmQueue {
         return Token(slot: slot, generation: slots[slot].generation)
     }
 
-    /// - Returns: The target, to be freed outside any lock; `nil` when the entry is gone.
+    /// - Returns: The target, to be released outside any lock; `nil` if the entry was removed
+    ///   before.
     @discardableResult
     mutating func remove(_ token: Token) -> (any AlarmTarget)? {
         guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return nil }
         return take(at: slots[token.slot].place)
     }
 
-    /// Takes out what is due, in the order of the moments.
+    /// Removes and returns the targets that are due, in the order of their instants.
     mutating func takeDue(at now: UInt64) -> [any AlarmTarget] {
         var due: [any AlarmTarget] = []
         while let earliest, earliest <= now {
@@ -85,7 +87,8 @@ struct AlarmQueue {
         var place = start
         while true {
             var least = place
-            for child in [2 * place + 1, 2 * place + 2] where child < heap.count && slots[heap[child]].moment < slots[heap[least]].moment {
+            for child in [2 * place + 1, 2 * place + 2]
+            where child < heap.count && slots[heap[child]].moment < slots[heap[least]].moment {
                 least = child
             }
             if least == place { return }

@@ -1,14 +1,19 @@
 import Foundation
 
-/// Dates of HTTP in UTC, by integer arithmetic alone: no locale and no time zone. Any input gives a date or `nil`.
+/// HTTP dates in UTC, computed with integer arithmetic, without a locale or a time zone.
+///
+/// Any input yields a date or `nil`.
 enum HTTPDate {
-    /// The last second that four digits of a year can say: 9999-12-31T23:59:59Z.
+    /// The last second of the last year with four digits: 9999-12-31T23:59:59Z.
     static let latest = Date(timeIntervalSince1970: 253_402_300_799)
 
-    /// Reads the three formats of RFC 9110, section 5.6.7. Letter case is ignored and the day of the week not compared with the date;
-    /// the leap second 60 is the second behind 59.
+    /// Parses the three formats of RFC 9110, section 5.6.7.
     ///
-    /// - Parameter now: Decides the century of RFC 850's two digits: the last one that is not more than 50 years ahead.
+    /// Letter case is ignored, and the day of the week is not compared with the date. The leap
+    /// second 60 is the second after 59.
+    ///
+    /// - Parameter now: The date that determines the century of the two-digit years of RFC 850: the
+    ///   last century that results in a date at most 50 years in the future.
     static func parse(_ text: String, now: Date = Date()) -> Date? {
         guard (24...33).contains(text.utf8.count) else { return nil }
         let bytes = Array(text.utf8)
@@ -18,15 +23,20 @@ enum HTTPDate {
         }
         let (day, rest) = (bytes[..<comma], bytes[(comma + 1)...])
         guard index(of: rest.suffix(4), in: [" GMT"]) != nil else { return nil }
-        if index(of: day, in: shortDays) != nil { return Fields(rest.dropLast(4), layout: " DD MMM YYYY hh:mm:ss")?.date }
-        guard index(of: day, in: longDays) != nil, var fields = Fields(rest.dropLast(4), layout: " DD-MMM-YY hh:mm:ss"), let today = Fields(now)
+        if index(of: day, in: shortDays) != nil {
+            return Fields(rest.dropLast(4), layout: " DD MMM YYYY hh:mm:ss")?.date
+        }
+        guard index(of: day, in: longDays) != nil, var fields = Fields(rest.dropLast(4), layout: " DD-MMM-YY hh:mm:ss"),
+            let today = Fields(now)
         else { return nil }
         fields.year += today.year - today.year % 100 + 100
         while fields.isMoreThan50Years(ahead: today) { fields.year -= 100 }
         return fields.date
     }
 
-    /// Reads the date of a cookie as leniently as RFC 6265, section 5.1.1 says: the parts may stand in any order.
+    /// Parses the date of a cookie by the lenient rules of RFC 6265, section 5.1.1.
+    ///
+    /// The parts may be in any order.
     static func parseCookieDate(_ text: some Collection<UInt8>) -> Date? {
         var time: (hour: Int64, minute: Int64, second: Int64)?
         var day: Int64?
@@ -44,21 +54,27 @@ enum HTTPDate {
             }
         }
         guard let time, let day, let month, let year, year >= 1601, time.second < 60 else { return nil }
-        return Fields(year: year, month: Int64(month) + 1, day: day, hour: time.hour, minute: time.minute, second: time.second).date
+        return Fields(
+            year: year, month: Int64(month) + 1, day: day, hour: time.hour, minute: time.minute, second: time.second
+        ).date
     }
 
-    /// Writes an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`; parts of a second are left out. `nil` outside the years 0 to 9999.
+    /// Returns an IMF-fixdate, such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+    ///
+    /// Fractions of a second are dropped. `nil` outside the years 0 to 9999.
     static func text(_ date: Date) -> String? {
         guard let fields = Fields(date) else { return nil }
         func padded(_ number: Int64, _ width: Int = 2) -> String {
             let digits = String(number)
             return String(repeating: "0", count: width - digits.utf8.count) + digits
         }
-        let day = "\(shortDays[fields.weekday]), \(padded(fields.day)) \(months[Int(fields.month) - 1]) \(padded(fields.year, 4))"
+        let day =
+            "\(shortDays[fields.weekday]), \(padded(fields.day)) \(months[Int(fields.month) - 1]) \(padded(fields.year, 4))"
         return "\(day) \(padded(fields.hour)):\(padded(fields.minute)):\(padded(fields.second)) GMT"
     }
 
-    fileprivate static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    fileprivate static let months =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     private static let shortDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let longDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
@@ -73,7 +89,7 @@ enum HTTPDate {
         }
     }
 
-    /// The number that a token begins with, where it has that many digits.
+    /// Returns the number at the start of a token if the count of its digits is in the range.
     private static func number(_ token: some Collection<UInt8>, digits: ClosedRange<Int>) -> Int64? {
         let number = token.prefix(while: ASCII.isDigit)
         return digits.contains(number.count) ? number.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) } : nil
@@ -88,7 +104,7 @@ enum HTTPDate {
     }
 }
 
-/// A moment in the Gregorian calendar, UTC.
+/// A date and time in the Gregorian calendar, in UTC.
 private struct Fields {
     var year: Int64 = 0
     var month: Int64 = 0
@@ -96,16 +112,21 @@ private struct Fields {
     var hour: Int64 = 0
     var minute: Int64 = 0
     var second: Int64 = 0
-    /// 0 is Sunday.
+    /// The day of the week. 0 is Sunday.
     var weekday = 0
 }
 
 extension Fields {
     private static let daysOfEra: Int64 = 146_097  // 400 years
-    /// From 0000-03-01 of the era before year 0 to 1970-01-01, so that no number below is negative.
+    /// The days from 0000-03-01 of the era before year 0 to 1970-01-01.
+    ///
+    /// With this offset, no number in the computations is negative.
     private static let daysToEpoch: Int64 = 719_468 + daysOfEra
 
-    /// Reads text of a fixed layout: `D`, `Y`, `h`, `m` and `s` are digits, `_` is a digit or a blank, `MMM` a month, anything else itself.
+    /// Parses a string with a fixed layout.
+    ///
+    /// `D`, `Y`, `h`, `m` and `s` are digits, `_` is a digit or a space, `MMM` is a month, and any
+    /// other character is itself.
     init?(_ text: some Collection<UInt8>, layout: String) {
         guard text.count == layout.utf8.count else { return nil }
         var name: [UInt8] = []
@@ -127,7 +148,9 @@ extension Fields {
         month = Int64(index) + 1
     }
 
-    /// `nil` outside the years 0 to 9999. The calendar begins its years in March, so that the leap day is the last one.
+    /// Returns `nil` outside the years 0 to 9999.
+    ///
+    /// Years begin in March in the computation, so that the leap day is the last day.
     init?(_ date: Date) {
         let seconds = date.timeIntervalSince1970.rounded(.down)
         guard seconds >= -62_167_219_200, seconds <= HTTPDate.latest.timeIntervalSince1970 else { return nil }
@@ -144,7 +167,7 @@ extension Fields {
         weekday = Int((days + 3) % 7)
     }
 
-    /// `nil` where the calendar or the clock has no such moment.
+    /// The date; `nil` if the calendar or the clock has no such date or time.
     var date: Date? {
         let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
         let lengths: [Int64] = [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
@@ -153,11 +176,14 @@ extension Fields {
         else { return nil }
         let yearFromMarch = year + 400 - (month <= 2 ? 1 : 0)
         let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
-        let days = yearFromMarch * 365 + yearFromMarch / 4 - yearFromMarch / 100 + yearFromMarch / 400 + dayOfYear - Self.daysToEpoch
+        let days =
+            yearFromMarch * 365 + yearFromMarch / 4 - yearFromMarch / 100 + yearFromMarch / 400 + dayOfYear
+            - Self.daysToEpoch
         return Date(timeIntervalSince1970: Double(((days * 24 + hour) * 60 + minute) * 60 + second))
     }
 
     func isMoreThan50Years(ahead today: Fields) -> Bool {
-        (year - 50, month, day, hour, minute, second) > (today.year, today.month, today.day, today.hour, today.minute, today.second)
+        (year - 50, month, day, hour, minute, second)
+            > (today.year, today.month, today.day, today.hour, today.minute, today.second)
     }
 }

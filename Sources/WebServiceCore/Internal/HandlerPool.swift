@@ -1,31 +1,33 @@
 import Dispatch
 import Foundation
 
-/// What a ``HandlerPool`` runs.
+/// Work that a ``HandlerPool`` performs.
 package protocol PooledWork: AnyObject, Sendable {
     func perform()
 }
 
-/// Where handlers run: on the global queue, in the background.
+/// A pool that runs handlers in the background, on the global dispatch queue.
 ///
-/// A transport brings answers in bunches, and waking a thread for each of them costs more than most handlers do. So a worker takes one after another; another
-/// worker joins in when several wait, or when nothing has moved for a millisecond because a handler blocks: so long can it hold up others.
+/// A transport delivers responses in batches, and waking a thread for each response costs more than
+/// most handlers do. A worker therefore runs one handler after another. Another worker starts if
+/// several handlers wait, or if none was started for a millisecond because a handler blocks; a
+/// blocking handler delays others by no more than that.
 package final class HandlerPool: Sendable {
     package static let shared = HandlerPool()
 
     private struct State {
         var waiting = Queue<any PooledWork>()
         var workers = 0
-        /// How much work was begun; tells whether anything moves.
+        /// The number of items that were started, which shows whether there is progress.
         var begun: UInt64 = 0
         var isWatched = false
-        /// How many bunches of work are being brought.
+        /// The number of batches that are being delivered.
         var bunches = 0
 
-        /// Whether somebody has to come for what waits.
+        /// Returns the action that the waiting work requires.
         mutating func need() -> Need {
             guard !waiting.isEmpty else { return .nothing }
-            // What brings a bunch may wait for a part of it, so that is watched as well.
+            // The delivery of a batch may wait for a part of that batch, so it is watched as well.
             if bunches == 0, workers == 0 || workers < HandlerPool.processors && waiting.count > HandlerPool.patience {
                 workers += 1
                 return .worker
@@ -42,10 +44,10 @@ package final class HandlerPool: Sendable {
 
     private let state = Mutex(State())
     private static let processors = max(2, ProcessInfo.processInfo.activeProcessorCount)
-    /// How many may wait before another worker joins in.
+    /// The number of items that may wait before another worker starts.
     private static let patience = 8
 
-    /// Has work done soon; never on this thread.
+    /// Runs work soon, never on the calling thread.
     package func schedule(_ work: any PooledWork) {
         answer(
             state.withLock { state in
@@ -54,7 +56,9 @@ package final class HandlerPool: Sendable {
             })
     }
 
-    /// Wakes nobody for what `bring` schedules until all of it is there. It has to return soon.
+    /// Schedules work as a batch: no worker starts for it until `bring` returns.
+    ///
+    /// `bring` must return soon.
     package func together(_ bring: () -> Void) {
         state.withLock { $0.bunches += 1 }
         bring()
@@ -90,7 +94,7 @@ package final class HandlerPool: Sendable {
         }
     }
 
-    /// Looks again in a millisecond, for as long as somebody waits.
+    /// Checks for progress again in a millisecond, as long as work waits.
     private func watch(_ begun: UInt64) {
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { [self] in
             let (isStuck, next) = state.withLock { state -> (Bool, UInt64?) in

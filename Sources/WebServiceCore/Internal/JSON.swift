@@ -1,16 +1,18 @@
 package import Foundation
 
-/// The only way into Foundation's JSON parsers.
+/// The only access to Foundation's JSON parsers.
 ///
-/// `JSONDecoder` on Linux traps when the last byte of a JSON text opens the 513th level. The nesting is checked before a parser runs, which
-/// also bounds the recursion of everything that walks over a parsed value.
+/// `JSONDecoder` on Linux traps when the last byte of a JSON text opens the 513th level. The
+/// nesting is checked before a parser runs, which also bounds the recursion of all code that
+/// traverses a parsed value.
 package enum JSON {
-    /// The most levels of arrays and objects, which is also Foundation's limit.
+    /// The maximum number of levels of arrays and objects, which is also Foundation's limit.
     static let maximumDepth = 512
 
-    /// Parses a JSON text with `JSONSerialization`, single values allowed.
+    /// Parses a JSON text with `JSONSerialization`. The text may be a single value.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` for more than 512 levels, otherwise the error of `JSONSerialization`.
+    /// - Throws: `DecodingError.dataCorrupted` for more than 512 levels, otherwise the error of
+    ///   `JSONSerialization`.
     package static func object(from data: Data) throws -> Any {
         try checkDepth(of: data)
         return try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
@@ -18,12 +20,12 @@ package enum JSON {
 
     /// Decodes a value, from JSON unless the decoder is for another format.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` when the decoder is a `JSONDecoder` and the text has more than 512 levels, otherwise the
-    ///   error of the decoder.
+    /// - Throws: `DecodingError.dataCorrupted` if the decoder is a `JSONDecoder` and the JSON text
+    ///   has more than 512 levels, otherwise the error of the decoder.
     package static func decode<Value: Decodable>(
         _ type: Value.Type, from data: Data, using decoder: any BodyDecoder = JSONDecoder()
     ) throws -> Value {
-        // JSON5 has other strings and comments; its parser does not trap.
+        // JSON5 has a different string syntax and comments; its parser does not trap.
         if let decoder = decoder as? JSONDecoder, !decoder.allowsJSON5 {
             if type == JSONValue.self, Swift.type(of: decoder) == JSONDecoder.self, !decoder.assumesTopLevelDictionary {
                 return try anyShape(type, from: data)
@@ -39,11 +41,14 @@ package enum JSON {
             return try JSONValue.Parser().decode(type, from: data)
         } catch let error where !(error is DecodingError) {
             let message = "The given data was not valid JSON."
-            throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: [], debugDescription: message, underlyingError: error))
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: [], debugDescription: message, underlyingError: error))
         }
     }
 
-    /// Returns whether an object for `JSONSerialization` has more than 512 levels, without walking deeper than that.
+    /// Returns whether an object for `JSONSerialization` has more than 512 levels.
+    ///
+    /// Deeper levels are not traversed.
     static func isTooDeep(_ value: Any, levels: Int = maximumDepth) -> Bool {
         switch value {
         case let values as [Any]: levels == 0 || values.contains { isTooDeep($0, levels: levels - 1) }
@@ -54,8 +59,8 @@ package enum JSON {
 
     /// Returns whether JSON can represent an object of at most ``maximumDepth`` levels.
     ///
-    /// `JSONSerialization.isValidJSONObject` checks single values only, inside an array because it
-    /// accepts nothing else: on Linux it refuses 512 levels and takes 0.6 s for 511.
+    /// `JSONSerialization.isValidJSONObject` checks only single values, each inside the array that
+    /// it requires: on Linux, it rejects 512 levels and takes 0.6 s for 511.
     static func isValid(_ value: Any) -> Bool {
         switch value {
         case is String: true
@@ -72,9 +77,11 @@ package enum JSON {
     }
 
     private static func exceeds(_ maximum: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        guard bytes.prefix(4).contains(0) || bytes.first == 0xFE || bytes.first == 0xFF else { return exceeds(maximum, units: bytes) }
-        // UTF-16 or UTF-32. All byte orders are tried, so that nothing depends on how Foundation tells them apart: a text in one of
-        // them has no ASCII characters in another.
+        guard bytes.prefix(4).contains(0) || bytes.first == 0xFE || bytes.first == 0xFF else {
+            return exceeds(maximum, units: bytes)
+        }
+        // UTF-16 or UTF-32. All byte orders are tried, so that the result does not depend on how
+        // Foundation distinguishes them: text in one of them has no ASCII characters in another.
         return [(2, 0), (2, 1), (4, 0), (4, 3)].contains { width, place in
             let starts = stride(from: 0, through: bytes.count - width, by: width)
             return exceeds(
@@ -85,7 +92,8 @@ package enum JSON {
         }
     }
 
-    /// - Parameter units: The characters of the text; those outside ASCII in any number of units from 0x80.
+    /// - Parameter units: The characters of the JSON text. A character outside ASCII is represented
+    ///   by any number of units from 0x80.
     @inline(__always)
     private static func exceeds(_ maximum: Int, units: some Sequence<UInt8>) -> Bool {
         var depth = 0

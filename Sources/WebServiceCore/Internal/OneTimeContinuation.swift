@@ -1,9 +1,11 @@
-/// A continuation for code that may call back more than once, or never: the first call counts, and when the last reference to it goes without one, it fails.
+/// A continuation for code that may call back more than once, or never.
+///
+/// The first call resumes it. If the last reference to it is released without a call, it fails.
 final class OneTimeContinuation<Value: Sendable>: Sendable {
     private let continuation: Mutex<CheckedContinuation<Value, any Error>?>
     private let forgotten: any Error
 
-    /// - Parameter forgotten: The error when nobody is left who could call back.
+    /// - Parameter forgotten: The error if the last reference is released without a call.
     init(_ continuation: CheckedContinuation<Value, any Error>, forgotten: any Error) {
         self.continuation = Mutex(continuation)
         self.forgotten = forgotten

@@ -1,10 +1,14 @@
 extension TaskClock {
-    /// Runs an operation and returns its value, unless it takes longer than the limit by this clock. An operation that is not over by then is
-    /// cancelled, and its value is dropped.
+    /// Runs an operation and returns its value, unless it exceeds the limit by this clock.
     ///
-    /// - Returns: `nil` after the limit.
-    /// - Throws: What the operation throws; `CancellationError` as soon as the Swift task is cancelled.
-    func value<Value: Sendable>(within limit: Duration, of operation: @escaping @Sendable () async throws -> Value) async throws -> Value? {
+    /// An operation that has not finished by then is cancelled, and its value is discarded.
+    ///
+    /// - Returns: The value, or `nil` if the limit was exceeded.
+    /// - Throws: The error of the operation, or `CancellationError` as soon as the Swift task is
+    ///   cancelled.
+    func value<Value: Sendable>(
+        within limit: Duration, of operation: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value? {
         let race = Race<Value>(self)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { race.begin($0, limit, operation) }
@@ -14,7 +18,7 @@ extension TaskClock {
     }
 }
 
-/// An operation and the alarm of its limit: the first of them to end decides.
+/// A race between an operation and the alarm of its limit. The first to end determines the result.
 private final class Race<Value: Sendable>: AlarmTarget {
     private struct State {
         var continuation: CheckedContinuation<Value?, any Error>?
@@ -29,7 +33,8 @@ private final class Race<Value: Sendable>: AlarmTarget {
     init(_ clock: TaskClock) { self.clock = clock }
 
     func begin(
-        _ continuation: CheckedContinuation<Value?, any Error>, _ limit: Duration, _ operation: @escaping @Sendable () async throws -> Value
+        _ continuation: CheckedContinuation<Value?, any Error>, _ limit: Duration,
+        _ operation: @escaping @Sendable () async throws -> Value
     ) {
         let isOver = state.withLock { state in
             if !state.isOver { state.continuation = continuation }
@@ -52,7 +57,8 @@ private final class Race<Value: Sendable>: AlarmTarget {
     }
 
     func ring() {
-        // In a task of its own: where all threads are busy, an operation that waits for one as well comes first.
+        // In a separate task: if all threads are busy, an operation that also waits for one runs
+        // first.
         Task { end(.success(nil)) }
     }
 

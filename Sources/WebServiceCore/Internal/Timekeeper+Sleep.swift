@@ -1,7 +1,7 @@
 import Foundation
 
 extension TaskClock {
-    /// Waits until the delay has passed by this clock.
+    /// Suspends the Swift task until the delay has passed by this clock.
     ///
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     package func sleep(for delay: Duration) async throws {
@@ -18,7 +18,7 @@ extension TaskClock {
     }
 }
 
-/// One waiting Swift task: woken once, by the clock or by its cancellation.
+/// A suspended Swift task, resumed once: by the clock or by its cancellation.
 private final class Sleeper: AlarmTarget {
     private struct State {
         var continuation: CheckedContinuation<Void, any Error>?
@@ -28,7 +28,7 @@ private final class Sleeper: AlarmTarget {
 
     private let state = Mutex(State())
 
-    /// - Returns: Whether there is anything to wait for.
+    /// - Returns: `false` if the task was cancelled before, so that there is nothing to wait for.
     func begin(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
         let isOver = state.withLock { state in
             if !state.isOver { state.continuation = continuation }
@@ -38,7 +38,7 @@ private final class Sleeper: AlarmTarget {
         return !isOver
     }
 
-    /// - Returns: Whether the alarm is still wanted.
+    /// - Returns: `false` if the wait is over, so that the alarm must be cancelled.
     func watch(_ alarm: Alarm) -> Bool {
         state.withLock { state in
             if !state.isOver { state.alarm = alarm }
@@ -50,7 +50,7 @@ private final class Sleeper: AlarmTarget {
         end()?.continuation?.resume()
     }
 
-    /// - Returns: The alarm to take back.
+    /// - Returns: The alarm that must be cancelled.
     func cancel() -> Alarm? {
         let ended = end()
         ended?.continuation?.resume(throwing: CancellationError())

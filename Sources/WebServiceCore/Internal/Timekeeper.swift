@@ -1,31 +1,31 @@
 import Dispatch
 import Foundation
 
-/// Tells the time and calls back later. Injected, so that tests turn the clock themselves instead of sleeping.
+/// A clock that schedules alarms. Tests inject one that they advance without sleeping.
 package protocol Timekeeper: AnyObject, Sendable {
-    /// Nanoseconds of a clock that only goes forward.
+    /// The current instant of a monotonic clock, in nanoseconds.
     var now: UInt64 { get }
 
-    /// Tells `target` once, when the delay has passed, and holds it until then.
+    /// Notifies `target` once, when the delay has passed, and retains it until then.
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm
 
-    /// Takes an alarm back; harmless when it rang already.
+    /// Cancels an alarm. Has no effect on an alarm that has already fired.
     func cancel(_ alarm: Alarm)
 }
 
-/// Something scheduled with a ``Timekeeper``.
+/// An alarm that was scheduled with a ``Timekeeper``.
 package struct Alarm: Sendable {
     fileprivate let token: AlarmQueue.Token
     fileprivate var shard = 0
 }
 
-/// The parts that every ``Timekeeper`` shares: the queue behind its lock.
+/// The state that every ``Timekeeper`` shares: the queue and its lock.
 package final class AlarmTimer: Sendable {
     private let queue = Mutex(AlarmQueue())
 
     package init() {}
 
-    /// - Returns: The alarm, and whether it is the earliest of all, so that whoever watches the clock has to look again.
+    /// - Returns: The alarm, and whether it is the earliest, so that a timer must be set again.
     package func add(at moment: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
         queue.withLock { queue in
             let before = queue.earliest
@@ -39,7 +39,7 @@ package final class AlarmTimer: Sendable {
         withExtendedLifetime(target) {}
     }
 
-    /// Tells whose moment has come, and returns the moment of what is next.
+    /// Notifies the targets that are due and returns the instant of the next alarm.
     package func fire(at now: UInt64) -> UInt64? {
         for target in queue.withLock({ $0.takeDue(at: now) }) { target.ring() }
         return queue.withLock { $0.earliest }
@@ -48,12 +48,12 @@ package final class AlarmTimer: Sendable {
     package var count: Int { queue.withLock { $0.count } }
 }
 
-/// The clock of a service: the real one, unless a test has injected its own.
+/// The clock of a service: the system clock unless a test injects another one.
 ///
-/// A value without references in the first case, because every task reads it on every thread: the counts of a shared object would be what the
-/// threads wait for.
+/// For the system clock, this is a value without references. All tasks read it on all threads,
+/// which would otherwise contend for the reference count of a shared object.
 package struct TaskClock: Sendable {
-    /// The real clock.
+    /// The system clock.
     package static let system = TaskClock(nil)
 
     private let injected: (any Timekeeper)?
@@ -67,7 +67,11 @@ package struct TaskClock: Sendable {
     }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        if let injected { injected.schedule(after: delay, target) } else { SystemAlarms.schedule(at: now.addingSaturated(delay), target) }
+        if let injected {
+            injected.schedule(after: delay, target)
+        } else {
+            SystemAlarms.schedule(at: now.addingSaturated(delay), target)
+        }
     }
 
     package func cancel(_ alarm: Alarm) {
@@ -75,8 +79,10 @@ package struct TaskClock: Sendable {
     }
 }
 
-/// The alarms of the real clock. They lie in a few shards, and a thread always uses the same one: tasks on different processors do not wait for
-/// each other to set alarms that hardly ever ring.
+/// The alarms of the system clock, distributed over a few shards.
+///
+/// A thread always uses the same shard, so that tasks on different processors do not contend for a
+/// lock when they set alarms, few of which ever fire.
 private enum SystemAlarms {
     private static let shards = (0..<8).map { _ in Shard() }
 
@@ -100,16 +106,16 @@ private enum SystemAlarms {
         #endif
     }
 
-    /// One dispatch timer, set to the earliest of its alarms.
+    /// A dispatch timer that is set to the earliest of its alarms.
     private final class Shard: Sendable {
         let alarms = AlarmTimer()
         private let armed = Mutex<UInt64?>(nil)
-        // Dispatch sources may be used from any thread; Dispatch on Linux does not say so to the compiler.
+        // Dispatch sources are thread-safe, but Dispatch on Linux does not declare it.
         private nonisolated(unsafe) let source: any DispatchSourceTimer
 
         init() {
             source = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "WebService.alarms"))
-            source.setEventHandler { [unowned self] in ring() }  // the shards live as long as the process
+            source.setEventHandler { [unowned self] in ring() }  // shards are never deallocated
             source.activate()
         }
 
@@ -124,7 +130,9 @@ private enum SystemAlarms {
             if let next = alarms.fire(at: DispatchTime.now().uptimeNanoseconds) { arm(next) }
         }
 
-        /// Sets the timer unless it rings early enough already; one early ring too many does no harm.
+        /// Sets the timer unless it fires early enough already.
+        ///
+        /// A superfluous early event is harmless.
         private func arm(_ moment: UInt64) {
             armed.withLock { armed in
                 if let armed, armed <= moment { return }
@@ -136,7 +144,9 @@ private enum SystemAlarms {
 }
 
 extension UInt64 {
-    /// Adds a duration; what would overflow or is negative stops at the end of the range.
+    /// Returns the sum with a duration.
+    ///
+    /// On overflow, the result is the maximum. A negative duration counts as zero.
     package func addingSaturated(_ duration: Duration) -> UInt64 {
         let (seconds, attoseconds) = duration.components
         guard seconds >= 0, attoseconds >= 0 else { return self }
@@ -148,7 +158,10 @@ extension UInt64 {
 }
 
 extension TimeInterval {
-    /// A timeout that every transport can count: from a millisecond to 1e9 seconds (30 years); ``Request/defaultTimeout`` for NaN.
+    /// The timeout, limited to values that every transport supports.
+    ///
+    /// The range is from a millisecond to 1e9 seconds (30 years). NaN becomes
+    /// ``Request/defaultTimeout``.
     var clampedTimeout: TimeInterval {
         isNaN ? Request.defaultTimeout : Swift.min(Swift.max(self, 0.001), 1e9)
     }

@@ -1,5 +1,8 @@
-/// A URI reference (RFC 3986, section 4.1), cut into its five components and put together again byte by byte: nothing is decoded, encoded or
-/// changed in case. It is strict (section 5.4.2): `http:g` is an absolute URI without an authority, whatever the base.
+/// A URI reference (RFC 3986, section 4.1), split into its five components.
+///
+/// Components are combined byte by byte: nothing is decoded, encoded or changed in case. Parsing is
+/// strict (section 5.4.2): `http:g` is an absolute URI without an authority, regardless of the
+/// base.
 struct URLReference {
     private(set) var scheme: ArraySlice<UInt8>?
     private(set) var authority: ArraySlice<UInt8>?
@@ -7,7 +10,7 @@ struct URLReference {
     private(set) var query: ArraySlice<UInt8>?
     private(set) var fragment: ArraySlice<UInt8>?
 
-    /// Cuts a text (RFC 3986, appendix B). Every text is a reference of some kind.
+    /// Splits a string (RFC 3986, appendix B). Every string is a reference of some kind.
     init(_ text: String) {
         let bytes = Array(text.utf8)
         var rest = bytes[...]
@@ -31,9 +34,11 @@ struct URLReference {
         path = rest
     }
 
-    /// Resolves a reference against an absolute URI (RFC 3986, section 5.2). Takes time in proportion to the length of both.
+    /// Resolves a reference against an absolute URI (RFC 3986, section 5.2).
     ///
-    /// - Returns: `nil` when the base has no scheme.
+    /// The time is linear in the length of both.
+    ///
+    /// - Returns: The target URI, or `nil` if the base has no scheme.
     static func resolve(_ reference: String, against base: String) -> String? {
         let base = URLReference(base)
         guard base.scheme != nil else { return nil }
@@ -54,14 +59,16 @@ struct URLReference {
         return target.text
     }
 
-    /// RFC 3986, section 5.2.3.
+    /// Merges the base path with a relative path (RFC 3986, section 5.2.3).
     private func merged(with relative: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         if authority != nil, path.isEmpty { return [UInt8(ascii: "/")] + relative }
         let folder = path.lastIndex(of: UInt8(ascii: "/")).map { path[...$0] } ?? []
         return folder + relative
     }
 
-    /// RFC 3986, section 5.2.4. Each byte is written at most once and taken back at most once.
+    /// Removes dot segments (RFC 3986, section 5.2.4).
+    ///
+    /// Each byte is written at most once and removed at most once.
     private static func removingDotSegments(_ path: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let slash = UInt8(ascii: "/")
         var output: [UInt8] = []
@@ -87,11 +94,17 @@ struct URLReference {
         return output[...]
     }
 
-    /// The components put together (RFC 3986, section 5.3). A path that would be read as an authority is kept apart from the scheme by `/.`.
+    /// The combined components (RFC 3986, section 5.3).
+    ///
+    /// A path that would be read as an authority is separated from the scheme by `/.`.
     private var text: String {
         var bytes: [UInt8] = []
         if let scheme { bytes += scheme + [UInt8(ascii: ":")] }
-        if let authority { bytes += Array("//".utf8) + authority } else if path.starts(with: "//".utf8) { bytes += Array("/.".utf8) }
+        if let authority {
+            bytes += Array("//".utf8) + authority
+        } else if path.starts(with: "//".utf8) {
+            bytes += Array("/.".utf8)
+        }
         bytes += path
         if let query { bytes += [UInt8(ascii: "?")] + query }
         if let fragment { bytes += [UInt8(ascii: "#")] + fragment }

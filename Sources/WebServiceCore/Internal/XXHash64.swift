@@ -1,4 +1,6 @@
-/// The hash XXH64 (the xxHash specification 0.1.1): names of entries and their checksums. It finds accidents; it is no defence against a forger.
+/// The hash XXH64 (xxHash specification 0.1.1), for the names of entries and their checksums.
+///
+/// It detects accidental changes. It is not cryptographic and offers no protection against forgery.
 package enum XXHash64 {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F

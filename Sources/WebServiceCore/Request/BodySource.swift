@@ -1,6 +1,8 @@
 package import Foundation
 
-/// A body as bytes in memory and files between them: what it consists of, and how long it is. A ``BodyReader`` reads it.
+/// A body as a sequence of bytes in memory and files, with its total size.
+///
+/// A ``BodyReader`` reads it.
 package struct BodySource: Sendable {
     enum Piece: Sendable {
         case bytes(Data)
@@ -14,20 +16,20 @@ package struct BodySource: Sendable {
         }
     }
 
-    /// A regular file, as it was when the request was encoded.
+    /// A regular file, with its status when the request was encoded.
     struct File: Sendable {
         let path: String
-        /// What messages call that to which it belongs.
+        /// The name of the owner of the file in error messages.
         let owner: String
         let status: FileStatus
     }
 
     let pieces: [Piece]
 
-    /// How long the body is, in bytes.
+    /// The size of the body in bytes.
     package let count: Int
 
-    /// Makes a body of bytes in memory.
+    /// Creates a body of bytes in memory.
     package init(_ data: Data) {
         pieces = [.bytes(data)]
         count = data.count
@@ -38,18 +40,18 @@ package struct BodySource: Sendable {
         self.count = count
     }
 
-    /// All bytes, where no file is among them.
+    /// The whole body if it consists of bytes in memory only; otherwise `nil`.
     var bytes: Data? {
         guard pieces.count == 1, case .bytes(let data)? = pieces.first else { return nil }
         return data
     }
 
-    /// Puts a source together; bytes that follow one another become one piece.
+    /// A builder of a body. Consecutive bytes become one piece.
     struct Pieces {
         private var pieces: [Piece] = []
         private var pending = Data()
 
-        /// - Parameter count: How many bytes are to come, where no file is among them.
+        /// - Parameter count: The number of bytes that follow, if the body contains no files.
         mutating func reserve(_ count: Int) {
             pending.reserveCapacity(count)
         }
@@ -77,7 +79,9 @@ package struct BodySource: Sendable {
             var count = 0
             for piece in pieces {
                 let (sum, overflows) = count.addingReportingOverflow(piece.count)
-                if overflows { throw WebServiceError(.encoding, "the multipart body is longer than can be counted") }
+                if overflows {
+                    throw WebServiceError(.encoding, "the size of the multipart body exceeds the range of Int")
+                }
                 count = sum
             }
             return BodySource(pieces: pieces, count: count)

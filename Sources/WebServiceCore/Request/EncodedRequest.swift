@@ -4,20 +4,22 @@ package import Foundation
 package import FoundationNetworking
 #endif
 
-/// A request that has been checked and encoded: what goes on the wire. A session that needs a `URLRequest` builds it from this;
-/// one that does not, reads the fields and saves the work.
+/// A checked and encoded request, ready to be sent.
+///
+/// A session that needs a `URLRequest` builds it from this object. Other sessions read the
+/// properties directly and save that work.
 package final class EncodedRequest: URLRequestEncodable {
     /// The request that was encoded.
     package let source: Request
-    /// The absolute URL, every byte legal by RFC 3986.
+    /// The absolute URL. Every byte is legal by RFC 3986.
     package let url: String
-    /// Checked fields in order, values trimmed, without those that frame the message.
+    /// The checked fields in order, with trimmed values, without those that frame the request.
     package let headers: Headers
-    /// The body, `nil` for none and for one that is read while it is sent.
+    /// The body in memory; `nil` if there is none or if it is read while it is sent.
     package let body: Data?
-    /// The body that is read while it is sent, because files belong to it; `nil` for none and for one in memory.
+    /// The body that is read while it is sent, because it contains files; otherwise `nil`.
     package let bodySource: BodySource?
-    /// The media type of the body, where the header fields do not say it.
+    /// The media type of the body if the header fields do not specify it.
     package let contentType: String?
 
     init(_ source: Request, url: String, headers: Headers, body: Data?, bodySource: BodySource?, contentType: String?) {
@@ -29,43 +31,49 @@ package final class EncodedRequest: URLRequestEncodable {
         self.contentType = contentType
     }
 
-    /// A token.
+    /// The method, which is a token.
     package var method: Request.Method { source.method }
-    /// Seconds the transport may wait for the next bytes.
-    package var timeout: TimeInterval { min(source.timeout, 1e9) }  // 30 years; Foundation on Linux traps on what does not fit its integers
-    /// The longest body that is wanted, in bytes; `nil` for any.
+    /// The idle timeout in seconds: the longest wait for the next bytes.
+    ///
+    /// The maximum is 1e9 (30 years): Foundation on Linux traps on values that exceed its integers.
+    package var timeout: TimeInterval { min(source.timeout, 1e9) }
+    /// The maximum size of the response body in bytes; `nil` for no limit.
     package var maximumResponseBytes: Int? { source.maximumResponseBytes }
 
-    /// Encodes whatever can be sent, for a session that does not need a `URLRequest`. The limits of a ``Request`` come along; a `URLRequest` has none.
+    /// Encodes any request, for a session that does not need a `URLRequest`.
+    ///
+    /// The limits of a ``Request`` are preserved. A `URLRequest` has none.
     package static func encoding(_ encodable: any URLRequestEncodable) throws -> EncodedRequest {
         if let encoded = encodable as? EncodedRequest { return encoded }
         if let request = encodable as? Request { return try request.encode() }
         return try Request(try encodable.urlRequest()).encode()
     }
 
-    /// How long the body is, in bytes; 0 for one that comes from a stream of Foundation's.
+    /// The size of the body in bytes; 0 for a body that is an input stream of Foundation.
     package var bodyCount: Int { bodySource?.count ?? body?.count ?? 0 }
 
-    /// Whether the body comes from a stream of Foundation's.
+    /// A Boolean value that indicates whether the body is an input stream of Foundation.
     package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }
 
-    /// The same with one more header field, whose value is known to be legal.
+    /// Returns a copy with one more header field, whose value must be valid.
     func adding(_ name: String, _ value: String) -> EncodedRequest {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
-        return EncodedRequest(source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
+        return EncodedRequest(
+            source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
     }
 
-    /// Method and URL without its query: safe to log.
+    /// The method and the URL without its query: safe to log.
     var summary: String { "\(method) \(url.prefix { $0 != "?" })" }
 
-    /// What stands for a request that cannot be encoded: its scheme is one that no session sends to.
+    /// The substitute for a request that cannot be encoded. No session supports its scheme.
     static let unsendable = URLRequest(url: URL(string: "invalid:") ?? URL(fileURLWithPath: "/"))
 
     package var urlRequestValue: URLRequest {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
-        // Setters of `URLRequest` are slow on Linux: what has its value already is left alone, and one assignment of all header fields
-        // costs a tenth of what `setValue` costs for each.
+        // Setters of `URLRequest` are slow on Linux: properties that already have the right value
+        // are not set, and one assignment of all header fields costs a tenth of one `setValue` per
+        // field.
         let template = source.template
         var request = template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout)
         if template != nil {
@@ -77,21 +85,24 @@ package final class EncodedRequest: URLRequestEncodable {
         if let body { request.httpBody = body }
         if let bodySource, let form = source.multipart { request.httpBodyStream = BodyStream(form, bodySource) }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
-        if !source.shouldHandleCookies || template != nil { request.httpShouldHandleCookies = source.shouldHandleCookies }
+        if !source.shouldHandleCookies || template != nil {
+            request.httpShouldHandleCookies = source.shouldHandleCookies
+        }
         return request
     }
 
-    /// The fields of the commonest requests, made once.
+    /// The header fields of the most common requests, created once.
     private static let jsonHeaders = ["Content-Type": ContentType.json]
     private static let formHeaders = ["Content-Type": ContentType.formEncoded]
 
-    /// One value for each name, as `URLRequest` needs it.
+    /// Returns the header fields with one value per name, as `URLRequest` requires.
     private func combinedHeaders() -> [String: String] {
         if headers.isEmpty {
             if contentType == ContentType.json { return Self.jsonHeaders }
             if contentType == ContentType.formEncoded { return Self.formHeaders }
         }
-        return Headers((contentType.map { [("Content-Type", $0)] } ?? []) + headers.map { ($0.name, $0.value) }).combined()
+        return Headers((contentType.map { [("Content-Type", $0)] } ?? []) + headers.map { ($0.name, $0.value) })
+            .combined()
     }
 }
 

@@ -1,43 +1,45 @@
-/// Header fields (RFC 9110, section 5): ordered, names compared without regard to ASCII case, repeated fields kept.
+/// HTTP header fields (RFC 9110, section 5): ordered, with repeated fields preserved.
 ///
 /// ```swift
 /// request.headers["custom-header-name"] = "foo"
 /// request.headers[.accept] = "application/json"
 /// request.headers.add("no-cache", for: .cacheControl)
 /// ```
-/// Nothing is checked here; ``Request/urlRequest()`` checks every name and value on its bytes and throws
-/// ``WebServiceError/Code/invalidHeader`` for a bad one.
+/// Names are compared without regard to ASCII case. Names and values are not validated here:
+/// ``Request/urlRequest()`` checks the bytes of each and throws
+/// ``WebServiceError/Code/invalidHeader`` for an invalid one.
 public struct Headers: Sendable, Hashable {
-    /// One field: a name and a value.
+    /// A header field: a name and a value.
     public struct Field: Sendable, Hashable {
-        /// The name as it was given; two names that differ only in ASCII case mean the same field.
+        /// The name as given. Names that differ only in ASCII case identify the same field.
         public var name: String
         /// The value.
         public var value: String
 
-        /// Makes a field.
+        /// Creates a field.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
         }
     }
 
-    /// All fields in the order in which they were added.
+    /// All fields, in the order in which they were added.
     public private(set) var fields: [Field]
 
-    /// Makes an empty set of fields.
+    /// Creates a collection without fields.
     public init() {
         fields = []
     }
 
-    /// Makes fields in the given order; repeated names are kept.
+    /// Creates fields in the given order. Repeated names are preserved.
     public init(_ fields: some Sequence<(String, String)>) {
         self.fields = fields.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The value of a field: all values of that name joined with `", "` (RFC 9110, section 5.3), `nil` when there is none.
+    /// The values of a field, joined with `", "` (RFC 9110, section 5.3); `nil` if there are none.
     ///
-    /// Setting a value puts it in the place of the first field of that name and removes the others; setting `nil` removes all.
+    /// Setting a value replaces the first field with that name and removes the others. Setting
+    /// `nil` removes all of them.
     public subscript(name: String) -> String? {
         get {
             let values = fields.filter { $0.name.equalsIgnoringASCIICase(name) }.map(\.value)
@@ -62,24 +64,26 @@ public struct Headers: Sendable, Hashable {
         }
     }
 
-    /// The value of a field with a well-known name; see ``subscript(_:)-(String)``.
+    /// The values of a field with a well-known name; see ``subscript(_:)-(String)``.
     public subscript(name: Name) -> String? {
         get { self[name.rawValue] }
         set { self[name.rawValue] = newValue }
     }
 
-    /// Adds a field behind the others, also where one of that name exists.
+    /// Appends a field, even if there is one with the same name.
     public mutating func add(_ value: String, for name: Name) {
         fields.append(Field(name: name.rawValue, value: value))
     }
 
-    /// Every value of a field, in order, not joined.
+    /// Returns all values of a field, in order and not joined.
     public func values(for name: Name) -> [String] {
         fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)
     }
 
-    /// One value for each name, spelled as its first field, as Foundation's types need it: repeated fields are joined with a comma (RFC 9110,
-    /// section 5.3), `Cookie` with a semicolon (RFC 6265, section 5.4).
+    /// Returns the fields with one value per name, as Foundation requires.
+    ///
+    /// Each name is spelled as in its first field. Repeated fields are joined with a comma (RFC
+    /// 9110, section 5.3), `Cookie` with a semicolon (RFC 6265, section 5.4).
     package func combined() -> [String: String] {
         var places: [Name: Int] = [:]
         var values: [(name: String, values: [String])] = []
@@ -97,41 +101,43 @@ public struct Headers: Sendable, Hashable {
         return combined
     }
 
-    /// Whether there is no field.
+    /// A Boolean value that indicates whether there are no fields.
     public var isEmpty: Bool { fields.isEmpty }
 }
 
 extension Headers: ExpressibleByDictionaryLiteral {
-    /// Makes fields from a literal; order and repeated names are kept.
+    /// Creates fields from a literal. Order and repeated names are preserved.
     public init(dictionaryLiteral elements: (String, String)...) {
         self.init(elements)
     }
 }
 
 extension Headers: Sequence {
-    /// Walks over the fields in order.
+    /// Returns an iterator over the fields, in order.
     public func makeIterator() -> IndexingIterator<[Field]> {
         fields.makeIterator()
     }
 }
 
 extension Headers {
-    /// The name of a header field; common ones are constants, any other is written as a literal or with `Name("X-Thing")`.
+    /// The name of a header field.
+    ///
+    /// Common names are constants. Any other name is written as a literal or as `Name("X-Thing")`.
     public struct Name: Sendable, Hashable, RawRepresentable, ExpressibleByStringLiteral {
         /// The name as it is sent.
         public let rawValue: String
 
-        /// Makes a name; it is checked when the request is encoded.
+        /// Creates a name. It is validated when the request is encoded.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
-        /// Makes a name; it is checked when the request is encoded.
+        /// Creates a name. It is validated when the request is encoded.
         public init(_ name: String) {
             rawValue = name
         }
 
-        /// Makes a name from a literal.
+        /// Creates a name from a literal. It is validated when the request is encoded.
         public init(stringLiteral value: String) {
             rawValue = value
         }
@@ -144,7 +150,7 @@ extension Headers {
         public static let authorization = Name("Authorization")
         /// `Cache-Control`
         public static let cacheControl = Name("Cache-Control")
-        /// `Content-Length`: readable on responses; on requests the transport sets it.
+        /// `Content-Length`: readable on responses; set by the transport on requests.
         public static let contentLength = Name("Content-Length")
         /// `Content-Type`
         public static let contentType = Name("Content-Type")
@@ -165,37 +171,38 @@ extension Headers {
     }
 }
 
-/// Media types that the framework itself sets.
+/// The media types that the library sets.
 public enum ContentType {
     /// `application/json` (RFC 8259).
     public static let json = "application/json"
     /// `application/x-www-form-urlencoded` (WHATWG URL, section 5).
     public static let formEncoded = "application/x-www-form-urlencoded"
-    /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of which nothing is known.
+    /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of unknown type.
     public static let octetStream = "application/octet-stream"
 }
 
 extension Headers.Name {
-    /// Whether both mean the same field: without regard to ASCII case.
+    /// Returns whether two names are equal without regard to ASCII case.
     public static func == (first: Headers.Name, second: Headers.Name) -> Bool {
         first.rawValue.equalsIgnoringASCIICase(second.rawValue)
     }
 
-    /// Hashes without regard to ASCII case.
+    /// Hashes the name without regard to ASCII case.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(rawValue.asciiLowercased())
     }
 }
 
 extension Headers: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The fields with secret values replaced (``Redaction/standard``): safe to log.
+    /// The fields, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
-        fields.map { "\($0.name): \(Redaction.standard.value(ofHeader: $0.name, $0.value))".escapingControls }.joined(separator: ", ")
+        fields.map { "\($0.name): \(Redaction.standard.value(ofHeader: $0.name, $0.value))".escapingControls }.joined(
+            separator: ", ")
     }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``.
+    /// The mirror that `dump` prints. It contains only ``description``.
     public var customMirror: Mirror { Mirror(self, children: ["fields": description], displayStyle: .struct) }
 }

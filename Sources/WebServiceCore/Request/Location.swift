@@ -1,23 +1,31 @@
 import Foundation
 
 extension Request {
-    /// Where a request goes, as it was said: resolved and checked when the request is encoded, in one pass over the bytes.
+    /// The target of a request as specified by the caller.
+    ///
+    /// It is resolved and checked when the request is encoded, in one pass over the bytes.
     enum Location: Sendable {
         /// An absolute http or https URL.
         case absolute(String)
-        /// A path by the rules of ``WebService/absoluteURL(_:pathParameters:)``; `nil` where there is no base.
+        /// A path by the rules of ``WebService/absoluteURL(_:pathParameters:)``.
+        ///
+        /// `below` is `nil` if the service has no base URL.
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
-        /// The whole URL where nothing in it needs work, which costs no more than copying it; else `nil`.
+        /// The whole URL if no part of it needs work, at the cost of a copy; otherwise `nil`.
         var plainText: String? {
-            guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else { return nil }
+            guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else {
+                return nil
+            }
             return path.utf8.first == UInt8(ascii: "/") ? base.prefix + path : base.prefix + "/" + path
         }
 
-        /// Writes `https://host:port/path?query`, every byte legal by RFC 3986. A fragment is left out.
+        /// Writes `https://host:port/path?query`, with every byte legal by RFC 3986.
         ///
-        /// - Returns: Whether a query was written, so that parameters are added with `&`.
+        /// A fragment is dropped.
+        ///
+        /// - Returns: `true` if a query was written, so that parameters are added with `&`.
         func write(into writer: inout ByteWriter) throws(WebServiceError) -> Bool {
             if let plainText {
                 writer.write(plainText)
@@ -32,12 +40,15 @@ extension Request {
                 let path = Array(path.utf8)
                 if BaseURL.scheme(of: path) != nil { return try Self.write(absolute: path, values, into: &writer) }
                 guard let base else {
-                    throw WebServiceError(.invalidURL, "without a base URL the path has to be an absolute http or https URL")
+                    throw WebServiceError(
+                        .invalidURL, "the service has no base URL, so the path must be an absolute http or https URL")
                 }
                 let reference = Reference(path[...])
                 writer.write(base.origin)
                 try PathJoin(reference.path, values: values).write(below: base.path, into: &writer)
-                guard let query = base.query else { return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?")) }
+                guard let query = base.query else {
+                    return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?"))
+                }
                 writer.write(byte: UInt8(ascii: "?"))
                 writer.write(query)
                 _ = reference.writeQuery(into: &writer, behind: UInt8(ascii: "&"))
@@ -55,7 +66,7 @@ extension Request {
             return reference.writeQuery(into: &writer, behind: UInt8(ascii: "?"))
         }
 
-        /// The URL without the request's parameters.
+        /// Returns the URL without the request's parameters.
         func url() throws(WebServiceError) -> URL {
             var writer = ByteWriter(reserving: 128)
             _ = try write(into: &writer)

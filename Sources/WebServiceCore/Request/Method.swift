@@ -1,19 +1,20 @@
 extension Request {
-    /// The method of a request (RFC 9110, section 9): an open set, written like an enum at the call site.
+    /// The method of a request (RFC 9110, section 9): an open set with enum-like syntax.
     ///
-    /// Methods are case-sensitive. Only the standard ones are recognised in lower case and put in upper case, as
-    /// the transports do; any other token is sent as it is. A method that is no token fails when the request is encoded,
-    /// with ``WebServiceError/Code/invalidMethod``.
+    /// Methods are case-sensitive. Only the standard methods are recognized in lower case and
+    /// converted to upper case, as transports do; any other token is sent unchanged. A method that
+    /// is not a token fails with ``WebServiceError/Code/invalidMethod`` when the request is
+    /// encoded.
     public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
         /// The method as it is sent.
         public let rawValue: String
 
-        /// Makes a method of any name; it is checked when the request is encoded.
+        /// Creates a method with any name. It is validated when the request is encoded.
         public init(rawValue: String) {
             self.rawValue = Self.standard.first { $0.equalsIgnoringASCIICase(rawValue) } ?? rawValue
         }
 
-        /// Makes a method from a literal such as `"PURGE"`.
+        /// Creates a method from a literal such as `"PURGE"`.
         public init(stringLiteral value: String) {
             self.init(rawValue: value)
         }
@@ -29,20 +30,22 @@ extension Request {
 
         /// Transfers a representation of the resource.
         public static let GET = Method(trusted: "GET")
-        /// Like GET, without the body.
+        /// Like GET, but without a response body.
         public static let HEAD = Method(trusted: "HEAD")
-        /// Asks the resource to process the body.
+        /// Submits the body to the resource for processing.
         public static let POST = Method(trusted: "POST")
         /// Replaces the resource with the body.
         public static let PUT = Method(trusted: "PUT")
-        /// Changes parts of the resource (RFC 5789).
+        /// Modifies parts of the resource (RFC 5789).
         public static let PATCH = Method(trusted: "PATCH")
         /// Removes the resource.
         public static let DELETE = Method(trusted: "DELETE")
-        /// Asks what the resource can do.
+        /// Requests the communication options of the resource.
         public static let OPTIONS = Method(trusted: "OPTIONS")
 
-        /// Whether ``Request/parameters`` of a request with this method belong in its URL instead of its body.
+        /// A Boolean value that indicates whether ``Request/parameters`` are encoded in the URL.
+        ///
+        /// Otherwise, they are encoded in the body.
         public var encodesParametersInURL: Bool {
             switch rawValue {
             case "GET", "HEAD", "DELETE": true
@@ -50,7 +53,9 @@ extension Request {
             }
         }
 
-        /// Whether the method takes no body at all here (RFC 9110, section 9.3.1: such a body has no meaning).
+        /// A Boolean value that indicates whether a request with this method must not have a body.
+        ///
+        /// Such a body has no meaning (RFC 9110, section 9.3.1).
         var forbidsBody: Bool {
             switch rawValue {
             case "GET", "HEAD", "TRACE": true

@@ -1,7 +1,7 @@
 import Foundation
 
 extension MultipartFormData {
-    /// Checks everything, looks at the files, and puts together what stands between them.
+    /// Validates the form, reads the status of its files and returns the assembled body.
     func encoded() throws(WebServiceError) -> BodySource {
         let opening = Array("\r\n--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8)
         let closing = Array("\r\n--\(boundary)--\r\n".utf8)
@@ -17,7 +17,7 @@ extension MultipartFormData {
         }
         var pieces = BodySource.Pieces()
         if !hasFiles { pieces.reserve(count) }
-        // A line break belongs to the boundary behind it, and nothing stands in front of the first one.
+        // A line break belongs to the boundary after it, and nothing precedes the first boundary.
         for (index, part) in parts.enumerated() {
             pieces.append(heads[index][(index == 0 ? 2 : 0)...])
             switch part.content {
@@ -31,7 +31,7 @@ extension MultipartFormData {
 }
 
 extension MultipartFormData.Part {
-    /// Everything in front of the content.
+    /// Returns everything before the content: the boundary and the header fields.
     fileprivate func head(behind opening: [UInt8]) throws(WebServiceError) -> [UInt8] {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(opening.count + 160)
@@ -43,17 +43,19 @@ extension MultipartFormData.Part {
         }
         bytes += "\"\r\n".utf8
         if let contentType {
-            guard Self.isMediaType(contentType) else { throw failure("has a content type that is no media type (RFC 9110, section 8.3.1)") }
+            guard Self.isMediaType(contentType) else {
+                throw failure("has a content type that is not a media type (RFC 9110, section 8.3.1)")
+            }
             bytes += "Content-Type: ".utf8
             bytes += contentType.utf8
             bytes += "\r\n".utf8
         }
         for field in headers {
             guard ASCII.isToken(field.name), !Self.isOurs(field.name) else {
-                throw failure("has a header field whose name is illegal, or that is written by the framework")
+                throw failure("has a header field with an invalid name or a name that is reserved for the library")
             }
             guard Self.isFieldValue(field.value) else {
-                throw failure("has a header field whose value holds a line break or another control character")
+                throw failure("has a header field whose value contains a line break or another control character")
             }
             bytes += "\(field.name): \(field.value)\r\n".utf8
         }
@@ -61,11 +63,11 @@ extension MultipartFormData.Part {
         return bytes
     }
 
-    /// A name as HTML escapes it.
+    /// Appends a name, escaped as HTML specifies.
     private func append(_ name: String, _ what: StaticString, to bytes: inout [UInt8]) throws(WebServiceError) {
         for byte in name.utf8 {
             switch byte {
-            case 0: throw failure("has a \(what) that holds NUL")
+            case 0: throw failure("has a \(what) that contains NUL")
             case UInt8(ascii: "\""): bytes += "%22".utf8
             case UInt8(ascii: "\r"): bytes += "%0D".utf8
             case UInt8(ascii: "\n"): bytes += "%0A".utf8
@@ -74,7 +76,7 @@ extension MultipartFormData.Part {
         }
     }
 
-    /// `type/subtype`, and what follows a semicolon.
+    /// Returns whether a string is `type/subtype` with optional parameters.
     private static func isMediaType(_ text: String) -> Bool {
         let type = text.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
         let names = type.split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
@@ -88,14 +90,16 @@ extension MultipartFormData.Part {
     }
 
     private static func isOurs(_ name: String) -> Bool {
-        ["Content-Disposition", "Content-Type", "Content-Transfer-Encoding"].contains { $0.equalsIgnoringASCIICase(name) }
+        ["Content-Disposition", "Content-Type", "Content-Transfer-Encoding"].contains {
+            $0.equalsIgnoringASCIICase(name)
+        }
     }
 
-    /// Looks at the file of the part.
+    /// Returns the file of the part, with its status.
     fileprivate func file(_ url: URL) throws(WebServiceError) -> BodySource.File {
         let path = url.path
         guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw failure("has a file whose URL is not that of a file")
+            throw failure("has a file whose URL is not a file URL")
         }
         return try BodySource.File(path, owner: subject)
     }
@@ -104,6 +108,6 @@ extension MultipartFormData.Part {
         WebServiceError(.encoding, "\(subject) \(what)")
     }
 
-    /// What messages call the part.
+    /// The name of the part in error messages.
     private var subject: String { "the multipart part '\(String(name.unicodeScalars.prefix(80)).escapingControls)'" }
 }

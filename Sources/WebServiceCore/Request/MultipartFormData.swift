@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A body of named parts, as a form with files sends them: `multipart/form-data` (RFC 7578).
+/// A body of named parts, as in a form with files: `multipart/form-data` (RFC 7578).
 ///
 /// ```swift
 /// var form = MultipartFormData()
@@ -8,20 +8,26 @@ public import Foundation
 /// form.append(file: photo, name: "photo", contentType: "image/jpeg")
 /// request.multipart = form
 /// ```
-/// The parts are sent in the order in which they were appended; repeated names are kept. Names and file names are sent in UTF-8, with `"`, CR and LF
-/// written as `%22`, `%0D` and `%0A` and nothing else escaped (HTML, multipart/form-data encoding algorithm); there is no `filename*`. Contents are
-/// sent as they are, byte for byte. A line break stays what it is, in a name as well, where a form in a browser makes CR LF of it.
+/// Parts are sent in the order in which they were appended; repeated names are preserved. Names and
+/// file names are sent in UTF-8, with `"`, CR and LF written as `%22`, `%0D` and `%0A` and nothing
+/// else escaped (HTML, multipart/form-data encoding algorithm); there is no `filename*`. Contents
+/// are sent unchanged, byte for byte. Line breaks are not normalized, including those in names,
+/// whereas a form in a browser converts them to CR LF.
 ///
-/// Nothing is checked here. Encoding the request throws ``WebServiceError/Code/encoding``, with a message that names the part, for
-/// - a name or a file name that holds NUL,
-/// - a content type that is not `type/subtype` with optional parameters, or a header field with an illegal name or value,
-/// - a file that is missing, cannot be read, or is a folder or anything else that is no regular file.
+/// The form is validated when the request is encoded. Encoding throws
+/// ``WebServiceError/Code/encoding``, with a message that names the part, for
+/// - a name or a file name that contains NUL,
+/// - a content type that is not `type/subtype` with optional parameters, or a header field with an
+///   invalid name or value,
+/// - a file that is missing, cannot be read, or is not a regular file, such as a folder.
 ///
-/// `CurlSession` reads files while it sends them, in pieces, and never holds them whole; for Foundation see ``Request/multipart``. Their sizes are known
-/// before, so the message has an exact `Content-Length`. When a file has changed since the request was encoded, the exchange fails with the same error and
-/// the server never sees a whole message.
+/// `CurlSession` reads files in pieces while it sends them and never holds a whole file in memory;
+/// for Foundation, see ``Request/multipart``. The sizes of the files are known in advance, so that
+/// the request has an exact `Content-Length`. If a file has changed since the request was encoded,
+/// the exchange fails with the same error, and the server never receives a complete request.
 ///
-/// The boundary is made of 128 random bits when the value is made, and copies share it: when the same request is sent again, the same bytes are sent.
+/// The boundary consists of 128 random bits that are generated when the form is created. Copies
+/// share it: if the same request is sent again, the same bytes are sent.
 public struct MultipartFormData: Sendable {
     struct Part: Sendable {
         enum Content: Sendable {
@@ -38,26 +44,30 @@ public struct MultipartFormData: Sendable {
 
     private(set) var parts: [Part] = []
 
-    /// What stands between the parts (RFC 2046, section 5.1.1).
+    /// The delimiter between the parts (RFC 2046, section 5.1.1).
     let boundary: String
 
-    /// Makes a form without parts.
+    /// Creates a form without parts.
     public init() {
         var generator = SystemRandomNumberGenerator()
         self.init(using: &generator)
     }
 
-    /// - Parameter generator: Gives the bits of the boundary.
+    /// - Parameter generator: The source of the random bits of the boundary.
     init(using generator: inout some RandomNumberGenerator) {
         let digits = (0..<32).map { _ in String(UInt8.random(in: 0..<16, using: &generator), radix: 16) }
         boundary = "WebService-\(digits.joined())"
     }
 
-    /// The media type of the body, with the boundary as its parameter. A request with this body has it unless you set the header field; what is set there
-    /// has to hold the boundary.
+    /// The media type of the body, with the boundary as its parameter.
+    ///
+    /// A request with this body has this media type unless its `Content-Type` header field is set;
+    /// the value set there must contain the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// Appends a text. It is sent in UTF-8 and without a content type, which means text (RFC 7578, section 4.4).
+    /// Appends text, which is sent in UTF-8.
+    ///
+    /// The part has no content type, which means plain text (RFC 7578, section 4.4).
     public mutating func append(_ text: String, name: String) {
         parts.append(Part(name: name, content: .bytes(Data(text.utf8))))
     }
@@ -67,39 +77,45 @@ public struct MultipartFormData: Sendable {
     /// - Parameters:
     ///   - data: The content.
     ///   - name: The name of the part.
-    ///   - fileName: Where it is given, servers take the part for a file.
-    ///   - contentType: The media type of the content; `nil` means `application/octet-stream`.
-    ///   - headers: More header fields of the part. `Content-Disposition`, `Content-Type` and `Content-Transfer-Encoding` are refused.
+    ///   - fileName: The file name. Servers treat a part with a file name as a file.
+    ///   - contentType: The media type of the content. Defaults to `application/octet-stream`.
+    ///   - headers: Additional header fields of the part. `Content-Disposition`, `Content-Type` and
+    ///     `Content-Transfer-Encoding` are rejected.
     public mutating func append(
         _ data: Data, name: String, fileName: String? = nil, contentType: String? = nil, headers: Headers = Headers()
     ) {
         let contentType = contentType ?? ContentType.octetStream
-        parts.append(Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .bytes(data)))
+        parts.append(
+            Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .bytes(data)))
     }
 
-    /// Appends a file. Nothing is read before the request is sent.
+    /// Appends a file. Its content is not read before the request is sent.
     ///
     /// - Parameters:
-    ///   - file: A `file:` URL of a regular file, or of a link to one.
+    ///   - file: A `file:` URL of a regular file or of a symbolic link to one.
     ///   - name: The name of the part.
-    ///   - fileName: What the server is told; `nil` means the last component of the path.
-    ///   - contentType: The media type of the content; `nil` means `application/octet-stream`.
-    ///   - headers: More header fields of the part. `Content-Disposition`, `Content-Type` and `Content-Transfer-Encoding` are refused.
+    ///   - fileName: The file name that is sent. Defaults to the last component of the path.
+    ///   - contentType: The media type of the content. Defaults to `application/octet-stream`.
+    ///   - headers: Additional header fields of the part. `Content-Disposition`, `Content-Type` and
+    ///     `Content-Transfer-Encoding` are rejected.
     public mutating func append(
         file: URL, name: String, fileName: String? = nil, contentType: String? = nil, headers: Headers = Headers()
     ) {
         let (fileName, contentType) = (fileName ?? file.lastPathComponent, contentType ?? ContentType.octetStream)
-        parts.append(Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .file(file)))
+        parts.append(
+            Part(name: name, fileName: fileName, contentType: contentType, headers: headers, content: .file(file)))
     }
 }
 
 extension MultipartFormData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// How many parts there are: safe to log, because names and contents may be secret.
+    /// The number of parts: safe to log.
+    ///
+    /// Names and contents may be secret.
     public var description: String { "multipart/form-data with \(parts.count) part\(parts.count == 1 ? "" : "s")" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``.
+    /// The mirror that `dump` prints. It contains only ``description``.
     public var customMirror: Mirror { Mirror(self, children: ["form": description], displayStyle: .struct) }
 }

@@ -1,30 +1,31 @@
 public import Foundation
 
-/// How the values of ``Parameters`` become the names and texts of a query or a form.
+/// A strategy that converts ``Parameters`` to the names and values of a query or a form.
 ///
-/// | value | default | the others |
+/// | value | default | alternatives |
 /// | --- | --- | --- |
 /// | `["tag": ["a", "b"]]` | `tag=a&tag=b` | `tag[]=a&tag[]=b`, `tag[0]=a&tag[1]=b`, `tag=a,b` |
 /// | `["at": ["lat": 1]]` | `at[lat]=1` | `at.lat=1` |
 /// | `["open": true]` | `open=true` | `open=1` |
-/// | `["q": nil]` | left out | `q=`, `q` |
-/// | `["since": date]` | `since=2026-11-20T08:00:00Z` | seconds or milliseconds since 1970, your own |
+/// | `["q": nil]` | omitted | `q=`, `q` |
+/// | `["since": date]` | `since=2026-11-20T08:00:00Z` | seconds or milliseconds, custom |
 ///
-/// An empty list or object gives nothing. Whole numbers have no fraction, others the shortest text that reads back as the same
-/// number. Names and texts are percent-encoded afterwards, brackets and commas as well.
+/// An empty array or object produces nothing. Whole numbers are written without a fraction, other
+/// numbers as the shortest string that parses to the same number. Names and values are then
+/// percent-encoded, including brackets and commas.
 public struct ParameterStrategy: Sendable {
-    /// How a list is written.
+    /// The format of arrays.
     public var arrays: Arrays
-    /// How the names of nested values are written.
+    /// The format of the names of nested values.
     public var nesting: Nesting
-    /// How truth values are written.
+    /// The format of Boolean values.
     public var booleans: Booleans
-    /// How `nil` is written.
+    /// The format of `nil`.
     public var nulls: Nulls
-    /// How moments are written.
+    /// The format of dates.
     public var dates: Dates
 
-    /// Makes a strategy; what is left out is the default of the table above.
+    /// Creates a strategy. Its formats default to those of the table above.
     public init(
         arrays: Arrays = .repeated,
         nesting: Nesting = .brackets,
@@ -39,19 +40,19 @@ public struct ParameterStrategy: Sendable {
         self.dates = dates
     }
 
-    /// How a list is written.
+    /// A format of arrays.
     public enum Arrays: Sendable {
-        /// The name again for each element: `tag=a&tag=b`.
+        /// The name is repeated for each element: `tag=a&tag=b`.
         case repeated
-        /// The name with empty brackets for each element: `tag[]=a&tag[]=b`.
+        /// The name is repeated with empty brackets for each element: `tag[]=a&tag[]=b`.
         case brackets
-        /// The name with the element's place: `tag[0]=a&tag[1]=b`.
+        /// The name is repeated with the index of each element: `tag[0]=a&tag[1]=b`.
         case indexed
-        /// One pair with all elements: `tag=a,b`. Elements must be plain values.
+        /// One pair contains all elements: `tag=a,b`. Elements cannot be arrays or objects.
         case commaSeparated
     }
 
-    /// How the names of nested values are written.
+    /// A format of the names of nested values.
     public enum Nesting: Sendable {
         /// `at[lat]=1`
         case brackets
@@ -59,7 +60,7 @@ public struct ParameterStrategy: Sendable {
         case dots
     }
 
-    /// How truth values are written.
+    /// A format of Boolean values.
     public enum Booleans: Sendable {
         /// `true` and `false`
         case literal
@@ -67,35 +68,40 @@ public struct ParameterStrategy: Sendable {
         case numeric
     }
 
-    /// How `nil` is written.
+    /// A format of `nil`.
     public enum Nulls: Sendable {
-        /// The parameter is left out.
+        /// The parameter is omitted.
         case omitted
         /// `name=`
         case emptyValue
-        /// `name`, without an equals sign.
+        /// `name`, without an equals sign
         case nameOnly
     }
 
-    /// How moments are written.
+    /// A format of dates.
     public enum Dates: Sendable {
-        /// UTC by RFC 3339, rounded to milliseconds and with them where there are any: `2026-11-20T08:00:00Z`. Years 1 to 9999.
+        /// UTC by RFC 3339, rounded to milliseconds: `2026-11-20T08:00:00Z`.
+        ///
+        /// Milliseconds are written unless they are zero. Years from 1 to 9999 are supported.
         case iso8601
-        /// Seconds since 1970, with a fraction where there is one.
+        /// Seconds since 1970, with a fraction unless it is zero.
         case secondsSince1970
         /// Whole milliseconds since 1970.
         case millisecondsSince1970
-        /// Your own text.
+        /// A custom string.
         case custom(@Sendable (Date) -> String)
 
-        /// `nil` for a moment that cannot be said, such as NaN.
+        /// Returns the string for a date, or `nil` for one without a representation, such as NaN.
         func text(of date: Date) -> String? {
             let seconds = date.timeIntervalSince1970
             let millis = (seconds * 1000).rounded()
             switch self {
             case .iso8601:
-                guard seconds >= Date.distantPast.timeIntervalSince1970, millis < 253_402_300_800_000 else { return nil }
-                // Foundation cuts milliseconds off instead of rounding, so it gets whole seconds only.
+                guard seconds >= Date.distantPast.timeIntervalSince1970, millis < 253_402_300_800_000 else {
+                    return nil
+                }
+                // Foundation truncates milliseconds instead of rounding, so it receives whole
+                // seconds only.
                 let whole = (millis / 1000).rounded(.down)
                 let text = Date(timeIntervalSince1970: whole).formatted(.iso8601)
                 let fraction = Int(millis - whole * 1000)
@@ -109,14 +115,14 @@ public struct ParameterStrategy: Sendable {
 }
 
 extension ParameterStrategy {
-    /// Nested deeper than this, a value is refused: no real API needs it, and it bounds the stack.
+    /// The maximum depth of nested values, which bounds the stack. No real API needs more.
     static let maximumDepth = 32
 
-    /// The bytes of a query or a form while it is written.
+    /// A query or a form while it is being written.
     struct Pairs: ~Copyable {
         var writer: ByteWriter
         let allowed: ByteSet
-        /// What comes before the next pair: `?`, `&` or nothing.
+        /// The byte before the next pair: `?`, `&` or none.
         var separator: UInt8?
 
         mutating func add(_ name: String, _ text: String?) {
@@ -129,16 +135,21 @@ extension ParameterStrategy {
         }
     }
 
-    /// Writes every parameter in order as `name=value&…`.
+    /// Writes all parameters in order, as `name=value&…`.
     func write(_ parameters: Parameters, into pairs: inout Pairs) throws(WebServiceError) {
         for item in parameters.items {
             try expand(item.key, item.value, depth: 0, &pairs)
         }
     }
 
-    private func expand(_ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs) throws(WebServiceError) {
+    private func expand(
+        _ name: String, _ value: ParameterValue, depth: Int, _ pairs: inout Pairs
+    ) throws(WebServiceError) {
         guard depth < Self.maximumDepth else {
-            throw WebServiceError(.encoding, "parameter '\(name.cut(to: 80).escapingControls)' is nested deeper than \(Self.maximumDepth) levels")
+            throw WebServiceError(
+                .encoding,
+                "the parameter '\(name.cut(to: 80).escapingControls)' is nested deeper than \(Self.maximumDepth) levels"
+            )
         }
         switch value {
         case .string(let text):
@@ -177,20 +188,22 @@ extension ParameterStrategy {
         }
     }
 
-    /// The text of a plain value.
+    /// Returns the string for a value that is not an array or an object.
     func text(of value: ParameterValue, name: String) throws(WebServiceError) -> String {
-        var subject: String { "parameter '\(name.cut(to: 80).escapingControls)'" }
+        var subject: String { "the parameter '\(name.cut(to: 80).escapingControls)'" }
         switch value {
         case .string(let text): return text
         case .bool(let flag): return booleans == .literal ? (flag ? "true" : "false") : (flag ? "1" : "0")
         case .date(let date):
             if let text = dates.text(of: date) { return text }
-            throw WebServiceError(.encoding, "\(subject) is a moment that cannot be written")
+            throw WebServiceError(.encoding, "\(subject) is a date that cannot be represented")
         case .double(let number) where !number.isFinite:
             throw WebServiceError(.encoding, "\(subject) is not a finite number")
         case .integer, .unsigned, .double, .null: return value.description
-        case .array, .object: throw WebServiceError(.encoding, "\(subject) is nested where only plain values can stand")
-        case .unsupported(let type): throw WebServiceError(.encoding, "\(subject) has the type \(type), which cannot be a parameter")
+        case .array, .object:
+            throw WebServiceError(.encoding, "\(subject) is an array or an object where only single values are allowed")
+        case .unsupported(let type):
+            throw WebServiceError(.encoding, "\(subject) has the type \(type), which cannot be a parameter")
         }
     }
 }

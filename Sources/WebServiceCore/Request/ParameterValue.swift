@@ -1,44 +1,47 @@
 public import Foundation
 
-/// The value of one parameter of a query, a form or a JSON body.
+/// The value of a parameter of a query, a form or a JSON body.
 ///
-/// Values are made from Swift values by ``ParameterConvertible``; you meet this type when you write a
-/// ``QueryParameterEncoder`` of your own or a value that mixes types:
+/// ``ParameterConvertible`` converts Swift values to this type. Use it directly in a custom
+/// ``QueryParameterEncoder``, or for a value that mixes types:
 /// `["tags": [1, "two", nil] as ParameterValue]`.
 public enum ParameterValue: Sendable, Hashable {
     /// No value; see ``ParameterStrategy/nulls``.
     case null
-    /// A truth value; see ``ParameterStrategy/booleans``.
+    /// A Boolean value; see ``ParameterStrategy/booleans``.
     case bool(Bool)
-    /// A whole number.
+    /// An integer.
     case integer(Int64)
-    /// A whole number too large for `Int64`.
+    /// An integer too large for `Int64`.
     case unsigned(UInt64)
-    /// A floating-point number. NaN and the infinities cannot be encoded.
+    /// A floating-point number. NaN and infinity cannot be encoded.
     case double(Double)
-    /// Text.
+    /// A string.
     case string(String)
-    /// A moment; see ``ParameterStrategy/dates``.
+    /// A date; see ``ParameterStrategy/dates``.
     case date(Date)
-    /// A list; see ``ParameterStrategy/arrays``.
+    /// An array; see ``ParameterStrategy/arrays``.
     case array([ParameterValue])
-    /// Named values; see ``ParameterStrategy/nesting``.
+    /// An object of named values; see ``ParameterStrategy/nesting``.
     case object(Parameters)
-    /// A value of a type that cannot be a parameter, by the name of the type; encoding it fails and says so.
+    /// A value of an unsupported type. Encoding it throws an error that names the type.
     case unsupported(type: String)
 
-    /// Makes a value from anything convertible; an optional that is `nil` gives ``null``.
+    /// Creates a value from a convertible one. An optional that is `nil` becomes ``null``.
     public init(_ value: (any ParameterConvertible)?) {
         self = value?.parameterValue ?? .null
     }
 
-    /// Makes a value from anything at all, as found in a `[String: Any]`. A dictionary's names are sorted, so that the
-    /// same dictionary always gives the same request.
+    /// Creates a value from a value of any type, as found in a `[String: Any]`.
+    ///
+    /// The keys of a dictionary are sorted, so that equal dictionaries produce the same request.
     public init(any value: Any?) {
         self.init(any: value, depth: 0)
     }
 
-    /// What is nested too deep to be encoded is cut off, so that it cannot exhaust the stack here; encoding still fails.
+    /// Values nested too deep to be encoded are replaced with ``null``.
+    ///
+    /// The replacement protects the stack in this initializer. Encoding the value still fails.
     init(any value: Any?, depth: Int) {
         guard depth < ParameterStrategy.maximumDepth else {
             self = .null
@@ -49,7 +52,7 @@ public enum ParameterValue: Sendable, Hashable {
             self = .null
         case let value as any ParameterConvertible:
             self = value.parameterValue
-        case let value as String:  // an `NSString`; the next ones likewise
+        case let value as String:  // an `NSString`; the following casts are for bridged types as well
             self = .string(value)
         case let value as Date:
             self = .date(value)
@@ -61,7 +64,9 @@ public enum ParameterValue: Sendable, Hashable {
             self = .object(Parameters(value, depth: depth + 1))
         case let value as [Any]:
             self = .array(value.map { ParameterValue(any: $0, depth: depth + 1) })
-        case let value as NSNumber:  // behind the lists: a cast to a class first turns them, and all they hold, into objects
+        // After the arrays: a cast to a class first converts them and all their elements to
+        // objects.
+        case let value as NSNumber:
             self = ParameterValue(number: value)
         case is NSNull:
             self = .null
@@ -89,7 +94,9 @@ public enum ParameterValue: Sendable, Hashable {
 }
 
 extension ParameterValue: CustomStringConvertible {
-    /// The text of a plain value as the default strategy writes it, not escaped; for lists and objects a readable form.
+    /// The unescaped string of a single value in the default strategy.
+    ///
+    /// Arrays and objects have a readable form.
     public var description: String {
         switch self {
         case .null: ""
@@ -105,7 +112,9 @@ extension ParameterValue: CustomStringConvertible {
         }
     }
 
-    /// The shortest text that reads back as the same number; whole numbers without a fraction.
+    /// Returns the shortest string that parses to the same number.
+    ///
+    /// A whole number has no fraction.
     static func text(of number: Double) -> String {
         if let whole = Int64(exactly: number), whole.magnitude <= 1 << 53 { return String(whole) }
         return String(number)
@@ -115,19 +124,19 @@ extension ParameterValue: CustomStringConvertible {
 extension ParameterValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral,
     ExpressibleByBooleanLiteral, ExpressibleByNilLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
-    /// Makes ``string(_:)``.
+    /// Creates ``string(_:)``.
     public init(stringLiteral value: String) { self = .string(value) }
-    /// Makes ``integer(_:)``.
+    /// Creates ``integer(_:)``.
     public init(integerLiteral value: Int64) { self = .integer(value) }
-    /// Makes ``double(_:)``.
+    /// Creates ``double(_:)``.
     public init(floatLiteral value: Double) { self = .double(value) }
-    /// Makes ``bool(_:)``.
+    /// Creates ``bool(_:)``.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
-    /// Makes ``null``.
+    /// Creates ``null``.
     public init(nilLiteral: ()) { self = .null }
-    /// Makes ``array(_:)``.
+    /// Creates ``array(_:)``.
     public init(arrayLiteral elements: ParameterValue...) { self = .array(elements) }
-    /// Makes ``object(_:)``; order and repeated names are kept.
+    /// Creates ``object(_:)``. Order and repeated names are preserved.
     public init(dictionaryLiteral elements: (String, ParameterValue)...) {
         self = .object(Parameters(elements))
     }
@@ -135,20 +144,21 @@ extension ParameterValue: ExpressibleByStringLiteral, ExpressibleByIntegerLitera
 
 /// A type whose values can be parameters.
 ///
-/// Strings, numbers, `Bool`, `Date`, `URL`, `UUID`, and optionals, arrays and dictionaries of these conform. Conform your own
-/// type by giving the value that stands for it; a `RawRepresentable` type needs only the declaration.
+/// Strings, numbers, `Bool`, `Date`, `URL`, `UUID`, and optionals, arrays and dictionaries of these
+/// conform. A custom type conforms by returning its ``parameterValue``; a `RawRepresentable` type
+/// needs only the declaration.
 public protocol ParameterConvertible: Sendable {
-    /// The value that stands for this one.
+    /// The parameter value that represents this value.
     var parameterValue: ParameterValue { get }
 }
 
 extension ParameterConvertible where Self: RawRepresentable, RawValue: ParameterConvertible {
-    /// The raw value.
+    /// The parameter value of the raw value.
     public var parameterValue: ParameterValue { rawValue.parameterValue }
 }
 
 extension ParameterConvertible where Self: BinaryInteger {
-    /// A whole number.
+    /// The integer, or its digits as a string if it exceeds 64 bits.
     public var parameterValue: ParameterValue {
         if let value = Int64(exactly: self) { return .integer(value) }
         if let value = UInt64(exactly: self) { return .unsigned(value) }
@@ -178,17 +188,17 @@ extension Parameters: ParameterConvertible {
 }
 
 extension String: ParameterConvertible {
-    /// The text.
+    /// The string.
     public var parameterValue: ParameterValue { .string(self) }
 }
 
 extension Substring: ParameterConvertible {
-    /// The text.
+    /// The string.
     public var parameterValue: ParameterValue { .string(String(self)) }
 }
 
 extension Bool: ParameterConvertible {
-    /// The truth value.
+    /// The Boolean value.
     public var parameterValue: ParameterValue { .bool(self) }
 }
 
@@ -198,27 +208,27 @@ extension Double: ParameterConvertible {
 }
 
 extension Float: ParameterConvertible {
-    /// The number, with the digits that the `Float` has: `0.1` stays `0.1`.
+    /// The number, with the digits of the `Float`: `0.1` remains `0.1`.
     public var parameterValue: ParameterValue { .double(Double(String(self)) ?? Double(self)) }
 }
 
 extension Decimal: ParameterConvertible {
-    /// The number's exact digits as text.
+    /// The exact digits of the number as a string.
     public var parameterValue: ParameterValue { isNaN ? .double(.nan) : .string(description) }
 }
 
 extension Date: ParameterConvertible {
-    /// The moment.
+    /// The date.
     public var parameterValue: ParameterValue { .date(self) }
 }
 
 extension URL: ParameterConvertible {
-    /// The absolute URL as text.
+    /// The absolute URL as a string.
     public var parameterValue: ParameterValue { .string(absoluteString) }
 }
 
 extension UUID: ParameterConvertible {
-    /// The identifier as text.
+    /// The UUID as a string.
     public var parameterValue: ParameterValue { .string(uuidString) }
 }
 
@@ -228,11 +238,11 @@ extension Optional: ParameterConvertible where Wrapped: ParameterConvertible {
 }
 
 extension Array: ParameterConvertible where Element: ParameterConvertible {
-    /// The list.
+    /// The parameter values of the elements, as an array.
     public var parameterValue: ParameterValue { .array(map(\.parameterValue)) }
 }
 
 extension Dictionary: ParameterConvertible where Key == String, Value: ParameterConvertible {
-    /// The named values, sorted by name because a dictionary has no order.
+    /// The parameter values as an object, sorted by name because a dictionary has no order.
     public var parameterValue: ParameterValue { .object(Parameters(sorting: self)) }
 }

@@ -1,11 +1,11 @@
-/// Named values for a query, a form or a JSON body: ordered, repeated names kept.
+/// Named values for a query, a form or a JSON body: ordered, with repeated names preserved.
 ///
 /// ```swift
 /// request.queryParameters = ["state": "new york", "page": page, "tag": "ale", "tag": "lager"]
 /// ```
-/// How values become text is said by ``ParameterStrategy``.
+/// ``ParameterStrategy`` defines how values are converted to strings.
 public struct Parameters: Sendable, Hashable {
-    /// One named value.
+    /// A name and its value.
     public typealias Element = (key: String, value: ParameterValue)
 
     struct Item: Sendable, Hashable {
@@ -15,20 +15,22 @@ public struct Parameters: Sendable, Hashable {
 
     private(set) var items: [Item]
 
-    /// Makes parameters in the given order; repeated names are kept.
+    /// Creates parameters in the given order. Repeated names are preserved.
     public init(_ elements: some Sequence<(String, ParameterValue)>) {
         items = elements.map { Item(key: $0.0, value: $0.1) }
     }
 
-    /// Makes parameters from a dictionary of anything, sorted by name because a dictionary has no order.
+    /// Creates parameters from a dictionary of any values, sorted by name.
     ///
-    /// A value that cannot be a parameter is not lost: encoding the request fails and names the parameter and the type.
+    /// A value of an unsupported type is not dropped: encoding the request throws an error that
+    /// names the parameter and the type.
     public init(_ dictionary: [String: Any]) {
         self.init(dictionary, depth: 0)
     }
 
     init(_ dictionary: [String: Any], depth: Int) {
-        items = dictionary.map { Item(key: $0.key, value: ParameterValue(any: $0.value, depth: depth)) }.sorted(by: Self.precedes)
+        items = dictionary.map { Item(key: $0.key, value: ParameterValue(any: $0.value, depth: depth)) }
+            .sorted(by: Self.precedes)
     }
 
     init(sorting dictionary: [String: some ParameterConvertible]) {
@@ -39,26 +41,26 @@ public struct Parameters: Sendable, Hashable {
         a.key.utf8.lexicographicallyPrecedes(b.key.utf8)
     }
 
-    /// Adds a value behind the others, also where one of that name exists.
+    /// Appends a value, even if there is one with the same name.
     public mutating func append(_ name: String, _ value: (any ParameterConvertible)?) {
         items.append(Item(key: name, value: ParameterValue(value)))
     }
 
-    /// The first value of that name, `nil` when there is none.
+    /// The first value with the given name; `nil` if there is none.
     public subscript(name: String) -> ParameterValue? {
         items.first { $0.key == name }?.value
     }
 }
 
 extension Parameters: ExpressibleByDictionaryLiteral {
-    /// Makes parameters from a literal; order and repeated names are kept.
+    /// Creates parameters from a literal. Order and repeated names are preserved.
     public init(dictionaryLiteral elements: (String, (any ParameterConvertible)?)...) {
         items = elements.map { Item(key: $0.0, value: ParameterValue($0.1)) }
     }
 }
 
 extension Parameters {
-    /// The parameters of both, in order.
+    /// Returns the parameters of both operands, in order.
     static func + (first: Parameters, second: Parameters) -> Parameters {
         var result = first
         result.items += second.items
@@ -67,26 +69,28 @@ extension Parameters {
 }
 
 extension Parameters: RandomAccessCollection {
-    /// The place of the first parameter.
+    /// The position of the first parameter.
     public var startIndex: Int { items.startIndex }
-    /// The place behind the last parameter.
+    /// The position after the last parameter.
     public var endIndex: Int { items.endIndex }
-    /// The parameter at a place.
+    /// The parameter at a position.
     public subscript(position: Int) -> Element {
         (items[position].key, items[position].value)
     }
 }
 
 extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Names and values, those of secret names replaced (``Redaction/standard``): safe to log.
+    /// Names and values, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
-        let pairs = items.map { "\($0.key): \(Redaction.standard.isSecret(key: $0.key) ? Redaction.standard.placeholder : $0.value.description)" }
+        let pairs = items.map {
+            "\($0.key): \(Redaction.standard.isSecret(key: $0.key) ? Redaction.standard.placeholder : $0.value.description)"
+        }
         return "[\(pairs.joined(separator: ", "))]".escapingControls
     }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``.
+    /// The mirror that `dump` prints. It contains only ``description``.
     public var customMirror: Mirror { Mirror(self, children: ["parameters": description], displayStyle: .struct) }
 }

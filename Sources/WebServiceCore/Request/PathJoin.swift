@@ -1,19 +1,24 @@
-/// Joins a relative path to the path of a base, so that the result is always the base or below it.
+/// A relative path that is joined to the path of a base URL.
+///
+/// The result is always the base path or a path below it.
 struct PathJoin {
     private let path: ArraySlice<UInt8>
     private let values: Parameters?
     private let isAbsolute: Bool
 
     /// - Parameters:
-    ///   - values: What the placeholders `{name}` of the path stand for.
-    ///   - isAbsolute: Whether the path comes from an absolute URL, where slashes at the front have a meaning of their own.
+    ///   - values: The values of the placeholders `{name}` in the path.
+    ///   - isAbsolute: A Boolean value that indicates whether the path is part of an absolute URL,
+    ///     where repeated leading slashes are significant.
     init(_ path: ArraySlice<UInt8>, values: Parameters?, isAbsolute: Bool = false) {
         self.path = path
         self.values = values
         self.isAbsolute = isAbsolute
     }
 
-    /// Writes the joined path. An empty path is the base as it is; anything else is joined with exactly one slash.
+    /// Writes the joined path.
+    ///
+    /// An empty path yields the base unchanged. Any other path is joined with exactly one slash.
     func write(below base: String, into writer: inout ByteWriter) throws(WebServiceError) {
         if path.isEmpty {
             try checkUsed([])
@@ -28,8 +33,10 @@ struct PathJoin {
         }
     }
 
-    /// Whether a text is a path in which nothing needs work: no byte to escape, no placeholder, query or fragment, nothing like a scheme,
-    /// no dot segment, no leading `//`. Most paths are such, and joining them costs no more than copying them.
+    /// Returns whether a string is a path that can be joined by copying its bytes.
+    ///
+    /// Such a path, as most are, contains no byte to escape, no placeholder, query, fragment or
+    /// colon, which could end a scheme, no segment that begins with a dot, and no leading `//`.
     static func isPlain(_ text: String) -> Bool {
         text.utf8.withContiguousStorageIfAvailable { bytes in
             guard !bytes.isEmpty else { return false }
@@ -37,7 +44,9 @@ struct PathJoin {
             ByteSet.plainPath.withTable { table in
                 var previous = UInt8(ascii: "/")
                 for byte in bytes {
-                    if table[Int(byte)] >> 24 != 1 || byte == UInt8(ascii: ".") && previous == UInt8(ascii: "/") { isPlain = false }
+                    if table[Int(byte)] >> 24 != 1 || byte == UInt8(ascii: ".") && previous == UInt8(ascii: "/") {
+                        isPlain = false
+                    }
                     previous = byte
                 }
             }
@@ -55,7 +64,7 @@ struct PathJoin {
             let isLast = place == parts.count - 1
             let dots = dotSegment(segment.text)
             if dots != nil, let name = segment.placeholder {
-                throw WebServiceError(.invalidURL, "the value of the path's placeholder {\(name)} makes its segment climb or vanish")
+                throw WebServiceError(.invalidURL, "the value of the path placeholder {\(name)} produces a dot segment")
             }
             switch dots {
             case .none:
@@ -63,10 +72,12 @@ struct PathJoin {
             case .current:
                 if isLast { result.append("") }
             case .parent:
-                guard result.popLast() != nil else { throw WebServiceError(.invalidURL, "the path climbs above the base URL") }
+                guard result.popLast() != nil else {
+                    throw WebServiceError(.invalidURL, "the path leads above the base URL")
+                }
                 if isLast { result.append("") }
             case .hidden:
-                throw WebServiceError(.invalidURL, "a path segment hides '..' behind an encoded slash or backslash")
+                throw WebServiceError(.invalidURL, "a path segment contains '..' next to an encoded slash or backslash")
             }
         }
         try checkUsed(used)
@@ -75,7 +86,9 @@ struct PathJoin {
 
     private enum DotSegment { case current, parent, hidden }
 
-    /// What a server that decodes the segment would see in it. Encoded dots count as dots, as WHATWG URL defines.
+    /// Returns the meaning of a segment for a server that decodes it.
+    ///
+    /// Encoded dots count as dots, as WHATWG URL defines.
     private func dotSegment(_ segment: String) -> DotSegment? {
         let decoded = percentDecoded(segment.utf8)
         if decoded == Array(".".utf8) { return .current }
@@ -93,9 +106,13 @@ struct PathJoin {
         var writer = ByteWriter(reserving: part.count + 16)
         var placeholder: String?
         var rest = part
-        while let open = rest.firstIndex(of: UInt8(ascii: "{")), let close = rest[open...].firstIndex(of: UInt8(ascii: "}")) {
+        while let open = rest.firstIndex(of: UInt8(ascii: "{")),
+            let close = rest[open...].firstIndex(of: UInt8(ascii: "}"))
+        {
             let name = rest[rest.index(after: open)..<close]
-            let isName = name.allSatisfy { ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+            let isName = name.allSatisfy {
+                ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+            }
             writer.encodeKeepingTriplets(rest[..<open], allowed: .path)
             if isName, !name.isEmpty {
                 let name = String(decoding: name, as: UTF8.self)
@@ -113,13 +130,15 @@ struct PathJoin {
 
     private func value(of name: String) throws(WebServiceError) -> String {
         guard let value = values?[name] else {
-            throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} has no value")
+            throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has no value")
         }
         let text: String
         do throws(WebServiceError) { text = try ParameterStrategy().text(of: value, name: name) } catch {
-            throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} cannot be filled: \(error.message)")
+            throw WebServiceError(.invalidURL, "the path placeholder {\(name)} cannot be filled: \(error.message)")
         }
-        guard !text.isEmpty else { throw WebServiceError(.invalidURL, "the value of the path's placeholder {\(name)} is empty") }
+        guard !text.isEmpty else {
+            throw WebServiceError(.invalidURL, "the value of the path placeholder {\(name)} is empty")
+        }
         return text
     }
 
@@ -127,8 +146,12 @@ struct PathJoin {
         guard let values else { return }
         var given: Set<String> = []
         for (name, _) in values {
-            guard used.contains(name) else { throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}") }
-            guard given.insert(name).inserted else { throw WebServiceError(.invalidURL, "the path's placeholder {\(name)} has two values") }
+            guard used.contains(name) else {
+                throw WebServiceError(.invalidURL, "the path has no placeholder {\(name)}")
+            }
+            guard given.insert(name).inserted else {
+                throw WebServiceError(.invalidURL, "the path placeholder {\(name)} has two values")
+            }
         }
     }
 }

@@ -1,16 +1,22 @@
 import Foundation
 
-/// A set of ASCII bytes that stand for themselves; every other byte is written as `%` and two upper-case hexadecimal digits, a space as `+` where
-/// the set says so.
+/// A set of ASCII bytes that percent-encoding leaves unchanged.
+///
+/// Every other byte is written as `%` and two upper-case hexadecimal digits; a space is written as
+/// `+` if the set specifies it.
 struct ByteSet: Sendable {
-    /// What is written for each of the 256 bytes: up to three bytes in the low end, and how many they are in the highest byte. So the inner loop looks up
-    /// and stores, and never branches.
+    /// The output for each of the 256 bytes.
+    ///
+    /// An entry holds up to three bytes in the low end and their number in the highest byte. With
+    /// it, the inner loop only looks up and stores, without branches.
     private let table: [UInt32]
 
-    /// - Parameter spaceAsPlus: Whether a space, where it does not stand for itself, is written as `+`.
+    /// - Parameter spaceAsPlus: A Boolean value that indicates whether a space is written as `+`
+    ///   unless the set contains it.
     init(_ bytes: some Sequence<UInt8>, spaceAsPlus: Bool = false) {
         var table = (UInt8.min...UInt8.max).map { byte in
-            3 << 24 | UInt32(Self.digit(byte & 15)) << 16 | UInt32(Self.digit(byte >> 4)) << 8 | UInt32(UInt8(ascii: "%"))
+            3 << 24 | UInt32(Self.digit(byte & 15)) << 16 | UInt32(Self.digit(byte >> 4)) << 8
+                | UInt32(UInt8(ascii: "%"))
         }
         if spaceAsPlus { table[0x20] = 1 << 24 | UInt32(UInt8(ascii: "+")) }
         for byte in bytes where byte < 128 { table[Int(byte)] = 1 << 24 | UInt32(byte) }
@@ -26,7 +32,7 @@ struct ByteSet: Sendable {
         table[Int(byte)] == 1 << 24 | UInt32(byte)
     }
 
-    /// The table for a loop over many bytes; it has 256 entries.
+    /// Calls a closure with the table of 256 entries, for a loop over many bytes.
     @inline(__always)
     func withTable(_ body: (UnsafePointer<UInt32>) -> Void) {
         table.withUnsafeBufferPointer { if let start = $0.baseAddress { body(start) } }
@@ -37,26 +43,29 @@ struct ByteSet: Sendable {
     private static let unreservedBytes = alphanumerics + Array("-._~".utf8)
     private static let pathBytes = unreservedBytes + Array("!$&'()*+,;=:@/".utf8)
 
-    /// RFC 3986, section 2.3. Used for the names and values of a query, so that every server reads the same bytes back.
+    /// The unreserved characters (RFC 3986, section 2.3), for the names and values of a query.
+    ///
+    /// Every server decodes names and values that are encoded with this set to the same bytes.
     static let unreserved = ByteSet(unreservedBytes)
 
-    /// WHATWG URL, section 5.2: what the urlencoded serializer leaves as it is.
+    /// The bytes that the urlencoded serializer leaves unchanged (WHATWG URL, section 5.2).
     static let form = ByteSet(alphanumerics + Array("*-._".utf8), spaceAsPlus: true)
 
-    /// RFC 3986, section 3.3: what may stand in a path, and the slash.
+    /// The bytes that are legal in a path (RFC 3986, section 3.3), including the slash.
     static let path = ByteSet(pathBytes)
 
     /// ``path`` without the colon, which could end a scheme.
     static let plainPath = ByteSet(pathBytes.filter { $0 != UInt8(ascii: ":") })
 
-    /// RFC 3986, section 3.4: what may stand in a query.
+    /// The bytes that are legal in a query (RFC 3986, section 3.4).
     static let query = ByteSet(pathBytes + Array("?".utf8))
 }
 
-/// Bytes that grow: what URL, query and form are written into, once.
+/// A growing buffer into which a URL, a query or a form is written once.
 ///
-/// It owns raw memory, because this is the inner loop of every request: an `Array` checks on each byte whether it is shared. All access
-/// goes through ``write(byte:)`` and ``reserve(_:)``, which keep `count` within `capacity`.
+/// It owns raw memory, because it is used in the inner loop of every request: an `Array` checks for
+/// unique ownership on each byte. All access is through ``write(byte:)`` and ``reserve(_:)``, which
+/// keep `count` within `capacity`.
 struct ByteWriter: ~Copyable {
     private var base: UnsafeMutablePointer<UInt8>
     private var capacity: Int
@@ -71,10 +80,10 @@ struct ByteWriter: ~Copyable {
         base.deallocate()
     }
 
-    /// What was written, which has to be UTF-8 already.
+    /// The written bytes as a string. They must be valid UTF-8.
     var text: String { String(decoding: UnsafeBufferPointer(start: base, count: count), as: UTF8.self) }
 
-    /// What was written.
+    /// The written bytes.
     var data: Data { Data(bytes: base, count: count) }
 
     private mutating func reserve(_ additional: Int) {
@@ -87,19 +96,19 @@ struct ByteWriter: ~Copyable {
         capacity = larger
     }
 
-    /// Writes one byte as it is.
+    /// Writes one byte unchanged.
     mutating func write(byte: UInt8) {
         reserve(1)
         base[count] = byte
         count += 1
     }
 
-    /// Writes bytes as they are.
+    /// Writes the UTF-8 bytes of a string unchanged.
     mutating func write(_ text: some StringProtocol) {
         Self.withBytes(of: text) { append($0) }
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     mutating func write(bytes: ArraySlice<UInt8>) {
         bytes.withUnsafeBufferPointer { append($0) }
     }
@@ -111,10 +120,10 @@ struct ByteWriter: ~Copyable {
         count += bytes.count
     }
 
-    /// Writes text with every byte outside `allowed` percent-encoded.
+    /// Writes a string with every byte outside `allowed` percent-encoded.
     mutating func encode(_ text: String, allowed: ByteSet) {
         Self.withBytes(of: text) { utf8 in
-            reserve(3 * utf8.count + 4)  // four bytes are stored for the last one, of which at most three count
+            reserve(3 * utf8.count + 4)  // the last store writes four bytes, of which at most three count
             var end = UnsafeMutableRawPointer(base + count)
             allowed.withTable { table in
                 for byte in utf8 {
@@ -127,8 +136,10 @@ struct ByteWriter: ~Copyable {
         }
     }
 
-    /// Writes text that may hold percent-encoded bytes already: valid triplets stay, so that nothing is encoded twice;
-    /// a `%` that begins none and every byte outside `allowed` are encoded.
+    /// Writes bytes, some of which may already be percent-encoded.
+    ///
+    /// Valid triplets are preserved, so that nothing is encoded twice. A `%` that does not begin a
+    /// triplet and every byte outside `allowed` are encoded.
     mutating func encodeKeepingTriplets(_ text: some Collection<UInt8>, allowed: ByteSet) {
         var index = text.startIndex
         while index != text.endIndex {
@@ -145,7 +156,9 @@ struct ByteWriter: ~Copyable {
         }
     }
 
-    /// The bytes of a text, without a copy wherever they lie together, which native Swift strings guarantee.
+    /// Calls a closure with the UTF-8 bytes of a string.
+    ///
+    /// The bytes are not copied if they are contiguous, which native Swift strings guarantee.
     @inline(__always)
     private static func withBytes(of text: some StringProtocol, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         if text.utf8.withContiguousStorageIfAvailable(body) == nil {
@@ -160,7 +173,7 @@ struct ByteWriter: ~Copyable {
     }
 }
 
-/// Decodes percent-encoded bytes; a `%` that begins no triplet stands for itself.
+/// Decodes percent-encoded bytes. A `%` that does not begin a triplet is preserved.
 func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     var index = text.startIndex

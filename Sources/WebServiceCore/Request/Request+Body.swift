@@ -1,7 +1,7 @@
 public import Foundation
 
 extension Request {
-    /// The one body of a request.
+    /// The body of a request, of which there is at most one.
     enum Content: Sendable {
         case none
         case data(Data, contentType: String?)
@@ -10,10 +10,11 @@ extension Request {
         case provider(contentType: String?, @Sendable () async throws -> Data)
         indirect case invalid(WebServiceError)
 
-        /// A media type that came with the body from outside.
+        /// The media type that the caller specified for the body, which must be validated.
         var givenContentType: String? {
             switch self {
-            case .data(_, let contentType), .provider(let contentType, _): contentType == ContentType.json ? nil : contentType
+            case .data(_, let contentType), .provider(let contentType, _):
+                contentType == ContentType.json ? nil : contentType
             case .none, .form, .multipart, .invalid: nil
             }
         }
@@ -33,9 +34,10 @@ extension Request {
         }
     }
 
-    /// The body as bytes. `nil` when there is none, or when it is a form, has parts or comes from a provider.
+    /// The body as bytes.
     ///
-    /// Bytes set here are sent as `application/octet-stream` unless a `Content-Type` is set or
+    /// `nil` if there is no body, or if it is a form, has parts or comes from a provider. Bytes set
+    /// here are sent as `application/octet-stream` unless a `Content-Type` is set or
     /// ``parameterEncoding`` is `json`.
     public var body: Data? {
         get {
@@ -45,7 +47,7 @@ extension Request {
         set { content = newValue.map { .data($0, contentType: nil) } ?? .none }
     }
 
-    /// The body as a form (WHATWG URL, section 5). `nil` when the body is not a form.
+    /// The body as a form (WHATWG URL, section 5); `nil` if the body is not a form.
     public var formParameters: Parameters? {
         get {
             guard case .form(let parameters) = content else { return nil }
@@ -54,16 +56,20 @@ extension Request {
         set { content = newValue.map(Content.form) ?? .none }
     }
 
-    /// The body as parts with names: texts, bytes and files (RFC 7578). `nil` when the body is anything else.
+    /// The body as named parts: text, bytes and files (RFC 7578); `nil` for any other body.
     ///
-    /// A body without files is put together in memory, once for each message. Of one with files, ``urlRequest()`` gives an `httpBodyStream`, which is
-    /// taken for this same body again wherever that `URLRequest` is sent by a session of this framework or made into a `Request`.
+    /// A body without files is assembled in memory, once for each attempt. For a body with files,
+    /// ``urlRequest()`` returns a `URLRequest` with an `httpBodyStream`. The stream is recognized
+    /// as this body if that `URLRequest` is sent by a session of this library or converted to a
+    /// `Request`.
     ///
-    /// `CurlSession` reads the files while it sends, in pieces of 64 KiB at most, on a thread that it shares with other exchanges.
-    /// ``FoundationSession`` and `URLSession` would send a stream without its length, so for them the body is written first, in the background and in
-    /// pieces as well, to a file in the folder for temporary files, for the user alone (0600). It loses its name at once and is mapped into
-    /// memory; Foundation on Linux then copies it into memory as a whole. Foundation's task is made only then: a `URLSession` that is invalidated before
-    /// such a task is complete may end the process.
+    /// `CurlSession` reads the files while it sends them, in pieces of at most 64 KiB, on a thread
+    /// that it shares with other exchanges. ``FoundationSession`` and `URLSession` would send a
+    /// stream without its length. For them, the body is first written to a file in the folder for
+    /// temporary files, in the background and also in pieces. The file is accessible only to the
+    /// user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux then
+    /// copies all of it into memory. Foundation's task is created only then: invalidating a
+    /// `URLSession` before such a task is complete may terminate the process.
     public var multipart: MultipartFormData? {
         get {
             guard case .multipart(let form) = content else { return nil }
@@ -72,11 +78,14 @@ extension Request {
         set { content = newValue.map(Content.multipart) ?? .none }
     }
 
-    /// Sets the body to a JSON text (RFC 8259) of an object as `JSONSerialization` takes it: arrays, dictionaries, strings, numbers,
-    /// `Bool`, `NSNull`, also a single one of these. Dictionary keys are sorted, so that the same object gives the same bytes.
+    /// Sets the body to the JSON text (RFC 8259) of an object that `JSONSerialization` accepts.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for anything JSON cannot say, such as NaN or a `Date`, and for more than 512 levels; the
-    ///   body stays as it was.
+    /// The object consists of arrays, dictionaries, strings, numbers, `Bool` and `NSNull`, or is a
+    /// single one of these. Dictionary keys are sorted, so that the same object produces the same
+    /// bytes.
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding`` for anything that JSON cannot represent, such as
+    ///   NaN or a `Date`, and for more than 512 levels. The body then remains unchanged.
     public mutating func serialize(json: Any) throws {
         content = .data(try Self.jsonData(json), contentType: ContentType.json)
     }
@@ -84,10 +93,12 @@ extension Request {
     /// Sets the body to an encoded value.
     ///
     /// - Parameters:
-    ///   - value: The value.
-    ///   - encoder: What encodes it; `JSONEncoder` and `PropertyListEncoder` conform to ``BodyEncoder``.
+    ///   - value: The value to encode.
+    ///   - encoder: The encoder. `JSONEncoder` and `PropertyListEncoder` conform to
+    ///     ``BodyEncoder``.
     ///   - contentType: The media type that the encoder writes.
-    /// - Throws: ``WebServiceError/Code/encoding`` with the encoder's error as the underlying one; the body stays as it was.
+    /// - Throws: ``WebServiceError/Code/encoding`` with the encoder's error as
+    ///   ``WebServiceError/underlying``. The body then remains unchanged.
     public mutating func serialize(
         _ value: some Encodable,
         encoder: some BodyEncoder = JSONEncoder(),
@@ -96,22 +107,27 @@ extension Request {
         do {
             content = .data(try encoder.encode(value), contentType: contentType)
         } catch {
-            throw WebServiceError(.encoding, "a value of the type \(type(of: value)) cannot be encoded", underlying: error)
+            throw WebServiceError(.encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
         }
     }
 
-    /// Sets the body to what a closure gives. A ``SessionTask`` calls it once, in the background, at its first `resume()`;
-    /// when it throws, nothing is sent and the error handlers get the error. Cancelling the task cancels the closure's Swift task.
+    /// Sets the body to the result of a closure.
+    ///
+    /// A ``SessionTask`` calls the closure once, in the background, at its first `resume()`. If the
+    /// closure throws, nothing is sent and the error handlers receive the error. Cancelling the
+    /// task cancels the closure's Swift task.
     ///
     /// - Parameters:
-    ///   - contentType: The media type; `nil` means `application/octet-stream`, or
-    ///     `application/json` where ``parameterEncoding`` is `json`.
-    ///   - provider: Makes the body.
-    public mutating func setBodyProvider(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) {
+    ///   - contentType: The media type. Defaults to `application/json` if ``parameterEncoding`` is
+    ///     `json`, otherwise to `application/octet-stream`.
+    ///   - provider: The closure that returns the body.
+    public mutating func setBodyProvider(
+        contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data
+    ) {
         content = .provider(contentType: contentType, provider)
     }
 
-    /// The request with its body made, where a provider makes it.
+    /// Returns the request with the body of its provider, if it has one.
     func providingBody() async throws -> Request {
         guard case .provider(let contentType, let provider) = content, !parametersBelongInBody else { return self }
         var request = self
@@ -119,34 +135,40 @@ extension Request {
         return request
     }
 
-    /// Runs a step that makes a body; its error is kept and comes back when the request is encoded.
+    /// Runs a step that sets the body. Its error is stored and thrown when the request is encoded.
     mutating func keepingError(_ step: (inout Request) throws -> Void) {
         do {
             try step(&self)
         } catch {
-            content = .invalid(error as? WebServiceError ?? WebServiceError(.encoding, "the body cannot be encoded", underlying: error))
+            content = .invalid(
+                error as? WebServiceError ?? WebServiceError(.encoding, "the body cannot be encoded", underlying: error)
+            )
         }
     }
 
     static func jsonData(_ json: Any) throws(WebServiceError) -> Data {
         guard !JSON.isTooDeep(json) else {
-            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
+            throw WebServiceError(
+                .encoding, "a value of type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
         }
-        // A value that is no JSON raises an Objective-C exception on Apple platforms unless it is checked before.
+        // On Apple platforms, an object that is not valid JSON raises an Objective-C exception
+        // unless it is checked first.
         guard JSON.isValid(json) else {
-            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) holds something that JSON cannot say")
+            throw WebServiceError(
+                .encoding, "a value of type \(type(of: json)) contains an element that JSON cannot represent")
         }
         do {
             return try JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys])
         } catch {
-            throw WebServiceError(.encoding, "a value of the type \(type(of: json)) cannot be written as JSON", underlying: error)
+            throw WebServiceError(
+                .encoding, "a value of type \(type(of: json)) cannot be serialized as JSON", underlying: error)
         }
     }
 }
 
-/// Anything that turns `Encodable` values into the bytes of a body.
+/// A type that encodes `Encodable` values as the bytes of a body.
 public protocol BodyEncoder {
-    /// The encoded value, or the reason why there is none.
+    /// Returns the encoded value.
     func encode(_ value: some Encodable) throws -> Data
 }
 

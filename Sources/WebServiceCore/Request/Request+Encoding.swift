@@ -5,20 +5,28 @@ public import FoundationNetworking
 #endif
 
 extension Request: URLRequestEncodable {
-    /// The request as Foundation knows it; where ``urlRequest()`` throws, a request for an unsupported URL, which no session sends.
+    /// The request as a `URLRequest`.
+    ///
+    /// If ``urlRequest()`` throws, this is a request for an unsupported URL, which no session
+    /// sends.
     public var urlRequestValue: URLRequest {
-        (try? urlRequest()) ?? EncodedRequest.unsendable  // the error is what `urlRequest()` throws
+        (try? urlRequest()) ?? EncodedRequest.unsendable  // `urlRequest()` reports the error
     }
 
-    /// Encodes the request; a body from a provider is left out, because providers run only when a task is resumed.
+    /// Encodes the request.
     ///
-    /// - Throws: ``WebServiceError`` with ``WebServiceError/Code/invalidURL``, ``WebServiceError/Code/invalidMethod``,
-    ///   ``WebServiceError/Code/invalidHeader`` or ``WebServiceError/Code/encoding``. Its message names the field, never a value.
+    /// The result has no body from a provider, because providers run only when a task is resumed.
+    ///
+    /// - Throws: ``WebServiceError`` with ``WebServiceError/Code/invalidURL``,
+    ///   ``WebServiceError/Code/invalidMethod``, ``WebServiceError/Code/invalidHeader`` or
+    ///   ``WebServiceError/Code/encoding``. Its message names the field, never a value.
     public func urlRequest() throws -> URLRequest {
         try encode().urlRequestValue
     }
 
-    /// The request's URL with `parameters` added to its query by the request's encoder or, without one, as `name=value&…`.
+    /// Returns the request's URL with ``queryParameters`` and `parameters` added to its query.
+    ///
+    /// The ``queryParameterEncoder`` adds them or, without one, they are written as `name=value&…`.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
         guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
             throw WebServiceError(.invalidURL, "the URL is malformed")
@@ -26,7 +34,7 @@ extension Request: URLRequestEncodable {
         return url
     }
 
-    /// `parameters` written as a body by ``parameterEncoding``.
+    /// Returns `parameters` encoded as a body by ``parameterEncoding``.
     public func encodeBody(_ parameters: Parameters) throws -> Data {
         switch parameterEncoding {
         case .percent: try encodeForm(parameters)
@@ -34,16 +42,19 @@ extension Request: URLRequestEncodable {
         }
     }
 
-    /// The one place where a request is checked and becomes what is sent.
+    /// Checks and encodes the request. No other code does either.
     ///
-    /// A body provider is not asked: ``providingBody()`` does that before.
+    /// A body provider is not called; ``providingBody()`` calls it beforehand.
     package consuming func encode() throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
             guard ASCII.isToken(method.rawValue) else {
-                throw WebServiceError(.invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
+                throw WebServiceError(
+                    .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true else {
-                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline have to be finite and greater than zero")
+            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true
+            else {
+                throw WebServiceError(
+                    .encoding, "timeout, connectTimeout and deadline must be finite and greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let (data, source) = try encodeContent()
@@ -73,13 +84,15 @@ extension Request: URLRequestEncodable {
         guard let parameters, !parameters.isEmpty else { return writer.text }
         if let queryParameterEncoder {
             guard let url = queryParameterEncoder(URL(string: writer.text), parameters) else {
-                throw WebServiceError(.encoding, "the queryParameterEncoder gave no URL")
+                throw WebServiceError(.encoding, "the queryParameterEncoder returned no URL")
             }
             writer = ByteWriter(reserving: 128)
             _ = try Location.absolute(url.absoluteString).write(into: &writer)
             return writer.text
         }
-        return try write(parameters, behind: writer, separator: UInt8(ascii: hasQuery ? "&" : "?"), allowed: .unreserved).text
+        return try write(
+            parameters, behind: writer, separator: UInt8(ascii: hasQuery ? "&" : "?"), allowed: .unreserved
+        ).text
     }
 
     private func write(
@@ -90,11 +103,12 @@ extension Request: URLRequestEncodable {
         return pairs.writer
     }
 
-    /// The body as bytes, or as what is read while it is sent.
+    /// Returns the body as bytes, or as a source that is read while it is sent.
     private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?) {
         if parametersBelongInBody, let parameters {
             guard template?.httpBodyStream == nil else {
-                throw WebServiceError(.encoding, "the request has both a body stream and parameters that belong in the body")
+                throw WebServiceError(
+                    .encoding, "the request has both a body stream and parameters that belong in the body")
             }
             return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
         }
@@ -109,7 +123,9 @@ extension Request: URLRequestEncodable {
 
     private func encode(_ form: MultipartFormData) throws(WebServiceError) -> (Data?, BodySource?) {
         if let given = headers[.contentType], !given.contains(form.boundary) {
-            throw WebServiceError(.encoding, "the header 'Content-Type' does not hold the boundary of the multipart body; leave it out")
+            throw WebServiceError(
+                .encoding,
+                "the header 'Content-Type' does not contain the boundary of the multipart body; remove the header")
         }
         let source = try form.encoded()
         return source.bytes.map { ($0, nil) } ?? (nil, source)
@@ -123,7 +139,9 @@ extension Request: URLRequestEncodable {
     private var formBytes: ByteSet {
         guard let formParametersAllowedCharacters else { return .form }
         let reserved = Array("&=+%".utf8)
-        let allowed = (UInt8(0)..<128).filter { formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0) }
+        let allowed = (UInt8(0)..<128).filter {
+            formParametersAllowedCharacters.contains(Unicode.Scalar($0)) && !reserved.contains($0)
+        }
         return ByteSet(allowed, spaceAsPlus: true)
     }
 }
@@ -131,43 +149,55 @@ extension Request: URLRequestEncodable {
 // MARK: - Header fields
 
 extension Request {
-    /// The longest value of a header field, in bytes. Longer ones are refused, because transports fail on them without a reason.
+    /// The maximum length of the value of a header field, in bytes.
+    ///
+    /// Longer values are rejected, because transports fail on them without a reason.
     public static let maximumHeaderValueLength = 65_536
 
     private func checkedHeaders() throws(WebServiceError) -> Headers {
         var needsTrimming = false
         for field in headers {
             guard ASCII.isToken(field.name) else {
-                throw WebServiceError(.invalidHeader, "the header name '\(Self.printable(field.name))' is not a token (RFC 9110, section 5.6.2)")
+                throw WebServiceError(
+                    .invalidHeader,
+                    "the header name '\(Self.printable(field.name))' is not a token (RFC 9110, section 5.6.2)")
             }
             if Self.isFraming(field.name) {
-                throw WebServiceError(.invalidHeader, "the header '\(field.name)' belongs to the transport and cannot be set")
+                throw WebServiceError(
+                    .invalidHeader, "the header '\(field.name)' is reserved for the transport and cannot be set")
             }
             try Self.check(field.value, of: field.name)
             needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
         }
-        if !parametersBelongInBody, let contentType = content.givenContentType { try Self.check(contentType, of: "Content-Type") }
+        if !parametersBelongInBody, let contentType = content.givenContentType {
+            try Self.check(contentType, of: "Content-Type")
+        }
         guard needsTrimming else { return headers }
         return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
     }
 
     private static func check(_ value: String, of name: String) throws(WebServiceError) {
         guard value.utf8.count <= maximumHeaderValueLength else {
-            throw WebServiceError(.invalidHeader, "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes")
+            throw WebServiceError(
+                .invalidHeader, "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes")
         }
         guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-            throw WebServiceError(.invalidHeader, "the value of the header '\(name)' holds a line break or another control character")
+            throw WebServiceError(
+                .invalidHeader, "the value of the header '\(name)' contains a line break or another control character")
         }
     }
 
-    /// Fields by which the message is framed or routed; set by hand they would let one request pass for two.
+    /// Returns whether a field frames or routes the request.
+    ///
+    /// A caller that could set such a field could make one request pass for two.
     private static func isFraming(_ name: String) -> Bool {
         switch name.utf8.count {
         case 2: name.equalsIgnoringASCIICase("TE")
         case 4: name.equalsIgnoringASCIICase("Host")
         case 6: name.equalsIgnoringASCIICase("Expect")
         case 7: name.equalsIgnoringASCIICase("Upgrade") || name.equalsIgnoringASCIICase("Trailer") || isProxy(name)
-        case 10: name.equalsIgnoringASCIICase("Connection") || name.equalsIgnoringASCIICase("Keep-Alive") || isProxy(name)
+        case 10:
+            name.equalsIgnoringASCIICase("Connection") || name.equalsIgnoringASCIICase("Keep-Alive") || isProxy(name)
         case 14: name.equalsIgnoringASCIICase("Content-Length") || isProxy(name)
         case 17: name.equalsIgnoringASCIICase("Transfer-Encoding") || isProxy(name)
         default: isProxy(name)
@@ -182,7 +212,7 @@ extension Request {
         byte == 0x20 || byte == 0x09
     }
 
-    /// Optional white space around a value is no part of it (RFC 9110, section 5.5).
+    /// Returns a value without the optional white space around it (RFC 9110, section 5.5).
     private static func trimmed(_ value: String) -> String {
         let utf8 = value.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
         return String(decoding: utf8, as: UTF8.self)
@@ -196,7 +226,9 @@ extension Request {
 // MARK: - JSON
 
 extension Parameters {
-    /// The parameters as a JSON object; repeated names have no meaning there and are refused.
+    /// Returns the parameters as a JSON object.
+    ///
+    /// Repeated names have no meaning in an object and are rejected.
     func jsonData() throws(WebServiceError) -> Data {
         try Request.jsonData(try jsonObject(depth: 0))
     }
@@ -205,7 +237,8 @@ extension Parameters {
         var object: [String: Any] = [:]
         for (name, value) in self {
             guard object.updateValue(try value.jsonValue(name: name, depth: depth), forKey: name) == nil else {
-                throw WebServiceError(.encoding, "the parameter '\(name.cut(to: 80).escapingControls)' stands twice, which a JSON object cannot say")
+                throw WebServiceError(
+                    .encoding, "the parameter '\(name.cut(to: 80).escapingControls)' occurs twice in one JSON object")
             }
         }
         return object
@@ -220,7 +253,8 @@ extension ParameterValue {
     fileprivate func jsonValue(name: String, depth: Int) throws(WebServiceError) -> Any {
         guard depth < ParameterStrategy.maximumDepth else {
             let name = name.cut(to: 80).escapingControls
-            throw WebServiceError(.encoding, "parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
+            throw WebServiceError(
+                .encoding, "the parameter '\(name)' is nested deeper than \(ParameterStrategy.maximumDepth) levels")
         }
         switch self {
         case .null: return NSNull()

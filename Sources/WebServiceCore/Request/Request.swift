@@ -4,117 +4,155 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// One HTTP request as a value: what to send, and nothing about how. Made by ``WebService/request(_:path:pathParameters:)``.
+/// An HTTP request as a value: its content, independent of how it is sent.
+///
+/// Create requests with ``WebService/request(_:path:pathParameters:)``.
 ///
 /// ```swift
 /// var request = service.request(.GET, path: "/brewers")
 /// request.queryParameters = ["state": "new york"]
 /// request.headers["custom-header-name"] = "foo"
 /// ```
-/// The setters check nothing and their order does not matter. Everything is checked when the request is encoded, which a
-/// ``SessionTask`` does once, at its first `resume()`, and ``urlRequest()`` does on demand.
+/// Setters do not validate, and their order does not matter. The request is validated when it is
+/// encoded: a ``SessionTask`` encodes it once, at its first `resume()`, and ``urlRequest()``
+/// encodes it on demand.
 ///
-/// A request has at most one body: ``body``, ``formParameters``, ``multipart``, ``serialize(json:)``, ``serialize(_:encoder:contentType:)``
-/// and ``setBodyProvider(contentType:_:)`` replace each other. Where ``parameters`` belong in the
-/// body as well, the last one set counts. Its `Content-Type` is the header field where you set one,
-/// and else what the body brings along.
+/// A request has at most one body: ``body``, ``formParameters``, ``multipart``,
+/// ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
+/// ``setBodyProvider(contentType:_:)`` replace each other. If ``parameters`` belong in the body as
+/// well, the last one set is used. The `Content-Type` is the header field if it is set, otherwise
+/// the media type of the body.
 public struct Request: Sendable {
     /// The method.
     public var method: Method
 
-    /// The header fields. Fields that frame the message (`Content-Length`, `Transfer-Encoding`, `Host`, `Connection` …) belong to the
-    /// transport and are refused.
+    /// The header fields.
+    ///
+    /// Fields that frame the request (`Content-Length`, `Transfer-Encoding`, `Host`, `Connection`
+    /// …) are reserved for the transport and rejected.
     public var headers = Headers()
 
-    /// Parameters for the URL. A query that the URL has already is kept, and these are added to it.
+    /// The parameters that are added to the query of the URL.
+    ///
+    /// A query that the URL already has is preserved.
     public var queryParameters: Parameters?
 
-    /// Puts the query parameters into the URL in a way of your own; `nil` for the usual `name=value&…`.
+    /// A custom encoder that adds the query parameters to the URL.
+    ///
+    /// Defaults to `nil`, which means `name=value&…`.
     public var queryParameterEncoder: QueryParameterEncoder?
 
-    /// Parameters whose place the method decides: the URL for GET, HEAD and DELETE, else the body by ``parameterEncoding``.
+    /// The parameters whose location depends on the method.
+    ///
+    /// They are added to the URL for GET, HEAD and DELETE, and otherwise written into the body by
+    /// ``parameterEncoding``.
     public var parameters: Parameters? {
         didSet {
             parametersAreLast = true
-            if parametersBelongInBody { template?.httpBody = nil }  // and a stream with it
+            if parametersBelongInBody { template?.httpBody = nil }  // clears a stream as well
         }
     }
 
     /// A Boolean value that indicates whether ``parameters`` were set after ``content``.
     private var parametersAreLast = false
 
-    /// How ``parameters`` are written into a body. With `json`, bytes that come without a media
-    /// type are `application/json` as well.
+    /// The format of ``parameters`` in a body.
+    ///
+    /// With `json`, a body of bytes without a media type is sent as `application/json` as well.
     public var parameterEncoding: ParameterEncoding = .percent
 
-    /// How values become texts in a query or a form.
+    /// The strategy that converts values to strings in a query or a form.
     public var parameterStrategy = ParameterStrategy()
 
-    /// Characters that a form leaves unescaped, in names and values; `nil` for those of the standard (WHATWG URL, section 5.2).
-    /// `& = + %` and everything outside ASCII are always escaped, or the form could not be read back.
+    /// The characters that a form leaves unescaped, in names and values.
+    ///
+    /// Defaults to `nil`, which means those of the standard (WHATWG URL, section 5.2). `& = + %`
+    /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
     public var formParametersAllowedCharacters: CharacterSet?
 
-    /// Whether cookies are sent and stored for this request, where the session handles cookies at all.
+    /// A Boolean value that indicates whether the request sends and stores cookies.
+    ///
+    /// It has an effect only if the session handles cookies. Defaults to `true`.
     public var shouldHandleCookies = true
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
     var credentialFields: Set<Headers.Name> = []
 
-    /// Whether a ``ResponseCache`` among the interceptors may answer. Without one, `returnCacheDataDontLoad` fails with
-    /// `URLError.resourceUnavailable`, and all others ask the server.
+    /// The policy that determines when a ``ResponseCache`` among the interceptors may respond.
+    ///
+    /// Without such an interceptor, `returnCacheDataDontLoad` fails with
+    /// `URLError.resourceUnavailable`, and all other policies send the request.
     public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
 
-    /// Seconds the transport may wait for the next bytes. The task fails with `URLError.timedOut` when it passes.
+    /// The idle timeout in seconds: the longest wait of the transport for the next bytes.
+    ///
+    /// The task fails with `URLError.timedOut` when it expires. Defaults to ``defaultTimeout``.
     public var timeout: TimeInterval = Request.defaultTimeout
 
-    /// Seconds that connecting may take, name look-up and TLS included; `nil` for the session's own limit. The task fails with
-    /// `URLError.cannotConnectToHost` when it passes, so that it is told from a server that does not answer. `CurlSession` keeps to it; Foundation
-    /// does not say when a connection is there, and its sessions ignore it.
+    /// The timeout for connecting in seconds, including name resolution and TLS.
+    ///
+    /// Defaults to `nil`, which means the timeout of the session. The task fails with
+    /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not respond.
+    /// `CurlSession` enforces this timeout. Foundation does not report when a connection is
+    /// established, so its sessions ignore it.
     public var connectTimeout: TimeInterval?
 
-    /// How long the whole exchange may take by the framework's own clock, from `resume()` to the last byte, retries and redirects included, whatever the
-    /// transport does. The task fails with ``WebServiceError/Code/deadline`` when it passes.
+    /// The deadline: the longest duration of the whole exchange.
+    ///
+    /// The library's clock measures it from `resume()` to the last byte, including retries and
+    /// redirects, regardless of the transport. The task fails with
+    /// ``WebServiceError/Code/deadline`` when it passes. Defaults to ``defaultDeadline``.
     public var deadline: Duration = Request.defaultDeadline
 
-    /// 60 seconds, as in Foundation.
+    /// The default of ``timeout``: 60 seconds, as in Foundation.
     public static let defaultTimeout: TimeInterval = 60
 
-    /// 10 minutes.
+    /// The default of ``deadline``: 10 minutes.
     public static let defaultDeadline: Duration = .seconds(600)
 
-    /// What to do with redirects.
+    /// The policy for redirects.
     public var redirectPolicy = RedirectPolicy.follow
 
-    /// How long the body of an answer may be, in bytes after decompression; `nil` for no limit. A longer one fails the task with
-    /// ``WebServiceError/Code/responseTooLarge``, as soon as the session notices it.
+    /// The maximum size of the response body in bytes, after decompression; `nil` for no limit.
+    ///
+    /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as soon
+    /// as the session detects it. Defaults to ``defaultMaximumResponseBytes``.
     public var maximumResponseBytes: Int? = Request.defaultMaximumResponseBytes
 
-    /// 100 MiB.
+    /// The default of ``maximumResponseBytes``: 100 MiB.
     public static let defaultMaximumResponseBytes = 100 << 20
 
-    /// Turns answers to this request that are failures into errors of your own, before that of the service is asked; `nil` for none.
+    /// A mapper from failed responses to this request to custom errors.
+    ///
+    /// It takes precedence over the mapper of the service.
     public var errorMapper: (any ErrorMapper)?
 
-    /// Interceptors of this request alone, inside those of the service.
+    /// The interceptors of this request, inside those of the service.
     public var interceptors: [any Interceptor] = []
 
     var location: Location
     var content: Content = .none {
         didSet {
             parametersAreLast = false
-            template?.httpBody = nil  // which clears a stream as well: Foundation has one place for both
+            template?.httpBody = nil  // clears a stream as well: Foundation stores both in one place
         }
     }
 
-    /// What a plain `URLRequest` may hold beyond the fields above, such as a body stream; its body is that of ``content`` once that is set.
+    /// The `URLRequest` with properties beyond those above, such as a body stream.
+    ///
+    /// Setting ``content`` removes its body.
     var template: URLRequest?
 
-    /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
+    /// Creates a request for an absolute http or https URL.
+    ///
+    /// A request for any other URL fails when it is encoded.
     public init(_ method: Method = .GET, url: URL) {
         self.init(method, url: url.absoluteString)
     }
 
-    /// Makes a request for an absolute http or https URL; any other fails when the request is encoded.
+    /// Creates a request for an absolute http or https URL.
+    ///
+    /// A request for any other URL fails when it is encoded.
     public init(_ method: Method = .GET, url: String) {
         self.method = method
         location = .absolute(url)
@@ -125,7 +163,7 @@ public struct Request: Sendable {
         self.location = location
     }
 
-    /// Makes a request that says the same as a plain `URLRequest`.
+    /// Creates a request that is equivalent to a `URLRequest`.
     public init(_ urlRequest: URLRequest) {
         self.init(Method(rawValue: urlRequest.httpMethod ?? "GET"), url: urlRequest.url?.absoluteString ?? "")
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
@@ -137,7 +175,9 @@ public struct Request: Sendable {
         if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }
     }
 
-    /// Makes a request from anything that can be sent; its error, where it has one, comes back when this request is encoded.
+    /// Creates a request from any value that can be sent.
+    ///
+    /// If that fails, the error is thrown when this request is encoded.
     public init(_ encodable: any URLRequestEncodable) {
         if let request = encodable as? Request {
             self = request
@@ -146,28 +186,35 @@ public struct Request: Sendable {
         do {
             self.init(try encodable.urlRequest())
         } catch {
-            let failure = error as? WebServiceError ?? WebServiceError(.encoding, "the request could not be made", underlying: error)
+            let failure =
+                error as? WebServiceError
+                ?? WebServiceError(.encoding, "the request cannot be created", underlying: error)
             self.init(.GET, location: .invalid(failure))
         }
     }
 
-    /// How ``Request/parameters`` are written into a body.
+    /// A format of ``Request/parameters`` in a body.
     public enum ParameterEncoding: Sendable {
-        /// As a form: `application/x-www-form-urlencoded`.
+        /// A form: `application/x-www-form-urlencoded`.
         case percent
-        /// As a JSON object: `application/json`.
+        /// A JSON object: `application/json`.
         case json
     }
 }
 
 extension Request {
-    /// The absolute URL without ``queryParameters``. `nil` when no valid URL could be formed; sending the request tells why.
+    /// The absolute URL without ``queryParameters``.
+    ///
+    /// `nil` if no valid URL can be formed. Sending the request then fails with the reason.
     public var url: URL? {
         get { try? location.url() }  // encoding the request throws the error
         set { location = .absolute(newValue?.absoluteString ?? "") }
     }
 
-    /// The media type of the body: the header field where it is set, else the one the body brings along.
+    /// The media type of the body.
+    ///
+    /// This is the `Content-Type` header field if it is set, otherwise the media type of the body
+    /// itself.
     public var contentType: String? {
         get { headers[.contentType] ?? bodyContentType }
         set { headers[.contentType] = newValue }
@@ -179,7 +226,7 @@ extension Request {
         set { headers[.userAgent] = newValue }
     }
 
-    /// The media type that the body brings along.
+    /// The media type that the body itself specifies.
     var bodyContentType: String? {
         if parametersBelongInBody { return parameterEncoding.contentType }
         return switch content {
@@ -193,7 +240,7 @@ extension Request {
         parameters?.isEmpty == false && !method.encodesParametersInURL && (parametersAreLast || content.isNone)
     }
 
-    /// A Boolean value that indicates whether a provider makes the body.
+    /// A Boolean value that indicates whether the body comes from a provider.
     var hasBodyProvider: Bool {
         if case .provider = content { !parametersBelongInBody } else { false }
     }
@@ -218,7 +265,9 @@ extension Request: CustomStringConvertible, CustomDebugStringConvertible, Custom
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``, because parameters, header fields and body may hold secrets.
+    /// The mirror that `dump` prints. It contains only ``description``.
+    ///
+    /// Parameters, header fields and body may contain secrets.
     public var customMirror: Mirror {
         Mirror(self, children: ["request": description], displayStyle: .struct)
     }

@@ -4,20 +4,25 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// Anything that can be sent: a ``Request``, a plain `URLRequest`, or a type of your own that says its `URLRequest`.
+/// A type that can be sent: a ``Request``, a `URLRequest`, or a custom type.
 ///
-/// Values cross threads, so a conforming type is `Sendable`. Neither member may do I/O.
+/// Values cross threads, so that a conforming type must be `Sendable`. Neither member may perform
+/// I/O.
 public protocol URLRequestEncodable: Sendable {
-    /// The request as Foundation knows it. Never fails: where ``urlRequest()`` throws, this is a request for an
-    /// unsupported URL, which no session sends.
+    /// The request as a `URLRequest`.
+    ///
+    /// The property never fails: if ``urlRequest()`` throws, this is a request for an unsupported
+    /// URL, which no session sends.
     var urlRequestValue: URLRequest { get }
 
-    /// The request as Foundation knows it, or the reason why there is none. Left out, it is ``urlRequestValue``.
+    /// Returns the request as a `URLRequest`, or throws the reason why there is none.
+    ///
+    /// Defaults to ``urlRequestValue``.
     func urlRequest() throws -> URLRequest
 }
 
 extension URLRequestEncodable {
-    /// ``urlRequestValue``, for types that cannot fail.
+    /// Returns ``urlRequestValue``, for types that cannot fail.
     public func urlRequest() throws -> URLRequest {
         urlRequestValue
     }
@@ -28,6 +33,9 @@ extension URLRequest: URLRequestEncodable {
     public var urlRequestValue: URLRequest { self }
 }
 
-/// Puts parameters into a URL in a way of your own. It gets the request's URL and all parameters that belong in the URL, in
-/// order, and returns the URL to send to; `nil` fails the request with ``WebServiceError/Code/encoding``.
+/// A custom encoder of query parameters.
+///
+/// It receives the request's URL and all parameters that belong in the URL, in order, and returns
+/// the URL to which the request is sent. If it returns `nil`, the request fails with
+/// ``WebServiceError/Code/encoding``.
 public typealias QueryParameterEncoder = @Sendable (_ url: URL?, _ parameters: Parameters) -> URL?

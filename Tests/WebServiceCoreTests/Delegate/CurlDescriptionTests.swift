@@ -220,16 +220,16 @@ struct CurlDescriptionTests {
         let value = Request.make { $0.headers = ["X-Secret": "canary\r\nX: y"] }
         #expect(
             value.curlDescription(redaction: nil)
-                == #"# 'invalidHeader: the value of the header '\''X-Secret'\'' holds a line break or another control character'"#)
+                == #"# 'invalidHeader: the value of the header '\''X-Secret'\'' contains a line break or another control character'"#)
         let name = Request.make { $0.headers = ["Proxy-`id`$x'": "canary"] }
         #expect(
             name.curlDescription()
-                == #"# 'invalidHeader: the header '\''Proxy-`id`$x'\'''\'' belongs to the transport and cannot be set'"#)
+                == #"# 'invalidHeader: the header '\''Proxy-`id`$x'\'''\'' is reserved for the transport and cannot be set'"#)
         let parameter = Request.make { $0.queryParameters = ["a\n`id`\u{1B}": Double.nan] }
-        #expect(parameter.curlDescription() == #"# 'encoding: parameter '\''a\n`id`\u{1B}'\'' is not a finite number'"#)
+        #expect(parameter.curlDescription() == #"# 'encoding: the parameter '\''a\n`id`\u{1B}'\'' is not a finite number'"#)
         #expect(
-            Request(.GET, url: "ftp://h").curlDescription() == #"# 'invalidURL: the scheme '\''ftp'\'' is not supported, only http and https are'"#)
-        #expect(Request(.GET, url: "https://ann:canary@h").curlDescription(redaction: nil).hasPrefix("# 'invalidURL: a URL must not hold user"))
+            Request(.GET, url: "ftp://h").curlDescription() == #"# 'invalidURL: the scheme '\''ftp'\'' is not supported; use http or https'"#)
+        #expect(Request(.GET, url: "https://ann:canary@h").curlDescription(redaction: nil).hasPrefix("# 'invalidURL: the URL must not contain user"))
         #expect(Request.make("a b").curlDescription().hasPrefix("# 'invalidMethod: the method is not a token"))
     }
 
