@@ -140,7 +140,7 @@ struct CurlDescriptionShellTests {
         #expect(received.map { $0.headers["Authorization"] } == ["[redacted]", nil, nil, "it's \u{2022}"])
         #expect(
             received.map { String(decoding: $0.body, as: UTF8.self) }
-                == ["user=it%27s+me&password=[redacted]", "[body made when sent]", "[redacted]", "user=it%27s+me&password=it's \u{2022}"])
+                == ["user=it%27s+me&password=[redacted]", "[body created when sent]", "[redacted]", "user=it%27s+me&password=it's \u{2022}"])
         #expect(!received.contains { $0.rawBytes.firstRange(of: Data("canary".utf8)) != nil })
     }
 

@@ -1,4 +1,5 @@
-/// A delegate that is held weakly, boxed: a state with a weak reference of its own cannot be moved as plain memory.
+/// A boxed weak reference to a delegate. A state with an inline weak reference cannot be moved as
+/// plain memory.
 final class DelegateReference: Sendable {
     private struct Reference: Sendable {
         weak var delegate: (any ServicePassthroughDelegate)?

@@ -4,33 +4,38 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// What must not be read in logs, and the text that stands in its place.
+/// The rules for secrets in logs, and the placeholder that replaces them.
 ///
-/// Names are compared without regard to ASCII case. A header field, a query or form parameter or a JSON key is secret when its name is in one of the
-/// sets, or holds one of ``fragments`` once `-`, `_`, `.` and blanks are left out: `access_token` and `X-Amz-Security-Token` hold `token`.
+/// Names are compared without regard to ASCII case. A header field, a query or form parameter or a
+/// JSON key is secret if its name is in one of the sets, or contains one of ``fragments`` after
+/// `-`, `_`, `.` and spaces are removed: `access_token` and `X-Amz-Security-Token` contain `token`.
 ///
-/// Everything is read in time that grows with its length, whatever it holds.
+/// All input is processed in linear time, whatever it contains.
 public struct Redaction: Sendable {
-    /// Names of header fields that are secret, in lower case.
+    /// The names of secret header fields, in lower case.
     public var headerNames: Set<String>
-    /// Names of parameters and JSON keys that are secret, in lower case.
+    /// The names of secret parameters and JSON keys, in lower case.
     public var keys: Set<String>
-    /// Names that are secret as query and form parameters and as header fields, in lower case. As JSON keys they are secret only in a text that
-    /// has the key `grant_type`: `code` is an authorization code in a token request (RFC 6749, section 4.1.3), and an error code in most responses.
+    /// The names of secret query and form parameters and header fields, in lower case.
+    ///
+    /// As JSON keys they are secret only in a document that has the key `grant_type`: `code` is an
+    /// authorization code in a token request (RFC 6749, section 4.1.3), and an error code in most
+    /// responses.
     public var parameters: Set<String>
-    /// What makes a name secret wherever it stands in it, in lower case.
+    /// Substrings that make any name secret, in lower case.
     public var fragments: Set<String>
-    /// The text in place of a secret.
+    /// The replacement for a secret.
     public var placeholder: String
 
-    /// Makes a redaction; what is left out is that of ``standard``.
+    /// Creates a redaction. Each parameter defaults to the value of ``standard``.
     public init(
         headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
-        keys: Set<String> = ["auth", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
+        keys: Set<String> =
+            ["auth", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
         parameters: Set<String> = ["code"],
         fragments: Set<String> = [
-            "accesskey", "apikey", "assertion", "authkey", "authorization", "credential", "passphrase", "passwd", "password", "privatekey", "secret",
-            "sessionid", "signature", "token",
+            "accesskey", "apikey", "assertion", "authkey", "authorization", "credential", "passphrase", "passwd",
+            "password", "privatekey", "secret", "sessionid", "signature", "token",
         ],
         placeholder: String = "[redacted]"
     ) {
@@ -41,22 +46,26 @@ public struct Redaction: Sendable {
         self.placeholder = placeholder
     }
 
-    /// Authorization, cookies, API keys, and parameters and JSON keys that look like credentials.
+    /// The default redaction.
+    ///
+    /// It covers authorization, cookies, API keys, and parameters and JSON keys that look like
+    /// credentials.
     public static let standard = Redaction()
 
-    /// Whether a header field's value is secret.
+    /// Returns whether the value of a header field is secret.
     public func isSecret(header name: String) -> Bool {
         let name = name.asciiLowercased()
-        return headerNames.contains(name) || isSecret(parameter: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
+        return headerNames.contains(name)
+            || isSecret(parameter: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
     }
 
-    /// Whether the value of a JSON key is secret.
+    /// Returns whether the value of a JSON key is secret.
     public func isSecret(key name: String) -> Bool {
         let name = name.asciiLowercased()
         return keys.contains(name) || holdsFragment(name)
     }
 
-    /// Whether the value of a query or form parameter is secret.
+    /// Returns whether the value of a query or form parameter is secret.
     public func isSecret(parameter name: String) -> Bool {
         parameters.contains(name.asciiLowercased()) || isSecret(key: name)
     }
@@ -66,17 +75,21 @@ public struct Redaction: Sendable {
         return fragments.contains { plain.holds($0.utf8) }
     }
 
-    /// A header field's value, or the placeholder; in all others, and in URLs within them, user information and the values of secret parameters
-    /// are replaced.
+    /// Returns the value of a header field, or the placeholder if it is secret.
+    ///
+    /// In any other value, including URLs within it, user information is removed and the values of
+    /// secret parameters are replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
         if isSecret(header: name) { return placeholder }
         guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
         return TextRedactor(redaction: self, isBody: false).redacted(value)
     }
 
-    /// A URL with the secret values of its query replaced, and user information and fragment left out.
+    /// Returns a URL with the secret values of its query replaced.
+    ///
+    /// User information and the fragment are removed.
     public func url(_ text: String) -> String {
-        // Bytes, because a character that combines with a delimiter is another `Character`.
+        // Bytes, because a delimiter followed by a combining character is a different `Character`.
         let bytes = Array(text.utf8)
         let withoutFragment = bytes.prefix { $0 != UInt8(ascii: "#") }
         var address = withoutFragment.prefix { $0 != UInt8(ascii: "?") }
@@ -86,10 +99,11 @@ public struct Redaction: Sendable {
             let authority = address[start...].prefix { $0 != UInt8(ascii: "/") }
             if let at = authority.lastIndex(of: UInt8(ascii: "@")) { address.removeSubrange(start...at) }
         }
-        return String(decoding: query.isEmpty ? address : address + query.prefix(1) + pairs(query.dropFirst()), as: UTF8.self)
+        return String(
+            decoding: query.isEmpty ? address : address + query.prefix(1) + pairs(query.dropFirst()), as: UTF8.self)
     }
 
-    /// The pairs of a query or a form with the secret values replaced.
+    /// Returns the pairs of a query or a form with the secret values replaced.
     public func pairs(_ text: String) -> String {
         String(decoding: pairs(Array(text.utf8)[...]), as: UTF8.self)
     }
@@ -97,43 +111,53 @@ public struct Redaction: Sendable {
     private func pairs(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         let pairs = bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
             let name = pair.prefix { $0 != UInt8(ascii: "=") }
-            guard name.count < pair.count, isSecret(parameter: String(decoding: percentDecoded(name), as: UTF8.self)) else { return pair }
+            guard name.count < pair.count, isSecret(parameter: String(decoding: percentDecoded(name), as: UTF8.self))
+            else { return pair }
             return name + Array("=\(placeholder)".utf8)
         }
         return Array(pairs.joined(separator: "&".utf8))
     }
 
-    /// A body as text with the secret values replaced: JSON, forms and `text/…`. `nil` for any other media type and for what is no UTF-8.
+    /// Returns a body as text with the secret values replaced.
     ///
-    /// In `text/…` user information of URLs is replaced, and what follows a secret name: after `=` and after a name in quotation marks a
-    /// quoted string or everything up to the next space, `&`, `;`, `,`, `<`, `>` or quotation mark; after `:` the rest of the line; the
-    /// content of an element of that name. Values whose name stands elsewhere, such as in another attribute or column, are not recognised.
+    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type and for bytes that
+    /// are not UTF-8.
+    ///
+    /// In `text/…`, user information in URLs is removed, and the value of a secret name is
+    /// replaced: after `=`, and after `:` if the name is quoted, a quoted string or everything up
+    /// to the next space, `&`, `;`, `,`, `<`, `>` or quotation mark; after `:` otherwise the rest
+    /// of the line; and the content of an element of that name. Values at any other position, such
+    /// as in another attribute or column, are not recognized.
     public func body(_ data: Data, contentType: String?) -> String? {
         let type = contentType?.asciiLowercased() ?? ""
         let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
         let isJSON = type.contains("json") || begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
         let isForm = type.hasPrefix(ContentType.formEncoded)
         guard isJSON || isForm || type.hasPrefix("text/") else { return nil }
-        // A cut through a character at the end must not hide the rest.
-        guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else { return nil }
+        // A character that is cut off at the end must not prevent the redaction of the rest.
+        guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else {
+            return nil
+        }
         if isForm, !isJSON { return pairs(text) }
-        // A line of a log may begin with a bracket as well.
+        // A line of a log can begin with a bracket as well, so text is processed twice.
         let redacted = isJSON ? JSONRedactor(self).redacted(text) : text
         return type.hasPrefix("text/") ? TextRedactor(redaction: self, isBody: true).redacted(redacted) : redacted
     }
 }
 
-/// Replaces user information in URLs and the values of secret names in text, byte by byte.
+/// Removes user information from URLs and replaces the values of secret names in text, byte by
+/// byte.
 private struct TextRedactor {
     let redaction: Redaction
-    /// Whether the text is a body: `name: value`, quoted names and elements count, too.
+    /// A Boolean value that indicates whether the text is a body, in which `name: value`, quoted
+    /// names and elements are also recognized.
     let isBody: Bool
 
     func redacted(_ text: String) -> String {
         String(decoding: withoutSecrets(withoutUserInformation(Array(text.utf8))), as: UTF8.self)
     }
 
-    /// Leaves out everything between `//` and the last `@` of an authority.
+    /// Removes everything between `//` and the last `@` of an authority.
     private func withoutUserInformation(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -141,7 +165,9 @@ private struct TextRedactor {
         while index < bytes.count {
             result.append(bytes[index])
             index += 1
-            guard bytes[index - 1] == UInt8(ascii: "/"), index < bytes.count, bytes[index] == UInt8(ascii: "/") else { continue }
+            guard bytes[index - 1] == UInt8(ascii: "/"), index < bytes.count, bytes[index] == UInt8(ascii: "/") else {
+                continue
+            }
             let authority = bytes[(index + 1)...].prefix { !Self.isBlank($0) && !"/?#<>\"".utf8.contains($0) }
             guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else { continue }
             result.append(UInt8(ascii: "/"))
@@ -171,7 +197,7 @@ private struct TextRedactor {
         return result
     }
 
-    /// What stands after a secret name; `nil` when the name is not secret or has no value.
+    /// Returns the value after a secret name; `nil` if the name is not secret or has no value.
     private func secretValue(of name: ArraySlice<UInt8>, in bytes: [UInt8]) -> ArraySlice<UInt8>? {
         var rest = bytes[name.endIndex...]
         var isQuotedName = false
@@ -180,17 +206,22 @@ private struct TextRedactor {
             rest = rest.dropFirst(isQuotedName ? 1 : 0).drop { $0 == 0x20 || $0 == 0x09 }
         }
         guard let separator = rest.popFirst() else { return nil }
-        let text = String(decoding: name.contains(UInt8(ascii: "%")) ? percentDecoded(name) : Array(name), as: UTF8.self)
+        let text = String(
+            decoding: name.contains(UInt8(ascii: "%")) ? percentDecoded(name) : Array(name), as: UTF8.self)
         switch separator {
         case UInt8(ascii: "="): guard redaction.isSecret(parameter: text) else { return nil }
         case UInt8(ascii: ":") where isBody:
-            guard redaction.isSecret(key: text) || redaction.headerNames.contains(text.asciiLowercased()) else { return nil }
+            guard redaction.isSecret(key: text) || redaction.headerNames.contains(text.asciiLowercased()) else {
+                return nil
+            }
         case UInt8(ascii: ">") where isBody && name.startIndex > 0 && "<:".utf8.contains(bytes[name.startIndex - 1]):
             guard redaction.isSecret(key: text) else { return nil }
         default: return nil
         }
         if isBody { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
-        if let quote = rest.first, quote == UInt8(ascii: "\"") || isBody && Self.isQuote(quote) { return quoted(rest.dropFirst(), quote) }
+        if let quote = rest.first, quote == UInt8(ascii: "\"") || isBody && Self.isQuote(quote) {
+            return quoted(rest.dropFirst(), quote)
+        }
         let value =
             switch separator {
             case UInt8(ascii: ":") where !isQuotedName: rest.prefix { $0 != 0x0A && $0 != 0x0D }
@@ -200,7 +231,7 @@ private struct TextRedactor {
         return value.isEmpty ? nil : value
     }
 
-    /// The content of a quoted string; one that is not closed goes to the end.
+    /// Returns the content of a quoted string; without a closing quote it extends to the end.
     private func quoted(_ bytes: ArraySlice<UInt8>, _ quote: UInt8) -> ArraySlice<UInt8> {
         var index = bytes.startIndex
         while index < bytes.endIndex, bytes[index] != quote { index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1 }
@@ -212,7 +243,7 @@ private struct TextRedactor {
 }
 
 extension Collection<UInt8> {
-    /// Returns whether a short sequence of bytes stands anywhere in this one.
+    /// Returns whether a short sequence of bytes occurs in this collection.
     fileprivate func holds(_ part: some Collection<UInt8>) -> Bool {
         guard let first = part.first else { return true }
         var rest = self[...]
@@ -224,7 +255,8 @@ extension Collection<UInt8> {
     }
 }
 
-/// Replaces the values of secret keys in JSON text and leaves everything else as it is, also where the text is cut off or broken.
+/// Replaces the values of secret keys in JSON text and leaves the rest unchanged, even if the text
+/// is truncated or malformed.
 private struct JSONRedactor {
     let redaction: Redaction
 
@@ -248,7 +280,9 @@ private struct JSONRedactor {
             let end = endOfString(bytes, from: index)
             result += bytes[index..<end]
             let colon = skipBlanks(bytes, from: end)
-            if colon < bytes.count, bytes[colon] == UInt8(ascii: ":"), redaction.isSecret(key: key(bytes[index..<end])) {
+            if colon < bytes.count, bytes[colon] == UInt8(ascii: ":"),
+                redaction.isSecret(key: key(bytes[index..<end]))
+            {
                 result += bytes[end...colon]
                 result += Array("\"\(redaction.placeholder)\"".utf8)
                 index = endOfValue(bytes, from: skipBlanks(bytes, from: colon + 1))
@@ -262,7 +296,7 @@ private struct JSONRedactor {
     private func key(_ literal: ArraySlice<UInt8>) -> String {
         let data = Data(literal)
         if literal.contains(UInt8(ascii: "\\")) {
-            let key = try? JSON.decode(String.self, from: data)  // a literal that is no JSON is compared as it stands
+            let key = try? JSON.decode(String.self, from: data)  // an invalid literal is compared as is
             if let key { return key }
         }
         return String(decoding: literal.dropFirst().dropLast(), as: UTF8.self)
@@ -274,11 +308,14 @@ private struct JSONRedactor {
 
     private func endOfString(_ bytes: [UInt8], from quote: Int) -> Int {
         var index = quote + 1
-        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") { index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1 }
+        while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
+            index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
+        }
         return min(index + 1, bytes.count)
     }
 
-    /// Behind a string, a whole list or object, or everything up to the next comma or bracket.
+    /// Returns the end of a value: of a string, an array, an object, or of everything up to the
+    /// next comma or bracket.
     private func endOfValue(_ bytes: [UInt8], from start: Int) -> Int {
         var index = start
         var depth = 0
@@ -306,10 +343,11 @@ private struct JSONRedactor {
 }
 
 extension String {
-    /// The text with control characters, line separators and invisible format characters (so also those that turn the direction of writing)
-    /// written as `\n`, `\u{1B}` …: safe for terminals and for logs that count lines.
+    /// The string with control characters, line separators and invisible format characters
+    /// (including bidirectional controls) escaped as `\n`, `\u{1B}` …: safe for terminals and
+    /// line-based logs.
     package var escapingControls: String {
-        // Bytes, because a view of scalars takes quadratic time to grow.
+        // Bytes, because appending to a view of scalars takes quadratic time.
         var result: [UInt8] = []
         result.reserveCapacity(utf8.count)
         for scalar in unicodeScalars {

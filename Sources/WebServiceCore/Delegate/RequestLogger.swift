@@ -4,11 +4,12 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// A delegate that writes each message and its answer in readable form, without secrets.
+/// A delegate that logs each request and its response in readable form, without secrets.
 ///
 /// ```swift
 /// let logger = RequestLogger()
-/// let service = WebService(baseURLString: "https://brewhapi.example.com", passthroughDelegate: logger)
+/// let service = WebService(
+///     baseURLString: "https://brewhapi.example.com", passthroughDelegate: logger)
 /// ```
 /// ```
 /// --> POST https://brewhapi.example.com/brewers?access_token=[redacted]
@@ -19,19 +20,21 @@ public import FoundationNetworking
 ///     Content-Type: application/json
 ///     {"id":7}
 /// ```
-/// Every event is one call of the output, from any thread. Control characters of the messages are escaped, so that no message can forge a line
-/// or speak to the terminal. The messages themselves are not changed.
+/// Every event is one call of the output, on any thread. Control characters are escaped, so that no
+/// request or response can forge a log line or send control sequences to the terminal. The requests
+/// and responses are not changed.
 public final class RequestLogger: ServicePassthroughDelegate {
     private let redaction: Redaction
     private let bodyLimit: Int
     private let output: @Sendable (String) -> Void
 
-    /// Makes a logger. The service holds it weakly: keep it.
+    /// Creates a logger. The service holds it weakly, so the caller has to retain it.
     ///
     /// - Parameters:
-    ///   - redaction: What is secret.
-    ///   - bodyLimit: How many bytes of a body are shown; 0 for none.
-    ///   - output: Gets each event as one text of one or more lines, without a line break at the end.
+    ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
+    ///   - bodyLimit: The maximum number of bytes of a body to log; 0 for none. Defaults to 4096.
+    ///   - output: Receives each event as a string of one or more lines, without a trailing line
+    ///     break. Defaults to `print`.
     public init(
         redaction: Redaction = .standard,
         bodyLimit: Int = 4096,
@@ -42,7 +45,7 @@ public final class RequestLogger: ServicePassthroughDelegate {
         self.output = output
     }
 
-    /// Writes the request line, header fields in alphabetical order, and the body.
+    /// Logs the request line, the header fields in alphabetical order and the body.
     public func requestSent(request: URLRequest) {
         write(
             "--> \(request.httpMethod ?? "GET") \(url(request.url))",
@@ -51,7 +54,7 @@ public final class RequestLogger: ServicePassthroughDelegate {
         )
     }
 
-    /// Writes status and header fields in alphabetical order, and the body; or the error.
+    /// Logs the status, the header fields in alphabetical order and the body, or the error.
     public func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
         let address = url(response?.url ?? request?.url)
         if let error { return write("<-- failed \(address): \(describe(error))", headers: [:], body: nil) }
@@ -63,7 +66,7 @@ public final class RequestLogger: ServicePassthroughDelegate {
         write("<-- \(response.statusCode) \(address)", headers: headers, body: data)
     }
 
-    /// Writes that a handler or the validation failed.
+    /// Logs the failure of a handler or of the validation.
     public func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
         output("!!! \(url(request?.url)): \(error.map(describe) ?? "failed")".escapingControls)
     }
@@ -82,15 +85,15 @@ public final class RequestLogger: ServicePassthroughDelegate {
         guard let text = redaction.body(body.prefix(bodyLimit), contentType: contentType) else {
             return "(\(body.count) bytes)"
         }
-        return body.count > bodyLimit ? "\(text)… (\(body.count) bytes in all)" : text
+        return body.count > bodyLimit ? "\(text)… (\(body.count) bytes in total)" : text
     }
 
     private func url(_ url: URL?) -> String {
         url.map { redaction.url($0.absoluteString) } ?? "(no URL)"
     }
 
-    /// What can be said of an error without showing values it may hold: our own description, the code of a transport error, the name of an enum's case;
-    /// else type and code.
+    /// Returns a description of an error without values that may be secret: the description of a
+    /// `WebServiceError`, the name of an enum case without a payload, otherwise the type and code.
     private func describe(_ error: any Error) -> String {
         if let error = error as? WebServiceError { return error.description }
         let mirror = Mirror(reflecting: error)

@@ -4,61 +4,70 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// Sees what passes through a ``WebService``, and may change requests and reject responses: for logging, measuring, signing.
+/// An observer of requests and responses that can change requests and reject responses.
 ///
-/// Every hook has a default that does nothing. Hooks are called on any thread, the two around UI handlers on the main actor; several
-/// tasks may call at the same time. A slow hook delays its own task only. A service holds its delegate weakly.
+/// Typical uses are logging, metrics and signing. Every method has a default implementation without
+/// an effect. Methods are called on any thread, those for UI handlers on the main actor, and for
+/// several tasks at the same time. A slow method delays only its own task. A service holds its
+/// delegate weakly.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
-    /// A message is about to go on the wire: once for each attempt, with the request as it is sent.
+    /// Called before a request is sent, once for each attempt, with the request as it is sent.
     func requestSent(request: URLRequest)
 
-    /// The answer to one message, or the error in its place: once for each ``requestSent(request:)``.
+    /// Called with the response to a request or its error, once for each ``requestSent(request:)``.
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
-    /// May rewrite a message before it is sent. `nil`, the default, leaves it as it is. What is returned is checked like any request.
+    /// Returns the request to send instead, or `nil` to send it unchanged, which is the default.
     ///
-    /// Messages that follow redirects come here too, also those to other origins: whoever adds credentials here has to look at the URL first.
-    /// ``Authentication`` does that by itself.
+    /// The returned request is validated like any other. Also called for requests that follow
+    /// redirects, including those to other origins: check the URL before adding credentials.
+    /// ``Authentication`` does this automatically.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
-    /// May reject a response by throwing, before any handler sees it. Not called when the transport failed.
+    /// Rejects a response by throwing, before any handler receives it.
+    ///
+    /// Not called after a transport error.
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws
 
-    /// A handler, a step of a typed task or ``validateResponse(response:data:error:)`` failed: once for the first cause of each failure, never for transport errors.
+    /// Called when a handler, a step of a typed task or the validation of a response fails.
+    ///
+    /// Called once for the first cause of each failure, never for transport errors. For the
+    /// validation, see ``validateResponse(response:data:error:)``.
     func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
-    /// A main-queue handler is about to run.
+    /// Called before a main-queue handler runs.
     @MainActor func updateUIBegin(response: URLResponse?)
 
-    /// A main-queue handler has returned.
+    /// Called after a main-queue handler has returned.
     @MainActor func updateUIEnd(response: URLResponse?)
 
-    /// All handlers that were added before the outcome have run: once for each task.
-    func didFinishCollectingTaskMetrics(metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?)
+    /// Called after all handlers that were added before the result have run, once for each task.
+    func didFinishCollectingTaskMetrics(
+        metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?)
 }
 
 extension ServicePassthroughDelegate {
-    /// Does nothing.
+    /// Has no effect.
     public func requestSent(request: URLRequest) {}
-    /// Does nothing.
+    /// Has no effect.
     public func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
-    /// Leaves the request as it is.
+    /// Returns `nil`.
     public func modifiedRequest(request: URLRequest) -> URLRequest? { nil }
     /// Accepts every response.
     public func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {}
-    /// Does nothing.
+    /// Has no effect.
     public func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
-    /// Does nothing.
+    /// Has no effect.
     @MainActor public func updateUIBegin(response: URLResponse?) {}
-    /// Does nothing.
+    /// Has no effect.
     @MainActor public func updateUIEnd(response: URLResponse?) {}
-    /// Does nothing.
+    /// Has no effect.
     public func didFinishCollectingTaskMetrics(
         metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
     ) {}
 }
 
-/// Supplies the delegate of every service at once: conform ``WebService`` to it in an extension.
+/// Provides the delegate of all services. Conform ``WebService`` to this protocol in an extension.
 ///
 /// ```swift
 /// let logger = RequestLogger()
@@ -66,8 +75,8 @@ extension ServicePassthroughDelegate {
 ///     public var servicePassthroughDelegate: any ServicePassthroughDelegate { logger }
 /// }
 /// ```
-/// A delegate given to a service itself comes first.
+/// The delegate of an individual service takes precedence.
 public protocol ServicePassthroughDataSource {
-    /// The delegate; asked for each time a task is resumed.
+    /// The delegate. Read each time a task is resumed.
     var servicePassthroughDelegate: any ServicePassthroughDelegate { get }
 }

@@ -1,6 +1,7 @@
-/// How many typed requests are under way: what a network indicator shows.
+/// The number of typed requests in flight, for example for a network activity indicator.
 ///
-/// Counts from the moment an endpoint begins until the request has its answer, everybody who waits for one answer together as one. Endpoints may opt out
+/// A request counts from the start of its endpoint until it has a result. Requests that share one
+/// response (``DuplicateMode/join``) count once. An endpoint can opt out
 /// (``ServiceEndpoint/countsAsActivity``).
 public final class ActivityCounter: Sendable {
     private struct State {
@@ -11,16 +12,19 @@ public final class ActivityCounter: Sendable {
 
     private let state = Mutex(State())
 
-    /// Makes a counter at zero.
+    /// Creates a counter at zero.
     public init() {}
 
-    /// What services count with that were given nothing else.
+    /// The counter that services use by default.
     public static let shared = ActivityCounter()
 
-    /// How many requests are under way now.
+    /// The current number of requests in flight.
     public var count: Int { state.withLock { $0.count } }
 
-    /// The count now, and after every change. A reader that is slow misses counts in between, never the last one. It ends when its reader does.
+    /// An asynchronous sequence of the current count and the count after every change.
+    ///
+    /// A slow reader skips intermediate counts but always receives the latest one. The sequence
+    /// ends when the reading task is cancelled.
     public var counts: AsyncStream<Int> {
         let changes = changes
         return AsyncStream {

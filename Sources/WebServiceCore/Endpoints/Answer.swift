@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What was made for one task elsewhere, until its first step takes it.
+/// The result of a typed request, produced outside its task and stored until the task's first step
+/// reads it.
 final class Answer<Value: Sendable>: Sendable {
     private let state = Mutex<Result<Value, any Error>?>(nil)
 
@@ -14,19 +15,20 @@ final class Answer<Value: Sendable>: Sendable {
 
     var value: Value {
         get throws {
-            // The task is completed after the answer was set, so that there is none cannot be.
+            // The task completes only after the result is set, so a missing result is unreachable.
             guard let result = state.withLock({ $0 }) else { throw URLError(.unknown) }
             return try result.get()
         }
     }
 
-    /// Takes what a flight brought.
+    /// Stores the result of a flight and completes the task.
     ///
-    /// - Returns: Whether the task had no outcome before.
+    /// - Returns: Whether the task had no result before.
     func take(_ delivery: RequestRegistry.Delivery, _ task: SessionTask, isJoined: Bool) -> Bool {
         set(
             delivery.result.flatMap { value in
-                (value as? Value).map { .success($0) } ?? .failure(WebServiceError(.unexpectedOutput, "the value is not a \(Value.self)"))
+                (value as? Value).map { .success($0) }
+                    ?? .failure(WebServiceError(.unexpectedOutput, "the shared value is not of type \(Value.self)"))
             })
         if let exchange = delivery.exchange { task.takeOver(exchange) }
         return task.complete(

@@ -4,36 +4,44 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Whether a typed request that is stored asks its storage, the server, or both.
+/// The sources of a storable typed request's value: its storage, the server or both.
 ///
-/// Every policy ends once: with a value or with an error.
+/// With every policy the task ends exactly once, with a value or with an error.
 public enum CachePolicy: Sendable, Hashable {
-    /// The server only. What it answers is stored.
+    /// The server only. A successful response is stored.
     case serverOnly
-    /// The storage only; nothing is sent. Nothing there is ``WebServiceError/Code/noStoredData``.
+    /// The storage only; no request is sent.
+    ///
+    /// The task fails with ``WebServiceError/Code/noStoredData`` if nothing is stored.
     case cacheOnly
-    /// Both at once. What is stored comes ahead (``TypedTask/onCacheSuccess(_:)``), unless the server is quicker; the task ends with what the server says, be it
-    /// an error.
+    /// Both at the same time.
+    ///
+    /// The stored value is delivered first (``TypedTask/onCacheSuccess(_:)``), unless the server
+    /// responds earlier. The task ends with the result from the server, including an error.
     case cacheThenServer
-    /// The server; where that fails in any way (no connection, a status that is no success, an answer that cannot be decoded), what is stored. The task ends
-    /// with the server's error when nothing is. One that is cancelled reads nothing.
+    /// The server, and the storage if the server fails for any reason.
+    ///
+    /// Reasons are a missing connection, an unsuccessful status and a response that cannot be
+    /// decoded. If nothing is stored, the task fails with the error from the server. A cancelled
+    /// task does not read the storage.
     case serverElseCache
 }
 
 extension WebService {
-    /// Makes a task for a typed request that may be answered from its storage. Like every task it does nothing before it is resumed; awaiting it resumes it.
+    /// Creates a task for a typed request whose value can come from its storage.
     ///
-    /// Who gave a value and how old it is tells ``TypedTask/response`` of the task, and ``TypedTask/values`` for every value.
+    /// Nothing happens until the task is resumed; awaiting it resumes it. ``TypedTask/response``
+    /// reports the source and age of the result, ``TypedTask/values`` those of every value.
     ///
     /// - Parameters:
-    ///   - request: What is asked for.
-    ///   - cachePolicy: Who is asked.
-    ///   - maximumAge: How old a stored value may be, in seconds; `nil` for any age.
+    ///   - request: The request.
+    ///   - cachePolicy: The sources of the value.
+    ///   - maximumAge: The maximum age of a stored value, in seconds. Defaults to `nil`: any age.
     ///   - key: See ``perform(_:key:duplicates:)``.
     ///   - duplicates: See ``perform(_:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil, key: (any Hashable & Sendable)? = nil,
-        duplicates: DuplicateMode = .allow
+        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         if cachePolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
@@ -52,7 +60,8 @@ extension WebService {
                 task.attach(.preparation(work))
             }
             core.begin(
-                request, typed, key.map(RequestKey.init), duplicates, task, answer, otherwise: cachePolicy == .serverElseCache ? otherwise : nil
+                request, typed, key.map(RequestKey.init), duplicates, task, answer,
+                otherwise: cachePolicy == .serverElseCache ? otherwise : nil
             )
         }
         task.shared.withLock { $0.attach(early) }
@@ -68,22 +77,24 @@ extension WebService {
 }
 
 extension ServiceCore {
-    /// Reads while the server is asked. Where nothing is stored, nothing happens.
+    /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration, _ early: EarlyValue<Request.Output>
+        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration,
+        _ early: EarlyValue<Request.Output>
     ) {
         Task {
-            guard let (stored, _) = try? await read(request, maximumAge, typed) else { return }  // failures of storages are reported by then
+            guard let (stored, _) = try? await read(request, maximumAge, typed) else { return }  // already reported
             early.announce(LabelledValue(value: stored.value, source: .storage, age: stored.age))
         }
     }
 
-    /// Reads where the server has failed; its error stays where nothing is stored.
+    /// Reads the storage after the server failed. The error from the server remains the result if
+    /// nothing is stored.
     fileprivate func readInstead<Request: StorableRequest>(
-        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration, _ task: SessionTask,
-        _ answer: Answer<Request.Output>
+        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: TimeInterval?,
+        _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
     ) async {
-        guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // as above, and the server's error says more
+        guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // keeps the server error
             _ = answer.take(delivery, task, isJoined: false)
             return
         }
@@ -94,23 +105,31 @@ extension ServiceCore {
 }
 
 extension TypedTask {
-    /// Calls the closure with the value that was stored, ahead of the result, in the background: at most once, and never after the end, because there is a newer
-    /// value then. What was added for the result waits for it. Only tasks of ``CachePolicy/cacheThenServer`` have such a value, not those that `map` makes of them.
+    /// Adds an observer of the stored value.
+    ///
+    /// Called in the background before the result is delivered. Called at most once, and never
+    /// after the task has ended, because a newer value is available then. Handlers of the result
+    /// run after the observer returns. Only tasks of ``CachePolicy/cacheThenServer`` have a stored
+    /// value; tasks created from them by `map` do not.
     @discardableResult
     public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: LabelledValue<Value>) -> Void) -> Self {
         early?.add { observer($0) }
         return self
     }
 
-    /// The same on the main actor.
+    /// Adds an observer of the stored value on the main actor; see ``onCacheSuccess(_:)``.
     @discardableResult
-    public func updateCacheUI(_ observer: @escaping @MainActor @Sendable (_ value: LabelledValue<Value>) -> Void) -> Self {
+    public func updateCacheUI(
+        _ observer: @escaping @MainActor @Sendable (_ value: LabelledValue<Value>) -> Void
+    ) -> Self {
         early?.add { await observer($0) }
         return self
     }
 
-    /// The values as they come: the stored one ahead, where there is one, and the result. Ends behind it, or throws its error. Resumes the task if nobody did; a
-    /// reader that stops cancels it.
+    /// The values of the task: the stored value, if there is one, then the result.
+    ///
+    /// Reading resumes the task and throws its error. Cancelling the reading task cancels the
+    /// request.
     public var values: AsyncThrowingStream<LabelledValue<Value>, any Error> {
         AsyncThrowingStream { continuation in
             early?.add { continuation.yield($0) }
@@ -118,8 +137,9 @@ extension TypedTask {
                 switch result {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
-                    let response = try? task.response()  // a task without an answer has no age
-                    continuation.yield(LabelledValue(value: value, source: response?.source ?? .endpoint, age: response?.age))
+                    let response = try? task.response()  // without a response there is no age
+                    continuation.yield(
+                        LabelledValue(value: value, source: response?.source ?? .endpoint, age: response?.age))
                     continuation.finish()
                 }
             }

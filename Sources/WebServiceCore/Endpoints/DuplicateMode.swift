@@ -1,18 +1,24 @@
-/// What happens to a request when the same one is under way: one with an equal key where a key is given, else one that is equal itself.
+/// The handling of a request while an equal request is in flight.
 ///
-/// To look and to decide is one step: of two threads that perform the same request, one is first. A request that is neither `Hashable` nor has a key is
-/// like no other, and requests that were begun for different accounts
-/// (``WebService/storageAccount``) are different.
+/// With a key, requests are equal if their keys are equal; without a key, if the requests
+/// themselves are equal.
+///
+/// The lookup and the decision are atomic: if two threads start equal requests, one of them is
+/// first. A request that is not `Hashable` and has no key is not equal to any other. Requests
+/// started for different accounts (``WebService/storageAccount``) are never equal.
 public enum DuplicateMode: Sendable, Hashable {
-    /// Both are performed.
+    /// Sends both requests.
     case allow
-    /// The new one fails at once with ``WebServiceError/Code/duplicateRequest``.
+    /// Fails the new request immediately with ``WebServiceError/Code/duplicateRequest``.
     case reject
-    /// The new one waits for the answer of the one under way, of several the one begun last. Each may be cancelled by itself; what is under way is cancelled
-    /// when nobody waits for it any more. A request of another type under the same key cannot be joined and fails like one that is rejected.
+    /// Shares the response of the request in flight; of several, the one started last.
+    ///
+    /// Each task can be cancelled independently; the shared request is cancelled when no task waits
+    /// for it. A request of another type with the same key cannot join and fails as with
+    /// ``reject``.
     case join
-    /// Those under way are cancelled.
+    /// Cancels the equal requests in flight.
     case replace
-    /// The new one begins when those under way have ended.
+    /// Starts the new request after the equal requests in flight have ended.
     case queue
 }

@@ -1,27 +1,32 @@
 import Foundation
 
-/// What an endpoint works with while it fetches.
+/// The environment of an endpoint while it fetches a request.
 public struct EndpointContext: Sendable {
-    /// The number of this performance: no other has it in this process, whatever the service.
+    /// The identifier of this execution, unique within the process.
     public let id: UInt64
 
-    /// The service that performs: its base URL, its sessions and its policies. Requests performed through it belong to the same service.
+    /// The service that executes the request, with its base URL, sessions and policies.
+    ///
+    /// Requests sent through it belong to the same service.
     public var service: WebService { WebService(borrowing: core) }
 
     let core: ServiceCore
     let flight: FlightRecorder
 
-    /// Sends a request over the service's session, with everything that the service wraps around it: interceptors, delegate, cookies, time limits.
+    /// Sends a request through the service's session and its pipeline.
     ///
-    /// - Returns: The answer, whatever its status.
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for what the framework found, `URLError.cancelled` when the request is cancelled.
+    /// The pipeline applies interceptors, the delegate, cookies and timeouts.
+    ///
+    /// - Returns: The response, with any status.
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request) async throws -> Response {
         let exchange = SessionTask(core, request)
         flight.begin(exchange)
         return try await exchange.answer().value
     }
 
-    /// Waits by the service's clock.
+    /// Suspends the current task for a duration of the service's clock.
     ///
     /// - Throws: `CancellationError` as soon as the request is cancelled.
     public func sleep(for duration: Duration) async throws {
@@ -29,7 +34,7 @@ public struct EndpointContext: Sendable {
     }
 }
 
-/// What is remembered of a flight's exchanges for the tasks that wait for it.
+/// Records the exchanges of a flight for the tasks that wait for it.
 final class FlightRecorder: Sendable {
     private struct State {
         var exchange: SessionTask?
@@ -38,7 +43,7 @@ final class FlightRecorder: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Parameter listener: Wants to know how far exchanges come; `nil` for nobody.
+    /// - Parameter listener: Receives the progress of the exchanges; `nil` for none.
     init(listener: (@Sendable (TransferProgress) -> Void)?) {
         state.withLock { $0.listener = listener }
     }
@@ -52,6 +57,6 @@ final class FlightRecorder: Sendable {
         if let listener { exchange.onProgress(listener) }
     }
 
-    /// The last exchange; `nil` without any.
+    /// The most recent exchange; `nil` if no request was sent.
     var exchange: SessionTask? { state.withLock { $0.exchange } }
 }

@@ -4,23 +4,26 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Performs requests of type ``HTTPServiceRequest`` over the service's session, with all that the service wraps around an exchange.
+/// An endpoint that sends an ``HTTPServiceRequest`` through the service's session and pipeline.
 ///
-/// An answer that says `Cache-Control: no-store` (RFC 9111, section 5.2.2.5) is not stored.
+/// A response with `Cache-Control: no-store` (RFC 9111, section 5.2.2.5) is not stored.
 public struct HTTPEndpoint: ServiceEndpoint {
-    /// Whether its requests count as activity.
+    /// A Boolean value that indicates whether the requests of this endpoint count as activity.
     public let countsAsActivity: Bool
     private let isServed: @Sendable (any HTTPServiceRequest) -> Bool
 
     /// - Parameters:
-    ///   - countsAsActivity: Whether its requests count as activity.
-    ///   - isServed: Which requests it serves; all unless given.
-    public init(countsAsActivity: Bool = true, where isServed: @escaping @Sendable (any HTTPServiceRequest) -> Bool = { _ in true }) {
+    ///   - countsAsActivity: Whether the requests count as activity. Defaults to `true`.
+    ///   - isServed: A predicate for the supported requests. Defaults to all requests.
+    public init(
+        countsAsActivity: Bool = true,
+        where isServed: @escaping @Sendable (any HTTPServiceRequest) -> Bool = { _ in true }
+    ) {
         self.countsAsActivity = countsAsActivity
         self.isServed = isServed
     }
 
-    /// Every ``HTTPServiceRequest``, or those that were chosen.
+    /// Returns `true` for every ``HTTPServiceRequest`` that satisfies the predicate.
     public func supports(_ request: any ServiceRequest) -> Bool {
         (request as? any HTTPServiceRequest).map(isServed) ?? false
     }
@@ -30,22 +33,28 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let request = try Self.http(request)
         let message = try request.request(for: context.service)
         let response = try await context.send(message)
-        return Answer(response: response, request: request, mappers: [message.errorMapper, context.service.errorMapper].compactMap(\.self))
+        return Answer(
+            response: response, request: request,
+            mappers: [message.errorMapper, context.service.errorMapper].compactMap(\.self))
     }
 
-    /// Validates a new answer, and decodes.
-    public func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+    /// Validates a new response and decodes it. A stored response is decoded only.
+    public func process(
+        _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
+    ) throws -> any Sendable {
         let request = try Self.http(request)
         if let answer = rawData as? Answer {
             do { try request.validate(answer.response) } catch { throw answer.mappedError ?? error }
             return try request.decode(answer.response)
         }
-        return try request.decode(Response(data: rawData.rawData ?? Data(), urlResponse: nil, source: .storage, attempts: 0))
+        return try request.decode(
+            Response(data: rawData.rawData ?? Data(), urlResponse: nil, source: .storage, attempts: 0))
     }
 
     private static func http(_ request: any ServiceRequest) throws -> any HTTPServiceRequest {
         guard let request = request as? any HTTPServiceRequest else {
-            throw WebServiceError(.noEndpoint, "an HTTPEndpoint performs only requests of type HTTPServiceRequest, not \(type(of: request))")
+            throw WebServiceError(
+                .noEndpoint, "HTTPEndpoint supports only requests of type HTTPServiceRequest, not \(type(of: request))")
         }
         return request
     }

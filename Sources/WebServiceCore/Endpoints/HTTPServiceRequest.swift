@@ -4,8 +4,10 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// A typed request that ``HTTPEndpoint`` performs: it says its ``Request``, and the value is decoded by itself for an output of `Void`, `Data`, `String` or
-/// any `Decodable` type.
+/// A typed request that ``HTTPEndpoint`` sends.
+///
+/// It defines the ``Request``; an output of type `Void`, `Data`, `String` or any `Decodable` type
+/// is decoded automatically.
 ///
 /// ```swift
 /// struct Rename: HTTPServiceRequest, Hashable {
@@ -21,67 +23,77 @@ import FoundationNetworking
 /// }
 /// ```
 public protocol HTTPServiceRequest: ServiceRequest {
-    /// The request to send. Called once for each performance, in the background.
+    /// Returns the request to send. Called once per execution, in the background.
     ///
-    /// - Parameter service: Knows the base URL.
-    /// - Throws: Whatever is wrong with the parameters; the error of the request, and nothing is sent.
+    /// - Parameter service: The service that sends the request; it provides the base URL.
+    /// - Throws: An error in the parameters. It becomes the error of the task, and no request is
+    ///   sent.
     func request(for service: WebService) throws -> Request
 
-    /// Looks at a new answer before it is decoded. Left out, a status outside 200 to 299 is ``WebServiceError/Code/unacceptableStatus``.
+    /// Validates a new response before it is decoded.
+    ///
+    /// By default a status outside 200 to 299 throws ``WebServiceError/Code/unacceptableStatus``.
     func validate(_ response: Response) throws
 
-    /// Makes the value. Called for new answers and, with nothing but the body in it, for those that a storage kept raw.
+    /// Returns the decoded value.
+    ///
+    /// Called for new responses and for raw responses from a storage, which have only a body.
     func decode(_ response: Response) throws -> Output
 
-    /// What decodes a `Decodable` output. Left out, it is a `JSONDecoder`.
+    /// The decoder for a `Decodable` output. Defaults to a `JSONDecoder`.
     var decoder: any BodyDecoder { get }
 
-    /// What a storage keeps of an answer when the request is stored raw (``RawStorableRequest``). Left out, it is the body; for an output of `String`
-    /// the text in UTF-8, because no storage keeps the header fields that name its charset.
+    /// Returns the bytes to store for a request that is stored raw (``RawStorableRequest``).
+    ///
+    /// Defaults to the body; for an output of type `String` the text in UTF-8, because storages do
+    /// not store the header field with the charset.
     func storedBody(of response: Response) -> Data?
 }
 
 extension HTTPServiceRequest {
-    /// Accepts 200 to 299.
+    /// Accepts a status of 200 to 299.
     public func validate(_ response: Response) throws {
         guard response.isSuccess else {
             throw WebServiceError(
-                .unacceptableStatus, "the status is \(response.status)", response: response.urlResponse, body: response.data
+                .unacceptableStatus, "the status \(response.status) is not acceptable", response: response.urlResponse,
+                body: response.data
             )
         }
     }
 
-    /// A decoder for JSON.
+    /// A `JSONDecoder`.
     public var decoder: any BodyDecoder { JSONDecoder() }
 
-    /// The body.
+    /// Returns the body.
     public func storedBody(of response: Response) -> Data? { response.data }
 }
 
 extension HTTPServiceRequest where Output: Decodable {
-    /// The body, decoded by ``decoder``; an optional output takes an empty body as `nil`.
+    /// Returns the body decoded by ``decoder``.
+    ///
+    /// An empty body decodes to `nil` if the output is optional.
     public func decode(_ response: Response) throws -> Output {
         try response.decoded(Output.self, decoder)
     }
 }
 
 extension HTTPServiceRequest where Output == Void {
-    /// Nothing: a body is not looked at.
+    /// Ignores the body.
     public func decode(_ response: Response) {}
 }
 
 extension HTTPServiceRequest where Output == Data {
-    /// The body; empty when there is none.
+    /// Returns the body, empty if the response has none.
     public func decode(_ response: Response) throws -> Data { response.data }
 }
 
 extension HTTPServiceRequest where Output == String {
-    /// The body as text in the charset that `Content-Type` names, UTF-8 without one.
+    /// Returns the body as a string in the charset of `Content-Type`, or in UTF-8 if it names none.
     public func decode(_ response: Response) throws -> String { try response.text() }
 
-    /// The text in UTF-8.
+    /// Returns the text in UTF-8.
     public func storedBody(of response: Response) -> Data? {
-        guard let text = try? response.text() else { return nil }  // what is no text failed to decode and is not stored
+        guard let text = try? response.text() else { return nil }  // such a body failed to decode and is not stored
         return Data(text.utf8)
     }
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A typed request that says method, path and parameters, and has its ``Request`` made of them.
+/// A typed request whose ``Request`` is created from its method, path and parameters.
 ///
 /// ```swift
 /// struct OrdersRequest: ParameterizedRequest {
@@ -12,45 +12,51 @@ import Foundation
 /// }
 /// ```
 public protocol ParameterizedRequest: HTTPServiceRequest {
-    /// The method. Left out, it is GET.
+    /// The method. Defaults to GET.
     var method: Request.Method { get }
 
-    /// The path below the base URL; see ``WebService/absoluteURL(_:pathParameters:)``.
+    /// The path relative to the base URL; see ``WebService/absoluteURL(_:pathParameters:)``.
     var path: String { get }
 
-    /// The values of the placeholders in the path. Left out, there are none.
+    /// The values of the placeholders in the path. Defaults to `nil`.
     var pathParameters: Parameters? { get }
 
-    /// Header fields. Left out, there are none.
+    /// The header fields. Defaults to none.
     var headers: Headers { get }
 
-    /// What is asked for. Left out, there is none.
+    /// The parameters of the request. Defaults to none.
     var parameters: RequestParameters { get }
 
-    /// Where simple parameters go; `nil` to let the method choose: the query for GET, HEAD and DELETE, else a JSON body. Left out, it is `nil`.
+    /// The placement of simple parameters.
+    ///
+    /// Defaults to `nil`: the method determines it, the query for GET, HEAD and DELETE, and a JSON
+    /// body for all others.
     var parameterPlacement: ParameterPlacement? { get }
 
-    /// Changes the request that was made of all this, such as its limits of time, its error mapper or its interceptors. Left out, it changes nothing.
+    /// Changes the request after it has been created from the other members.
+    ///
+    /// For example, it can set the timeout, the error mapper or interceptors. Has no effect by
+    /// default.
     func configure(_ request: inout Request)
 }
 
-/// What a ``ParameterizedRequest`` is asked with.
+/// The parameters of a ``ParameterizedRequest``.
 public enum RequestParameters: Sendable {
-    /// Nothing.
+    /// No parameters.
     case none
     /// Names and values.
     case simple(Parameters)
-    /// A body of parts.
+    /// A multipart form.
     case multipart(MultipartFormData)
 }
 
-/// Where parameters go.
+/// The placement of parameters in a request.
 public enum ParameterPlacement: Sendable, Hashable {
-    /// Into the query of the URL, whatever the method.
+    /// The query of the URL, with any method.
     case query
-    /// Into a body as a form: `application/x-www-form-urlencoded`.
+    /// A form in the body: `application/x-www-form-urlencoded`.
     case form
-    /// Into a body as a JSON object.
+    /// A JSON object in the body.
     case json
 }
 
@@ -67,15 +73,15 @@ extension ParameterizedRequest {
     /// No parameters.
     public var parameters: RequestParameters { .none }
 
-    /// The method chooses.
+    /// `nil`: the method determines the placement.
     public var parameterPlacement: ParameterPlacement? { nil }
 
-    /// Changes nothing.
+    /// Has no effect.
     public func configure(_ request: inout Request) {}
 
-    /// The request, made of all that.
+    /// Creates the request from the other members.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for parameters that JSON cannot say.
+    /// - Throws: ``WebServiceError/Code/encoding`` for parameters that JSON cannot represent.
     public func request(for service: WebService) throws -> Request {
         var request = service.request(method, path: path, pathParameters: pathParameters)
         request.headers = headers

@@ -1,23 +1,25 @@
 public import Foundation
 
-/// What an endpoint fetched, before it is processed: bytes, or something richer that has bytes in it.
+/// The unprocessed result of an endpoint: bytes, or a type that contains them.
 ///
-/// `Data` conforms. A type of your own can carry more, such as a status; its ``rawData`` is what storages keep of it. Read from a storage it comes back
-/// as `Data`.
+/// `Data` conforms. A custom type can carry additional values, such as a status. Storages store
+/// only its ``rawData`` and return it as `Data`.
 public protocol RawDataSource: Sendable {
-    /// The bytes to keep in a storage; `nil` when there are none to keep.
+    /// The bytes to store; `nil` if there are none.
     var rawData: Data? { get }
 
-    /// Whether the answer may be stored, raw or as a value. Left out, it may.
+    /// A Boolean value that indicates whether the result may be stored, raw or as a value.
+    ///
+    /// Defaults to `true`.
     var isStorable: Bool { get }
 }
 
 extension RawDataSource {
-    /// It may.
+    /// `true`.
     public var isStorable: Bool { true }
 }
 
 extension Data: RawDataSource {
-    /// The bytes themselves.
+    /// The bytes.
     public var rawData: Data? { self }
 }

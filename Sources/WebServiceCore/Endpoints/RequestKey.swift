@@ -1,6 +1,7 @@
-/// A key of any type, or a request as the key of itself. Keys are equal when their types are the same and `==` says so.
+/// A key of any type, or a request used as its own key. Two keys are equal if their types are
+/// identical and `==` returns `true`.
 ///
-/// `==` and `hash(into:)` run under no lock, so they may use the service.
+/// `==` and `hash(into:)` are custom code and run without a lock, so they may use the service.
 struct RequestKey: Sendable, Hashable {
     let base: any Hashable & Sendable
 
@@ -8,7 +9,7 @@ struct RequestKey: Sendable, Hashable {
         self.base = base
     }
 
-    /// - Returns: `nil` when the request is not `Hashable`.
+    /// - Returns: `nil` if the request is not `Hashable`.
     init?(request: any ServiceRequest) {
         guard let request = request as? any ServiceRequest & Hashable else { return nil }
         base = request

@@ -5,28 +5,31 @@ import Synchronization
 import FoundationNetworking
 #endif
 
-/// The typed requests of one service that are under way, and everybody who waits for their answers.
+/// The typed requests of one service in flight, and the tasks that wait for their responses.
 final class RequestRegistry: Sendable {
-    /// One request under way.
+    /// One request in flight.
     struct Flight: Sendable {
         let id: UInt64
         let type: any ServiceRequest.Type
-        /// The request, where it can be compared.
+        /// The request as a key; `nil` if it is not `Hashable`.
         let request: RequestKey?
         let key: RequestKey?
-        /// Where its answer will be stored.
+        /// The storage key of the response.
         let storageKey: StorageKey?
-        /// Makes the work, which waits for its turn where there is one. Called under the lock: it may only make a Swift task.
+        /// Creates the task that executes the request, after its turn if there is one. Called with
+        /// the lock held, so it may only create a Swift task.
         let start: @Sendable (_ turn: Decision?) -> Task<Void, Never>
-        /// Where equal ones are looked for; the last one decides about duplicates.
+        /// The lines in which equal flights are looked up. The last one determines the duplicates.
         fileprivate let lines: [Line]
-        /// The numbers of the lines that it stands in while it is in flight, in the same order.
+        /// The numbers of the lines that contain the flight while it is in flight, in the same
+        /// order.
         fileprivate var places: [UInt64] = []
         fileprivate var work: Task<Void, Never>?
-        /// Its turn to begin; `nil` when it has come.
+        /// The turn to start; `nil` once the flight may start.
         fileprivate var turn: Decision?
         fileprivate(set) var waiters: [UInt64: Waiter] = [:]
-        /// Whether a request that was begun later has an answer for the same place.
+        /// A Boolean value that indicates whether a request started later has succeeded for the
+        /// same storage key.
         fileprivate(set) var isSuperseded = false
 
         init(
@@ -40,19 +43,23 @@ final class RequestRegistry: Sendable {
             self.storageKey = storageKey
             self.start = start
             let account = account.map { Array($0.utf8) }
-            lines = [(self.request, false), (key, true)].compactMap { base, isKey in base.map { Line(isKey: isKey, account: account, base: $0) } }
+            lines = [(self.request, false), (key, true)].compactMap { base, isKey in
+                base.map { Line(isKey: isKey, account: account, base: $0) }
+            }
         }
     }
 
-    /// Those that are the same stand in one line: of one account, because the request of one is never the same as another's.
+    /// The identity of equal flights. The account is part of it, because requests of different
+    /// accounts are never equal.
     fileprivate struct Line: Hashable {
         let isKey: Bool
         let account: [UInt8]?
         let base: RequestKey
     }
 
-    /// The search for the line that equals one of a new flight. Requests and keys are hashed and
-    /// compared here, outside the lock, because that is custom code.
+    /// The search for the line that is equal to a line of a new flight. Requests and keys are
+    /// hashed and compared here, outside the lock, because their `==` and `hash(into:)` are custom
+    /// code.
     fileprivate struct Search: Sendable {
         let line: Line
         let hash: Int
@@ -72,27 +79,27 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// Somebody who waits for the answer of a flight.
+    /// A task that waits for the response of a flight.
     struct Waiter: Sendable {
         let task: SessionTask
-        /// Hands the answer over; tells whether it was taken, and not too late.
+        /// Delivers the response. Returns whether the task accepted it as its result.
         let deliver: @Sendable (Delivery) -> Bool
     }
 
-    /// The answer to one flight.
+    /// The response of one flight.
     struct Delivery: Sendable {
-        /// The flight's.
+        /// The identifier of the flight.
         let id: UInt64
-        /// The value; read where the response is no error.
+        /// The value. Read only if `response` is not an error.
         let result: Result<any Sendable, any Error>
         let response: Result<Response, any Error>
-        /// The last exchange of the endpoint; `nil` where it sent nothing.
+        /// The last exchange of the endpoint; `nil` if it sent no request.
         let exchange: SessionTask?
     }
 
-    /// What became of a request that was to be performed.
+    /// The result of entering a request.
     enum Entrance {
-        /// It waits for the answer of this flight, its own or another's.
+        /// The request waits for the response of this flight, which is a new or an existing one.
         case waits(UInt64)
         case duplicate
     }
@@ -100,33 +107,37 @@ final class RequestRegistry: Sendable {
     private let state = Mutex(State())
     private static let lastID = Atomic<UInt64>(0)
 
-    /// A number that no other request has in this process.
+    /// Returns a number that is unique among the requests of this process.
     static func makeID() -> UInt64 {
         lastID.wrappingAdd(1, ordering: .relaxed).newValue
     }
 
-    /// Looks for requests under way and decides what becomes of a new one, in one step.
+    /// Looks for equal requests in flight and enters the new one, atomically.
     func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> Entrance {
         var searches = flight.lines.map(Search.init)
         while true {
             let (entered, candidates) = change { [searches] state in
                 let candidates = searches.map { state.candidates(for: $0) }
-                return (candidates.allSatisfy(\.isEmpty) ? state.enter(flight, searches, mode, waiter) : nil, candidates)
+                return (
+                    candidates.allSatisfy(\.isEmpty) ? state.enter(flight, searches, mode, waiter) : nil,
+                    candidates
+                )
             }
             if let entered {
                 cancel(entered.replaced)
                 return entered.entrance
             }
-            // Each pass compares lines that were not there before, so a pass that is repeated is
-            // one in which another request was faster.
+            // Each pass compares only lines that are new since the last one, so a pass repeats only
+            // if another request entered in between.
             for index in searches.indices { searches[index].compare(candidates[index]) }
         }
     }
 
-    /// The work of a flight is done.
+    /// Ends a flight.
     ///
-    /// - Parameter store: Called under the lock, so that no later flight comes between: it may only make a Swift task.
-    /// - Returns: The flight with everybody who waited for it; `nil` when nobody did any more.
+    /// - Parameter store: Called with the lock held, so that no later flight can intervene. It may
+    ///   only create a Swift task.
+    /// - Returns: The flight with its waiters; `nil` if all of them have left.
     func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
         change { $0.end(id, isSuccess: isSuccess, store) }
     }
@@ -135,7 +146,7 @@ final class RequestRegistry: Sendable {
         if let abandoned = change({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
     }
 
-    /// Lets those begin whose turn has come by the change.
+    /// Changes the state and starts the flights whose turn the change has made.
     private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, turns, spent) = state.withLock { state in
             defer {
@@ -149,27 +160,28 @@ final class RequestRegistry: Sendable {
         return result
     }
 
-    /// Whether one of the requests under way is so.
+    /// Returns whether a request in flight satisfies the predicate.
     func contains(_ isMeant: (Flight) -> Bool) -> Bool {
         state.withLock { $0.flights }.values.contains(where: isMeant)
     }
 
-    /// Cancels the requests under way that are so, those begun last first, so that none begins behind one that is cancelled.
+    /// Cancels the requests in flight that satisfy the predicate. Later requests are cancelled
+    /// first, so that a queued request does not start when the one before it is cancelled.
     func cancel(_ isMeant: (Flight) -> Bool) {
         for flight in state.withLock({ $0.flights }).values.filter(isMeant).sorted(by: { $0.id > $1.id }) {
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
     }
 
-    /// Cancels everything in flight: the service is deallocated. A task that is resumed later is
-    /// not affected, so that a request of a temporary service can be awaited.
+    /// Cancels everything in flight when the service is deallocated. A task that is resumed later
+    /// is not affected, so that a request of a temporary service can be awaited.
     func close() {
         let reads = state.withLock { $0.reads }
         cancel { _ in true }
         for read in reads.values { read.cancel() }
     }
 
-    /// A storage is read: cancelled with everything else, and found by nothing.
+    /// Registers a storage read, which ``close()`` cancels and no lookup finds.
     func beginRead(_ id: UInt64, _ task: SessionTask) {
         state.withLock { $0.reads[id] = task }
     }
@@ -179,7 +191,8 @@ final class RequestRegistry: Sendable {
         withExtendedLifetime(task) {}
     }
 
-    /// Flights that nobody wants any more: to be cancelled outside the lock, with all who still wait for them.
+    /// Cancels abandoned or replaced flights together with their remaining waiters. Called outside
+    /// the lock.
     private func cancel(_ flights: [Flight]) {
         for flight in flights {
             flight.turn?.make(false)
@@ -188,7 +201,7 @@ final class RequestRegistry: Sendable {
         }
     }
 
-    /// One waiter's place in a flight; to cancel it is to leave.
+    /// The membership of one waiter in a flight. Cancelling it leaves the flight.
     struct Ticket: Cancellable {
         let registry: RequestRegistry
         let flight: UInt64
@@ -203,18 +216,18 @@ extension RequestRegistry {
         var flights: [UInt64: Flight] = [:]
         /// The tasks that read storages.
         var reads: [UInt64: SessionTask] = [:]
-        /// Of flights whose turn has come.
+        /// The turns of flights that may start.
         var turns: [Decision] = []
-        /// Lines in which nothing stands any more, to be freed outside the lock.
+        /// Empty lines, released outside the lock.
         var spent: [Line] = []
-        /// The lines by their numbers, and the flights in each, in the order in which they began.
+        /// The lines by number, with the flights of each in the order in which they started.
         private var lines: [UInt64: (line: Line, hash: Int, flights: [UInt64])] = [:]
         private var linesByHash: [Int: [UInt64]] = [:]
         private var lastLine: UInt64 = 0
         private var byStorageKey: [StorageKey: [UInt64]] = [:]
 
-        /// The lines that may be the one searched for and were not compared yet; empty where it is
-        /// known.
+        /// Returns the lines that have the same hash and have not been compared yet; empty if the
+        /// equal line is known.
         func candidates(for search: Search) -> [(number: UInt64, line: Line)] {
             if let found = search.found, lines[found] != nil { return [] }
             return (linesByHash[search.hash] ?? []).compactMap { number in
@@ -222,7 +235,7 @@ extension RequestRegistry {
             }
         }
 
-        /// - Returns: What becomes of the new flight, and the flights that it replaces.
+        /// - Returns: The result for the new flight, and the flights that it replaces.
         mutating func enter(
             _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, _ waiter: Waiter
         ) -> (entrance: Entrance, replaced: [Flight]) {
@@ -233,7 +246,7 @@ extension RequestRegistry {
                 flights[joined]?.waiters[flight.id] = waiter
                 return (.waits(joined), [])
             }
-            // Those begun last first, so that none of them begins behind another.
+            // Later flights are removed first, so that removing one does not start the next.
             let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
             insert(flight, searches, waiter, isQueued: mode == .queue && !same.isEmpty)
             return (.waits(flight.id), replaced)
@@ -248,9 +261,11 @@ extension RequestRegistry {
             return flight
         }
 
-        /// - Returns: The flight, when nobody waits for it any more.
+        /// - Returns: The flight, if no waiter remains.
         mutating func leave(_ id: UInt64, _ waiter: UInt64) -> Flight? {
-            guard flights[id]?.waiters.removeValue(forKey: waiter) != nil, flights[id]?.waiters.isEmpty == true else { return nil }
+            guard flights[id]?.waiters.removeValue(forKey: waiter) != nil, flights[id]?.waiters.isEmpty == true else {
+                return nil
+            }
             return remove(id)
         }
 
@@ -264,7 +279,7 @@ extension RequestRegistry {
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
         }
 
-        /// - Returns: The number of the line, which is a new one where none is equal.
+        /// - Returns: The number of the equal line, or of a new one if there is none.
         private mutating func place(_ id: UInt64, _ search: Search) -> UInt64 {
             if let found = search.found, lines[found] != nil {
                 lines[found]?.flights.append(id)

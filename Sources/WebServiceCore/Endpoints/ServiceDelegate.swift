@@ -1,14 +1,16 @@
-/// Hears of answers to typed requests that were performed or read with a delegate. Held weakly.
+/// An observer of typed requests that were started or read with a delegate. Held weakly.
 public protocol ServiceDelegate: AnyObject, Sendable {
-    /// There is an answer. Called once for each request, on the main actor.
+    /// Notifies the delegate of a result. Called once per request, on the main actor.
     ///
     /// - Parameters:
-    ///   - response: What came of it; ``ServiceResponse/convert(for:)`` gives it the request's type.
+    ///   - response: The result; ``ServiceResponse/convert(for:)`` converts it to the output type
+    ///     of the request.
     ///   - request: The request.
-    ///   - key: The key that the request was performed with; `nil` without one.
-    ///   - isFromStorage: Whether a storage was read.
+    ///   - key: The key of the request; `nil` if it has none.
+    ///   - isFromStorage: Whether the result was read from a storage.
     @MainActor
     func serviceDidAnswer(
-        _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+        _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
+        isFromStorage: Bool
     )
 }

@@ -1,66 +1,82 @@
-/// What performs typed requests. A service has an ordered list of them (``WebService/endpoints``); the first one that supports a request serves it.
+/// A type that executes typed requests.
 ///
-/// ``HTTPEndpoint`` sends over the service's session. One of your own need not use a network at all:
+/// A service has an ordered list of endpoints (``WebService/endpoints``); the first one that
+/// supports a request executes it.
+///
+/// ``HTTPEndpoint`` sends requests through the service's session. A custom endpoint can use any
+/// other source:
 /// ```swift
 /// struct DatabaseEndpoint: ServiceEndpoint {
 ///     let database: Database
 ///
 ///     func supports(_ request: any ServiceRequest) -> Bool { request is any DatabaseRequest }
 ///
-///     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+///     func fetch(
+///         _ request: any ServiceRequest, in context: EndpointContext
+///     ) async throws -> any RawDataSource {
 ///         try await database.rows(for: request)
 ///     }
 ///
-///     func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws -> any Sendable {
+///     func process(
+///         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
+///     ) async throws -> any Sendable {
 ///         …
 ///     }
 /// }
 /// ```
-/// All members may be called from any thread, for several requests at a time.
+/// All members may be called from any thread, for several requests at the same time.
 public protocol ServiceEndpoint: Sendable {
-    /// Whether its requests count as activity (``WebService/activity``). Left out, they do.
+    /// A Boolean value that indicates whether requests of this endpoint count as activity.
+    ///
+    /// Defaults to `true`. See ``WebService/activity``.
     var countsAsActivity: Bool { get }
 
-    /// Whether the endpoint serves the request. Asked each time a request is performed.
+    /// Returns whether the endpoint supports the request. Called once per execution.
     func supports(_ request: any ServiceRequest) -> Bool
 
     /// Fetches the raw data of a request.
     ///
-    /// Runs in a Swift task that is cancelled when nobody waits for the answer any more; what it returns after that is dropped.
+    /// Runs in a Swift task that is cancelled when no task waits for the response any longer. A
+    /// value returned after that is discarded.
     ///
-    /// - Throws: Whatever kept it from fetching; the error of the request.
+    /// - Throws: Any error. It becomes the error of the request.
     func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource
 
-    /// Makes the value of raw data that this endpoint fetched, or that was kept of an earlier answer.
+    /// Converts raw data, new or from a storage, to the value of the request.
     ///
     /// - Parameters:
-    ///   - rawData: What ``fetch(_:in:)`` returned; `Data` where a storage kept it.
+    ///   - rawData: The result of ``fetch(_:in:)``; `Data` if it comes from a storage.
     ///   - request: The request.
-    ///   - isFromStorage: Whether a storage kept it.
-    /// - Returns: A value of the request's `Output`; anything else fails the request with ``WebServiceError/Code/unexpectedOutput``.
-    /// - Throws: Whatever is wrong with the data; the error of the request. Nothing of it is stored then.
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws -> any Sendable
+    ///   - isFromStorage: Whether the raw data comes from a storage.
+    /// - Returns: A value of the request's `Output`. A value of another type fails the request with
+    ///   ``WebServiceError/Code/unexpectedOutput``.
+    /// - Throws: Any error. It becomes the error of the request, and nothing is stored.
+    func process(
+        _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
+    ) async throws -> any Sendable
 
-    /// What the endpoint does with raw data that a storage kept of the request. Left out, it processes what it supports.
+    /// Returns how the endpoint handles stored raw data of the request.
+    ///
+    /// By default it processes the data of the requests that it supports.
     func storedData(of request: any ServiceRequest) -> StoredDataHandling
 }
 
 extension ServiceEndpoint {
-    /// They do.
+    /// `true`.
     public var countsAsActivity: Bool { true }
 
-    /// Processes what the endpoint supports.
+    /// Processes the data of supported requests.
     public func storedData(of request: any ServiceRequest) -> StoredDataHandling {
         supports(request) ? .processes : .leaves
     }
 }
 
-/// What an endpoint does with stored raw data.
+/// The handling of stored raw data by an endpoint.
 public enum StoredDataHandling: Sendable, Hashable {
-    /// It makes the value of it.
+    /// The endpoint processes the data.
     case processes
-    /// It leaves it to the endpoints behind it.
+    /// The endpoint leaves the data to the endpoints after it.
     case leaves
-    /// It hides it, as if nothing were stored.
+    /// The endpoint hides the data, as if nothing were stored.
     case hides
 }

@@ -1,4 +1,6 @@
-/// One thing that a service can be asked for, as a type: its properties are the parameters, its ``Output`` is what comes of it.
+/// A request to a service as a type.
+///
+/// Its properties are the parameters, its ``Output`` is the type of the result.
 ///
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, Hashable {
@@ -13,15 +15,15 @@
 /// }
 /// let brewers = try await service.perform(BrewersRequest(state: "ny")).value
 /// ```
-/// How it is done is the business of the first ``ServiceEndpoint`` that supports the type. A `Hashable` request can be found, cancelled and compared with
-/// others under way (``DuplicateMode``) by its value.
+/// The first ``ServiceEndpoint`` that supports the type executes the request. A `Hashable` request
+/// in flight can be found, cancelled and compared with others (``DuplicateMode``) by its value.
 public protocol ServiceRequest: Sendable {
-    /// What comes of the request when it succeeds.
+    /// The type of the value of a successful request.
     associatedtype Output: Sendable
 }
 
-/// A request without parameters, so that nobody has to make one.
+/// A request without parameters, which providers create automatically.
 public protocol EmptyServiceRequest: ServiceRequest {
-    /// Makes the request.
+    /// Creates the request.
     init()
 }

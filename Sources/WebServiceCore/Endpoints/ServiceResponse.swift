@@ -4,36 +4,42 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What came of a request, for those who want one `switch`.
+/// The result of a request, with separate cases for errors and cancellation.
 public enum ServiceResponse<Value: Sendable>: Sendable {
     /// The value.
     case data(Value)
-    /// Why there is none.
+    /// The error.
     case error(any Error)
-    /// The request was cancelled, or, where `duplicate` is true, not performed because the same one was under way.
+    /// The request was cancelled.
+    ///
+    /// If `duplicate` is `true`, it was not sent because an equal request was in flight.
     case canceledRequest(duplicate: Bool)
 
-    /// Sorts a result: `URLError.cancelled` and `CancellationError` are cancellations, ``WebServiceError/Code/duplicateRequest`` is a duplicate.
+    /// Creates a response from a result.
+    ///
+    /// `URLError.cancelled` and `CancellationError` are cancellations,
+    /// ``WebServiceError/Code/duplicateRequest`` is a duplicate.
     public init(_ result: Result<Value, any Error>) {
         switch result {
         case .success(let value): self = .data(value)
         case .failure(let error as URLError) where error.code == .cancelled: self = .canceledRequest(duplicate: false)
         case .failure(is CancellationError): self = .canceledRequest(duplicate: false)
-        case .failure(let error as WebServiceError) where error.code == .duplicateRequest: self = .canceledRequest(duplicate: true)
+        case .failure(let error as WebServiceError) where error.code == .duplicateRequest:
+            self = .canceledRequest(duplicate: true)
         case .failure(let error): self = .error(error)
         }
     }
 
-    /// The value; `nil` without one.
+    /// The value; `nil` if there is none.
     public var data: Value? { if case .data(let value) = self { value } else { nil } }
-    /// The error; `nil` without one, and for cancelled requests.
+    /// The error; `nil` if there is none or the request was cancelled.
     public var error: (any Error)? { if case .error(let error) = self { error } else { nil } }
-    /// Whether the request was cancelled or a duplicate.
+    /// A Boolean value that indicates whether the request was cancelled or a duplicate.
     public var isCanceled: Bool { if case .canceledRequest = self { true } else { false } }
-    /// Whether the request was a duplicate.
+    /// A Boolean value that indicates whether the request was a duplicate.
     public var isDuplicate: Bool { if case .canceledRequest(duplicate: true) = self { true } else { false } }
 
-    /// The same with a value made of this one.
+    /// Returns a response with the transformed value.
     public func map<Other: Sendable>(_ transform: (Value) throws -> Other) rethrows -> ServiceResponse<Other> {
         switch self {
         case .data(let value): .data(try transform(value))
@@ -42,24 +48,29 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
         }
     }
 
-    /// The same with a value of another type; ``WebServiceError/Code/unexpectedOutput`` when it is not of that type.
+    /// Returns the response with its value cast to another type.
+    ///
+    /// The result is ``WebServiceError/Code/unexpectedOutput`` if the value is not of that type.
     public func convert<Other: Sendable>(to type: Other.Type = Other.self) -> ServiceResponse<Other> {
         switch self {
         case .data(let value as Other): .data(value)
-        case .data(let value): .error(WebServiceError(.unexpectedOutput, "the value is a \(Swift.type(of: value)), not a \(type)"))
+        case .data(let value):
+            .error(WebServiceError(.unexpectedOutput, "the value is of type \(Swift.type(of: value)), not \(type)"))
         case .error(let error): .error(error)
         case .canceledRequest(let duplicate): .canceledRequest(duplicate: duplicate)
         }
     }
 
-    /// The same with a value of the request's output type; ``WebServiceError/Code/unexpectedOutput`` when it is not of that type.
+    /// Returns the response with its value cast to the output type of the request.
+    ///
+    /// The result is ``WebServiceError/Code/unexpectedOutput`` if the value is not of that type.
     public func convert<Request: ServiceRequest>(for request: Request) -> ServiceResponse<Request.Output> {
         convert(to: Request.Output.self)
     }
 }
 
 extension TypedTask {
-    /// What came of it, once it is there; like ``result``.
+    /// The result as a ``ServiceResponse``. Awaits the task in the same way as ``result``.
     public var serviceResponse: ServiceResponse<Value> {
         get async { ServiceResponse(await result) }
     }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What a service performs typed requests with.
+/// The configuration of a service for typed requests.
 struct TypedConfiguration: Sendable {
     var endpoints: [any ServiceEndpoint] = [HTTPEndpoint()]
     var storages: [any ResponseStorage] = []
@@ -10,7 +10,7 @@ struct TypedConfiguration: Sendable {
     /// Shared by clones, as the storages are.
     let order = StorageOrder()
 
-    /// Where answers to a request are kept; `nil` when they are not.
+    /// Returns the storage and key for a request; `nil` if its response is not stored.
     func place(of request: any ServiceRequest) -> StoragePlace? {
         guard let request = request as? any StorableRequest, let key = request.storageKey(account: storageAccount),
             let storage = storages.first(where: { $0.isFor(request) })
@@ -18,7 +18,10 @@ struct TypedConfiguration: Sendable {
         return StoragePlace(storage: storage, key: key)
     }
 
-    func report(_ operation: StorageFailure.Operation, _ place: StoragePlace?, _ storage: any ResponseStorage, _ error: any Error) {
+    func report(
+        _ operation: StorageFailure.Operation, _ place: StoragePlace?, _ storage: any ResponseStorage,
+        _ error: any Error
+    ) {
         storageErrorObserver?(StorageFailure(operation: operation, key: place?.key, storage: storage, error: error))
     }
 }
@@ -30,13 +33,15 @@ struct StoragePlace: Sendable {
 }
 
 extension WebService {
-    /// Makes a service for typed requests.
+    /// Creates a service for typed requests.
     ///
     /// - Parameters:
     ///   - baseURL: See ``baseURL``.
     ///   - endpoints: See ``endpoints``.
     ///   - storages: See ``storages``.
-    public convenience init(baseURL: URL? = nil, endpoints: [any ServiceEndpoint], storages: [any ResponseStorage] = []) {
+    public convenience init(
+        baseURL: URL? = nil, endpoints: [any ServiceEndpoint], storages: [any ResponseStorage] = []
+    ) {
         self.init(baseURL: baseURL)
         changeTyped { typed in
             typed.endpoints = endpoints
@@ -44,32 +49,42 @@ extension WebService {
         }
     }
 
-    /// What performs typed requests; the first one that supports a request serves it. One ``HTTPEndpoint`` unless set.
+    /// The endpoints for typed requests.
+    ///
+    /// The first one that supports a request executes it. Defaults to one ``HTTPEndpoint``.
     public var endpoints: [any ServiceEndpoint] {
         get { typed.endpoints }
         set { changeTyped { $0.endpoints = newValue } }
     }
 
-    /// Where successful answers to typed requests are kept; the first one that supports a request and its classification keeps its answer. None unless set.
+    /// The storages for successful responses to typed requests.
+    ///
+    /// The first one that supports a request and its classification stores the response. Defaults
+    /// to none.
     public var storages: [any ResponseStorage] {
         get { typed.storages }
         set { changeTyped { $0.storages = newValue } }
     }
 
-    /// Whose answers are stored and read; `nil`, the default, for nobody's. It is part of every key, so that what one account has stored is never read by
-    /// another. A request takes it when it is begun: an answer that comes after the account has changed is kept for the old one.
+    /// The account whose responses are stored and read. Defaults to `nil`: no account.
+    ///
+    /// The account is part of every storage key, so responses stored for one account are never read
+    /// for another. A request uses the account at the instant it is started: a response that
+    /// arrives after a change is stored for the previous account.
     public var storageAccount: String? {
         get { typed.storageAccount }
         set { changeTyped { $0.storageAccount = newValue } }
     }
 
-    /// Hears of storages that fail, in the background; requests never fail because of them. `nil`, the default, for nobody.
+    /// An observer of storage errors, called in the background.
+    ///
+    /// Requests never fail because of a storage error. Defaults to `nil`.
     public var storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? {
         get { typed.storageErrorObserver }
         set { changeTyped { $0.storageErrorObserver = newValue } }
     }
 
-    /// How many typed requests are under way. ``ActivityCounter/shared`` unless set.
+    /// The number of typed requests in flight. Defaults to ``ActivityCounter/shared``.
     public var activity: ActivityCounter {
         get { typed.activity }
         set { changeTyped { $0.activity = newValue } }

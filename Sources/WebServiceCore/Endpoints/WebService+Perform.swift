@@ -5,21 +5,26 @@ import FoundationNetworking
 #endif
 
 extension WebService {
-    /// Makes a task for a typed request. Like every task it does nothing before it is resumed; awaiting it resumes it.
+    /// Creates a task for a typed request.
     ///
-    /// The first endpoint that supports the request fetches and processes; a successful answer is
-    /// then stored, where the request asks for it. The task holds the service until it
-    /// completes, so that the request of a temporary service can be awaited. A request in flight whose
-    /// task and service are both deallocated ends with `URLError.cancelled`.
+    /// Nothing happens until the task is resumed; awaiting it resumes it.
     ///
-    /// The result has these errors besides those of the endpoint: ``WebServiceError/Code/noEndpoint``, ``WebServiceError/Code/duplicateRequest``,
-    /// ``WebServiceError/Code/unexpectedOutput``, and `URLError.cancelled`. Which status is a success says the request; `validate` of the task can only
-    /// ask for more.
+    /// The first endpoint that supports the request fetches and processes it. A successful response
+    /// of a storable request is then stored. The task retains the service until it completes, so a
+    /// request of a temporary service can be awaited. If both the task and the service of a request
+    /// in flight are deallocated, the request ends with `URLError.cancelled`.
+    ///
+    /// In addition to the errors of the endpoint, the task can fail with
+    /// ``WebServiceError/Code/noEndpoint``, ``WebServiceError/Code/duplicateRequest``,
+    /// ``WebServiceError/Code/unexpectedOutput`` and `URLError.cancelled`. The request defines
+    /// which statuses count as success; `validate` of the task can only restrict them further.
     ///
     /// - Parameters:
-    ///   - request: What is asked for.
-    ///   - key: Stands for the request where it is looked for and compared with others; `nil` for the request itself.
-    ///   - duplicates: What happens when the same one is under way, decided when the task is resumed.
+    ///   - request: The request.
+    ///   - key: Identifies the request for lookups and the comparison with others. Defaults to
+    ///     `nil`: the request itself.
+    ///   - duplicates: The handling of an equal request in flight, determined when the task is
+    ///     resumed.
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
@@ -36,23 +41,29 @@ extension WebService {
         }
     }
 
-    /// Performs a typed request at once; see ``perform(_:key:duplicates:)``. The closure gets what came of it, once, on the main actor.
+    /// Starts a typed request; see ``perform(_:key:duplicates:)``.
     ///
-    /// - Returns: The task, to cancel it or to add to it.
+    /// The closure receives the result, once, on the main actor.
+    ///
+    /// - Returns: The task, to cancel it or to add handlers.
     @discardableResult
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
         completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
     ) -> TypedTask<Request.Output> {
-        perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
+        perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
+            .resume()
     }
 
-    /// Performs a typed request at once; see ``perform(_:key:duplicates:)``. The delegate, which is held weakly, gets what came of it, once, on the main actor.
+    /// Starts a typed request; see ``perform(_:key:duplicates:)``.
     ///
-    /// - Returns: The task, to cancel it or to add to it.
+    /// The delegate, held weakly, receives the result, once, on the main actor.
+    ///
+    /// - Returns: The task, to cancel it or to add handlers.
     @discardableResult
     public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow, delegate: any ServiceDelegate
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
+        delegate: any ServiceDelegate
     ) -> TypedTask<Request.Output> {
         perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
             delegate?.serviceDidAnswer(response.convert(), to: request, key: key, isFromStorage: false)
@@ -61,9 +72,10 @@ extension WebService {
 }
 
 extension ServiceCore {
-    /// Finds out who answers the request, at the first resume of its task: nobody, a request under way, or a flight of its own.
+    /// Starts a typed request at the first resume of its task: fails it, joins a flight or starts a
+    /// new one.
     ///
-    /// - Parameter otherwise: Takes over where the flight has failed; `nil` for nobody.
+    /// - Parameter otherwise: Handles a failed flight in place of the task; `nil` for none.
     func begin<Request: ServiceRequest>(
         _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask,
         _ answer: Answer<Request.Output>,
@@ -77,7 +89,9 @@ extension ServiceCore {
         let place = typed.place(of: request)
         let recorder = FlightRecorder(listener: task.context.log.progress?.handler)
         let context = EndpointContext(id: RequestRegistry.makeID(), core: self, flight: recorder)
-        let flight = RequestRegistry.Flight(id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key) { turn in
+        let flight = RequestRegistry.Flight(
+            id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
+        ) { turn in
             Task {
                 if let turn, await !turn.value { return }
                 await self.fly(request, endpoint, context, place, typed)
@@ -91,16 +105,19 @@ extension ServiceCore {
             return answer.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
-        case .waits(let id): task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
+        case .waits(let id):
+            task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
         case .duplicate:
-            let message = "\(key == nil ? "an equal request" : "a request with the same key") is under way: \(Request.self)"
+            let message =
+                "\(key == nil ? "an equal request" : "a request with the same key") is in flight: \(Request.self)"
             task.complete(.failure(WebServiceError(.duplicateRequest, message)))
         }
     }
 
-    /// One flight from its beginning to its end: fetch, process, answer everybody who waits, store.
+    /// Executes one flight: fetches, processes, delivers the result to every waiter and stores it.
     private func fly<Request: ServiceRequest>(
-        _ request: Request, _ endpoint: any ServiceEndpoint, _ context: EndpointContext, _ place: StoragePlace?, _ typed: TypedConfiguration
+        _ request: Request, _ endpoint: any ServiceEndpoint, _ context: EndpointContext, _ place: StoragePlace?,
+        _ typed: TypedConfiguration
     ) async {
         let activity = endpoint.countsAsActivity ? typed.activity : nil
         activity?.add(1)
@@ -118,13 +135,17 @@ extension ServiceCore {
 
         let isWanted = Decision()
         let storable = rawData?.isStorable == false ? nil : place
-        // The place in the order is taken before anybody has the answer, so that a read that follows the answer sees it.
+        // The change is ordered before any waiter receives the result, so a subsequent read sees
+        // the stored value.
         var refusal: WebServiceError?
-        let ended = registry.end(context.id, isSuccess: (try? result.get()) != nil) { [rawData] flight in  // only asks which it is
+        let ended = registry.end(
+            context.id, isSuccess: (try? result.get()) != nil  // the error is delivered below
+        ) { [rawData] flight in
             guard let storable, case .success(let output) = result else { return }
             do throws(WebServiceError) {
                 try typed.order.change(storable.key) {
-                    guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested }) else { return }
+                    guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested })
+                    else { return }
                     await self.store(output, rawData, of: request, in: storable, typed)
                 }
             } catch {
@@ -139,18 +160,21 @@ extension ServiceCore {
         case .failure(let error) where rawData == nil: response = .failure(error)
         default: response = exchange?.result ?? .success(Response(data: nil, source: .endpoint, attempts: 0))
         }
-        let delivery = RequestRegistry.Delivery(id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
+        let delivery = RequestRegistry.Delivery(
+            id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
         isWanted.make(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
     }
 
     static func output<Request: ServiceRequest>(of request: Request, _ value: any Sendable) throws -> Request.Output {
         guard let output = value as? Request.Output else {
-            throw WebServiceError(.unexpectedOutput, "the endpoint made a \(type(of: value)) for \(Request.self), not a \(Request.Output.self)")
+            throw WebServiceError(
+                .unexpectedOutput,
+                "the endpoint returned \(type(of: value)) for \(Request.self) instead of \(Request.Output.self)")
         }
         return output
     }
 
-    /// The error with what is known of the exchange.
+    /// Returns the error, completed with the request of the exchange.
     private static func completed(_ error: any Error, _ exchange: SessionTask?) -> any Error {
         if error is CancellationError { return URLError(.cancelled) }
         guard var known = error as? WebServiceError, known.request == nil else { return error }

@@ -1,30 +1,32 @@
-/// What typed requests of this service are under way. Requests and keys are compared by `==` among values of the same type; types are told apart by identity.
+/// Lookup and cancellation of the typed requests in flight. Requests and keys are compared by `==`
+/// among values of the same type; types are compared by identity.
 ///
-/// A cancelled request ends with `URLError.cancelled`. Where several wait for one answer, all of them end.
+/// A cancelled request ends with `URLError.cancelled`. If several tasks wait for one response, all
+/// of them end.
 extension WebService {
-    /// Whether any request is under way.
+    /// Returns whether any request is in flight.
     public func containsRequests() -> Bool {
         core.registry.contains { _ in true }
     }
 
-    /// Whether an equal request is under way.
+    /// Returns whether an equal request is in flight.
     public func containsRequest<Request: ServiceRequest & Hashable>(_ request: Request) -> Bool {
         let request = RequestKey(request)
         return core.registry.contains { $0.request == request }
     }
 
-    /// Whether a request of the type is under way.
+    /// Returns whether a request of the type is in flight.
     public func containsRequest(type: any ServiceRequest.Type) -> Bool {
         core.registry.contains { $0.type == type }
     }
 
-    /// Whether a request with an equal key is under way.
+    /// Returns whether a request with an equal key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return core.registry.contains { $0.key == key }
     }
 
-    /// Whether a request with a key of the type is under way.
+    /// Returns whether a request with a key of the type is in flight.
     public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
         core.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
     }

@@ -4,20 +4,25 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-// Of the two forms of each handler, the one that returns a result is the disfavoured overload: only so do all closures resolve, with and
-// without `return`, of one statement or of many.
+// Of the two overloads of each handler, the one that returns a result is disfavoured. Only then do
+// all closures resolve: with and without `return`, with one or several statements.
 
-// MARK: - The answer, in the background
+// MARK: - Response handlers, in the background
 
 extension SessionTask {
-    /// Adds a handler for the answer; skipped on the failure track. It returns nothing, so the result of the chain stays as it was, or is empty
-    /// when there was none.
+    /// Adds a handler for the response; skipped on the failure track.
+    ///
+    /// It does not change the result of the chain, which is empty if there was none.
     @discardableResult
-    public func response(_ handler: @escaping @Sendable (_ data: Data?, _ response: URLResponse?) throws -> Void) -> Self {
+    public func response(
+        _ handler: @escaping @Sendable (_ data: Data?, _ response: URLResponse?) throws -> Void
+    ) -> Self {
         add(.lookAtResponse(handler))
     }
 
-    /// Adds a handler for the answer; skipped on the failure track. What it returns is the result of the chain; what it throws is its failure.
+    /// Adds a handler for the response; skipped on the failure track.
+    ///
+    /// The returned value becomes the result of the chain, a thrown error its failure.
     @discardableResult
     @_disfavoredOverload
     public func response(
@@ -26,18 +31,23 @@ extension SessionTask {
         add(.response(handler))
     }
 
-    /// Adds a handler for the answer's body as JSON (`JSONSerialization`, single values allowed); skipped on the failure track. The body is
-    /// parsed once for all handlers.
+    /// Adds a handler for the body as JSON; skipped on the failure track.
     ///
-    /// Without a body the chain fails with ``WebServiceError/Code/emptyResponse``, with anything but JSON with
-    /// ``WebServiceError/Code/decoding``, and the handler is not called.
+    /// The body is parsed once for all handlers, by `JSONSerialization` with fragments allowed.
+    ///
+    /// The handler is not called if the chain fails: without a body with
+    /// ``WebServiceError/Code/emptyResponse``, with a body that is not JSON with
+    /// ``WebServiceError/Code/decoding``.
     @discardableResult
-    public func responseJSON(_ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void) -> Self {
+    public func responseJSON(
+        _ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void
+    ) -> Self {
         add(.lookAtJSON(handler))
     }
 
-    /// Adds a handler for the answer's body as JSON, as the form that returns nothing does. What it returns is the result of the chain; what it
-    /// throws is its failure.
+    /// Adds a handler for the body as JSON, as the overload without a result does.
+    ///
+    /// The returned value becomes the result of the chain, a thrown error its failure.
     @discardableResult
     @_disfavoredOverload
     public func responseJSON(
@@ -47,36 +57,46 @@ extension SessionTask {
     }
 }
 
-// MARK: - Results and errors, in the background
+// MARK: - Result and error handlers, in the background
 
 extension SessionTask {
-    /// Adds a handler that looks at the result so far; skipped on the failure track and while no handler has given a result. The result stays.
+    /// Adds a handler that observes the current result and does not change it.
+    ///
+    /// Skipped on the failure track and while there is no result.
     @discardableResult
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> Void) -> Self {
         add(.lookAtValue(handler))
     }
 
-    /// Adds a handler that makes a new result from the result so far; skipped on the failure track and while no handler has given a result.
+    /// Adds a handler that replaces the current result.
+    ///
+    /// Skipped on the failure track and while there is no result.
     @discardableResult
     @_disfavoredOverload
     public func transform(_ handler: @escaping @Sendable (_ value: Any?) throws -> ServiceTaskResult) -> Self {
         add(.transform(handler))
     }
 
-    /// Adds a handler that may turn a failure into a success; skipped on the success track. `.empty` and `.value` go back to the success track,
-    /// `.failure` and a thrown error stay on the failure track.
+    /// Adds a handler that can recover from a failure; skipped on the success track.
+    ///
+    /// `.empty` and `.value` return to the success track; `.failure` and a thrown error stay on the
+    /// failure track.
     @discardableResult
     public func recover(_ handler: @escaping @Sendable (_ error: any Error) throws -> ServiceTaskResult) -> Self {
         add(.recover(handler))
     }
 
-    /// Adds a handler that looks at the error; skipped on the success track. The failure stays.
+    /// Adds a handler that observes the error; skipped on the success track.
+    ///
+    /// It does not change the failure.
     @discardableResult
     public func responseError(_ handler: @escaping @Sendable (_ error: any Error) -> Void) -> Self {
         add(.responseError(handler))
     }
 
-    /// Adds a handler for the measurements. It runs in the background, behind all handlers that were added before the outcome.
+    /// Adds a handler for the metrics.
+    ///
+    /// It runs in the background, after all handlers that were added before the result.
     @discardableResult
     public func metricsCollected(_ handler: @escaping @Sendable (_ metrics: ServiceTaskMetrics) -> Void) -> Self {
         add(handler)
@@ -86,9 +106,13 @@ extension SessionTask {
 // MARK: - Progress, in the background
 
 extension SessionTask {
-    /// Adds a handler that hears how far the exchange has come. It runs in the background, one call after another, before any handler of the outcome, with
-    /// the latest news: what happened while it ran is told in one call. With each message, such as a retry, the numbers begin again. Never called
-    /// when it is added after the outcome, or over a session that does not tell, such as a plain `URLSession`.
+    /// Adds a handler for the transfer progress.
+    ///
+    /// It runs in the background, one call at a time, before any handler of the result. Each call
+    /// receives the latest progress; updates during a call are combined into the next one. The
+    /// numbers restart with each attempt, such as a retry. The handler is never called if it is
+    /// added after the result or if the session does not report progress, such as a plain
+    /// `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
         if !shared.withLock({ $0.result != nil }) { context.log.addProgressHandler(handler) }
@@ -99,19 +123,23 @@ extension SessionTask {
 // MARK: - On the main actor
 
 extension SessionTask {
-    /// Adds a handler that runs on the main actor with the result so far, `nil` where there is none; skipped on the failure track. Later
-    /// handlers wait until it returns; no thread is blocked meanwhile.
+    /// Adds a handler that runs on the main actor; skipped on the failure track.
+    ///
+    /// It receives the current result, or `nil` if there is none. Later handlers wait until it
+    /// returns, without blocking a thread.
     @discardableResult
     public func updateUI(_ handler: @escaping @MainActor @Sendable (_ value: Any?) -> Void) -> Self {
         add(.updateUI(handler))
     }
 
-    /// Adds a handler that runs on the main actor with the error; skipped on the success track. Later handlers wait until it returns.
+    /// Adds a handler that runs on the main actor with the error; skipped on the success track.
+    ///
+    /// Later handlers wait until it returns.
     @discardableResult
     public func updateErrorUI(_ handler: @escaping @MainActor @Sendable (_ error: any Error) -> Void) -> Self {
         add(.updateErrorUI(handler))
     }
 }
 
-/// The name that API clients use for what their methods return.
+/// The name of ``SessionTask`` for the return types of API clients.
 public typealias ServiceTask = SessionTask

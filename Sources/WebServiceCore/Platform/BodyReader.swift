@@ -8,14 +8,14 @@ import Musl
 import Glibc
 #endif
 
-/// Reads a ``BodySource`` from its beginning to its end, and again where it has to be sent again. At most one file is open at a time, and closed with the
-/// reader at the latest.
+/// Reads a ``BodySource`` from beginning to end, and again if it has to be sent again. At most one
+/// file is open at a time; it is closed when the reader is deallocated at the latest.
 package final class BodyReader {
     package let source: BodySource
-    /// How many bytes lie before the next one to be read.
+    /// The number of bytes before the next one to read.
     package private(set) var offset = 0
 
-    /// The piece that holds the next byte, and where in it.
+    /// The piece that contains the next byte, and the offset within it.
     private var index = 0
     private var place = 0
     private var file: OpenFile?
@@ -24,11 +24,11 @@ package final class BodyReader {
         self.source = source
     }
 
-    /// Reads what comes next.
+    /// Reads the next bytes.
     ///
-    /// - Returns: How many bytes were read; 0 at the end, and where there is no room.
-    /// - Throws: ``WebServiceError/Code/encoding`` for a file that cannot be read or is no longer what it was when the request was encoded. No byte that
-    ///   was read after such a change is handed out.
+    /// - Returns: The number of bytes read; 0 at the end or if the buffer is empty.
+    /// - Throws: ``WebServiceError/Code/encoding`` for a file that cannot be read or has changed
+    ///   since the request was encoded. No byte read after such a change is returned.
     package func read(into room: UnsafeMutableRawBufferPointer) throws(WebServiceError) -> Int {
         guard let start = room.baseAddress else { return 0 }
         var filled = 0
@@ -63,7 +63,7 @@ package final class BodyReader {
         file = nil
     }
 
-    /// Makes the byte at `offset` the next one; one behind the end means the end.
+    /// Sets the offset of the next byte. An offset beyond the end is the end.
     package func seek(to offset: Int) {
         (index, place, file) = (0, 0, nil)
         self.offset = min(max(0, offset), source.count)
@@ -75,7 +75,7 @@ package final class BodyReader {
     }
 }
 
-/// A regular file that is open to be read.
+/// A regular file that is open for reading.
 private final class OpenFile {
     private let descriptor: Descriptor
     private let described: BodySource.File
@@ -90,13 +90,15 @@ private final class OpenFile {
         try check()
     }
 
-    /// Fills the room.
+    /// Fills the buffer.
     func read(_ room: UnsafeMutableRawBufferPointer, at offset: Int) throws(WebServiceError) {
         var filled = 0
         while filled < room.count, let start = room.baseAddress {
             let more: Int
             do throws(SystemFailure) {
-                more = try system("pread") { pread(descriptor.number, start + filled, min(room.count - filled, 1 << 30), off_t(offset + filled)) }
+                more = try system("pread") {
+                    pread(descriptor.number, start + filled, min(room.count - filled, 1 << 30), off_t(offset + filled))
+                }
             } catch {
                 throw BodySource.File.unreadable(described.owner, described.path, error)
             }
@@ -118,14 +120,16 @@ private final class OpenFile {
 
     private var changed: WebServiceError {
         WebServiceError(
-            .encoding, "\(described.owner) has the file '\(described.path.escapingControls)', which was changed after the request was encoded")
+            .encoding,
+            "the file '\(described.path.escapingControls)' of \(described.owner) changed after the request was encoded"
+        )
     }
 }
 
 extension BodySource.File {
-    /// Looks at a file that is to be sent.
+    /// Inspects a file that is to be sent.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` where it cannot be opened or is no regular file.
+    /// - Throws: ``WebServiceError/Code/encoding`` if it cannot be opened or is not a regular file.
     init(_ path: String, owner: String) throws(WebServiceError) {
         let status: FileStatus
         let unannounced: Data
@@ -136,26 +140,30 @@ extension BodySource.File {
         } catch {
             throw Self.unreadable(owner, path, error)
         }
-        // What the system makes up while it is read, as in `/proc`, is called a regular file of no size.
+        // A file that the system generates while it is read, as in `/proc`, is reported as a
+        // regular file of size 0.
         guard status.isRegular, unannounced.isEmpty else {
             throw WebServiceError(
-                .encoding, "\(owner) has the file '\(path.escapingControls)', which is \(status.isFolder ? "a folder" : "no regular file")")
+                .encoding,
+                "the file '\(path.escapingControls)' of \(owner) is \(status.isFolder ? "a folder" : "not a regular file")"
+            )
         }
         self.init(path: path, owner: owner, status: status)
     }
 
-    /// No FIFO is waited for.
+    /// Opens the file without waiting for the writer of a FIFO.
     fileprivate static func open(_ path: String) throws(SystemFailure) -> Descriptor {
         try Descriptor("open") { systemOpen(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) }
     }
 
     fileprivate static func unreadable(_ owner: String, _ path: String, _ failure: SystemFailure) -> WebServiceError {
         WebServiceError(
-            .encoding, "\(owner) has the file '\(path.escapingControls)', which cannot be read: \(failure.description)", underlying: failure)
+            .encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read: \(failure.description)",
+            underlying: failure)
     }
 }
 
-/// `open`, where a member hides its name.
+/// `open`, for use where a member shadows the function.
 private func systemOpen(_ path: String, _ flags: Int32) -> Int32 {
     open(path, flags)
 }

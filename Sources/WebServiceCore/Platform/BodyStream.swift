@@ -1,6 +1,7 @@
 import Foundation
 
-/// A body with files in it, as a `URLRequest` can hold it. Whoever knows it takes ``form`` out again; anybody else reads it, once each time it is opened.
+/// A body with files, in the form that a `URLRequest` can carry. The framework extracts ``form``;
+/// any other reader reads the stream once each time it is opened.
 final class BodyStream: InputStream {
     let form: MultipartFormData
     let source: BodySource
@@ -26,7 +27,7 @@ final class BodyStream: InputStream {
     }
 
     override func close() {
-        reader.seek(to: source.count)  // which closes a file
+        reader.seek(to: source.count)  // closes an open file
         status = .closed
     }
 
@@ -43,5 +44,7 @@ final class BodyStream: InputStream {
         }
     }
 
-    override func getBuffer(_ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>) -> Bool { false }
+    override func getBuffer(
+        _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
+    ) -> Bool { false }
 }

@@ -8,24 +8,25 @@ import Musl
 import Glibc
 #endif
 
-/// A call to the system that failed.
+/// A failed system call.
 package struct SystemFailure: Error {
     let call: String
-    /// What it left in `errno`.
+    /// The value of `errno` after the call.
     let number: Int32
 
-    /// Whether a file is longer than the memory.
+    /// A Boolean value that indicates whether a file exceeds the available memory.
     var isTooLong: Bool { call == "malloc" }
 
     var description: String { "\(call): \(String(cString: strerror(number)))" }
 
-    /// What a storage throws because of it; the underlying error is a `POSIXError`.
+    /// Returns the error that a storage throws. Its underlying error is a `POSIXError`.
     package func error(_ complaint: String) -> WebServiceError {
-        WebServiceError(.storage, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
+        WebServiceError(
+            .storage, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
     }
 }
 
-/// A descriptor of the system, closed at the end of its life.
+/// A file descriptor, closed when its lifetime ends.
 struct Descriptor: ~Copyable {
     let number: Int32
 
@@ -47,11 +48,11 @@ struct Descriptor: ~Copyable {
         #endif
     }
 
-    /// Closes it and says what went wrong: some file systems report only then that they could not write.
+    /// Closes the descriptor and reports errors: some file systems report a failed write only then.
     consuming func close() throws(SystemFailure) {
         let number = number
         discard self
-        // Interrupted or not, it is closed.
+        // The descriptor is closed even if the call was interrupted.
         try system("close") { Self.closing(number) == -1 && errno != EINTR ? -1 : 0 }
     }
 
@@ -61,9 +62,9 @@ struct Descriptor: ~Copyable {
         return FileStatus(status)
     }
 
-    /// At most `count` bytes, fewer where the file ends before.
+    /// Returns at most `count` bytes, fewer if the file ends before.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
-        // The system may grant more than there is, and end the process when it is used.
+        // The system may overcommit memory and terminate the process when it is used.
         let isPossible = count <= 1 << 30 || UInt64(count) <= ProcessInfo.processInfo.physicalMemory
         guard isPossible, let start = malloc(max(count, 1)) else { throw SystemFailure(call: "malloc", number: ENOMEM) }
         var filled = 0
@@ -84,7 +85,9 @@ struct Descriptor: ~Copyable {
         var written = 0
         while written < bytes.count {
             let more = try system("write") {
-                bytes.withUnsafeBytes { write(number, $0.baseAddress.map { $0 + written }, min($0.count - written, 1 << 30)) }
+                bytes.withUnsafeBytes {
+                    write(number, $0.baseAddress.map { $0 + written }, min($0.count - written, 1 << 30))
+                }
             }
             guard more > 0 else { throw SystemFailure(call: "write", number: EIO) }
             written += more
@@ -100,14 +103,14 @@ struct Descriptor: ~Copyable {
 
     borrowing func synchronize() throws(SystemFailure) {
         #if canImport(Darwin)
-        // There, fsync stops at the disk's own memory.
+        // On Darwin, fsync does not flush the cache of the drive.
         if fcntl(number, F_FULLFSYNC) == 0 { return }
         #endif
         try system("fsync") { fsync(number) }
     }
 }
 
-/// The result of a call, which is made again where a signal interrupted it.
+/// Returns the result of a call, which is repeated if a signal interrupts it.
 @discardableResult
 package func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
     while true {

@@ -5,11 +5,14 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// One `URLSession` of a ``FoundationSession`` with its delegate: what arrived so far for each task, and whom to tell at the end. Foundation calls on one
-/// serial queue, the clock on another thread.
+/// The `URLSession` of a ``FoundationSession`` with its delegate. It stores the data received by
+/// each task and its completion. Foundation calls it on one serial queue, the clock on another
+/// thread.
 ///
-/// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux waits for its work queue there. All sessions of the
-/// process share that queue, and it is busy for as long as any peer sends without a pause; so at most one thread of the table waits for it.
+/// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux
+/// waits for its work queue there. All sessions of the process share that work queue, and it is
+/// busy for as long as any peer sends without a pause. At most one thread of the table waits for
+/// it.
 final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct Exchange {
         var data = Data()
@@ -37,7 +40,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             return news.map { .news($0.tell, $0.1) } ?? .nothing
         }
 
-        /// Whom to tell how far it has come, and what.
+        /// The progress handler and the current progress; `nil` without a handler.
         var news: (tell: @Sendable (TransferProgress) -> Void, TransferProgress)? {
             guard let progress else { return nil }
             let expected = response.map(\.expectedContentLength) ?? -1
@@ -53,14 +56,14 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private struct State {
-        /// `nil` once it is invalidated.
+        /// `nil` after it was invalidated.
         var session: URLSession?
         var exchanges: [Int: Exchange] = [:]
-        /// The tasks whose end Foundation has not reported, also those that were given up.
+        /// The tasks whose end Foundation has not reported, including abandoned ones.
         var unfinished: Set<Int> = []
         /// The tasks whose redirect was declined and whose response has not arrived yet.
         var declined: Set<Int> = []
-        /// How often bytes have arrived for tasks that were given up, since one of those has ended.
+        /// The number of times that bytes arrived for abandoned tasks since one of them ended.
         var unwanted = 0
         var isReleased = false
 
@@ -72,7 +75,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             return reception
         }
 
-        /// - Returns: The session, when it is not used any more.
+        /// - Returns: The session, if it is no longer used.
         mutating func takeUnusedSession() -> URLSession? {
             isReleased && unfinished.isEmpty ? session.take() : nil
         }
@@ -93,8 +96,9 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 
     // MARK: Life cycle
 
-    /// Invalidates the session as soon as Foundation has reported the end of every task, also of those that were given up: Foundation on Linux
-    /// ends the process when a session is invalidated while one of its tasks is being cancelled. No task is started any more.
+    /// Invalidates the session once Foundation has reported the end of every task, including
+    /// abandoned ones. Foundation on Linux terminates the process if a session is invalidated while
+    /// one of its tasks is being cancelled. No task is started afterwards.
     func release() {
         state.withLock { $0.isReleased = true }
         invalidateIfUnused()
@@ -105,13 +109,16 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         queue.async { session.finishTasksAndInvalidate() }
     }
 
-    /// Bytes may still arrive for a task while it is being cancelled; more often than this they are a flood.
+    /// The number of times that bytes may arrive for abandoned tasks before reading is slowed down.
+    /// Some arrive while a task is being cancelled.
     private static let maximumUnwanted = 10_000
 
-    /// The delegate queue of the session. Foundation on Linux adds operations to it on the thread that reads from the connections, so a pause here slows
-    /// down a peer that goes on sending for a task that was given up. Without one, Foundation's memory grows by
-    /// some 30 MB in a second of chunks of one byte.
-    private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its properties are immutable and Sendable
+    /// The delegate queue of the session.
+    ///
+    /// Foundation on Linux adds operations to it on the thread that reads from the connections, so
+    /// a pause here slows down a peer that continues to send for an abandoned task. Without the
+    /// pause, the memory of Foundation grows by about 30 MB per second of one-byte chunks.
+    private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
         private weak let table: ExchangeTable?
         private let pause = DispatchSemaphore(value: 0)
 
@@ -129,11 +136,12 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 
     // MARK: Tasks
 
-    /// Creates a task of Foundation and hands it over.
+    /// Creates a Foundation task and passes it to the handle.
     ///
     /// - Parameters:
     ///   - handle: Receives the task, unless it was cancelled.
-    ///   - completion: Called once; it holds the owner of the table, so that nothing is started after ``release()``.
+    ///   - completion: Called once. It retains the owner of the table, so that no task is started
+    ///     after ``release()``.
     func start(
         _ request: URLRequest, timeout: TimeInterval, maximum: Int?, progress: (@Sendable (TransferProgress) -> Void)?,
         handle: ResumableDataTask, completion: @escaping ResumableDataTask.Completion
@@ -146,7 +154,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             let task = session.dataTask(with: request)
             let id = task.taskIdentifier
             let exchange = Exchange(
-                lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress, completion: completion)
+                lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress,
+                completion: completion)
             state.withLock { state in
                 state.unfinished.insert(id)
                 state.exchanges[id] = exchange
@@ -157,24 +166,26 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private func cancel(_ id: Int) {
-        // The completion is never called from inside `cancel()`, and the queue of the table may be blocked.
+        // The completion is never called within `cancel()`, and the queue of the table may be
+        // blocked.
         DispatchQueue.global().async { [self] in end(id, URLError(.cancelled)) }
     }
 
-    /// Ends an exchange before Foundation does: whoever takes the entry out of the table tells its owner.
+    /// Ends an exchange before Foundation does. Only the caller that removes the entry from the
+    /// table calls the completion.
     private func end(_ id: Int, _ error: any Error) {
         guard let exchange = state.withLock({ $0.exchanges.removeValue(forKey: id) }) else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
         let task = exchange.task
         queue.async { [self] in
-            // A task that has ended, or that waits for Foundation to take note of a declined redirect, is not cancelled: Foundation
-            // on Linux may end the process then.
+            // A task that has ended, or whose declined redirect Foundation has not processed yet,
+            // is not cancelled: Foundation on Linux may terminate the process.
             if state.withLock({ $0.unfinished.contains(id) && !$0.declined.contains(id) }) { task.cancel() }
         }
         exchange.completion(nil, nil, error)
     }
 
-    // MARK: Silence
+    // MARK: Idle timeout
 
     private final class Silence: AlarmTarget {
         private let id: Int
@@ -206,7 +217,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         if remaining > .zero { watch(id, for: remaining) } else { end(id, URLError(.timedOut)) }
     }
 
-    // MARK: What Foundation tells
+    // MARK: Delegate methods
 
     func urlSession(
         _ session: URLSession,
@@ -218,14 +229,16 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         let isGivenUp = state.withLock { state in
             state.exchanges[dataTask.taskIdentifier]?.response = response
             state.exchanges[dataTask.taskIdentifier]?.lastActivity = now
-            return state.declined.remove(dataTask.taskIdentifier) != nil && state.exchanges[dataTask.taskIdentifier] == nil
+            return state.declined.remove(dataTask.taskIdentifier) != nil
+                && state.exchanges[dataTask.taskIdentifier] == nil
         }
         completionHandler(.allow)
         if isGivenUp { queue.async { dataTask.cancel() } }
     }
 
     func urlSession(
-        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64, totalBytesExpectedToSend: Int64
+        _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
+        totalBytesExpectedToSend: Int64
     ) {
         let now = clock.now
         let news = state.withLock { state in
@@ -239,7 +252,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let now = clock.now
         switch state.withLock({ $0.receive(data, for: dataTask.taskIdentifier, at: now) }) {
-        case .tooMuch(let maximum, let response): end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
+        case .tooMuch(let maximum, let response):
+            end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
         case .news(let tell, let progress): tell(progress)
         case .nothing: break
         }
@@ -252,7 +266,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         newRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        // The handler of a task that is being cancelled is never called: Foundation on Linux ends the process then.
+        // The completion handler of a task that is being cancelled is never called: Foundation on
+        // Linux terminates the process.
         let isWanted = state.withLock { state in
             guard state.exchanges[task.taskIdentifier] != nil else { return false }
             state.declined.insert(task.taskIdentifier)
@@ -283,7 +298,8 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         defer { invalidateIfUnused() }
         guard let exchange else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
-        // Foundation on Linux does not announce the response of a redirect without a target.
+        // Foundation on Linux does not report the response of a redirect without a target to the
+        // delegate.
         let response = exchange.response ?? task.response
         if let error, !(exchange.wasChallenged && response != nil) {
             exchange.completion(nil, nil, error.namingFailedConnection)
@@ -294,9 +310,12 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
 }
 
 extension Error {
-    /// Foundation on Linux reports a network that cannot be reached as an unknown error; only the message of libcurl tells that there was no connection.
+    /// The error, with the code for a failed connection. Foundation on Linux reports an unreachable
+    /// network as an unknown error; only the message of libcurl identifies it.
     fileprivate var namingFailedConnection: any Error {
-        guard let error = self as? URLError, error.code == .unknown, error.localizedDescription.hasPrefix("Failed to connect to ") else {
+        guard let error = self as? URLError, error.code == .unknown,
+            error.localizedDescription.hasPrefix("Failed to connect to ")
+        else {
             return self
         }
         return URLError(.cannotConnectToHost, userInfo: error.userInfo)

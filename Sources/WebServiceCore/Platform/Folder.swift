@@ -8,7 +8,8 @@ import Musl
 import Glibc
 #endif
 
-/// What is at a name: two are equal when it is the same file, and nobody wrote to it in between. Moving a file changes none of it.
+/// The status of a file. Two values are equal if they describe the same file and it was not written
+/// in between. Moving a file does not change its status.
 struct FileStatus: Sendable, Equatable {
     let device: UInt64
     let inode: UInt64
@@ -35,8 +36,8 @@ struct FileStatus: Sendable, Equatable {
     var isFolder: Bool { kind == UInt32(S_IFDIR) }
 }
 
-/// An open folder. Every file is reached through it and no link is followed, so what becomes of its path meanwhile, or who puts a link into its
-/// place, leads nowhere else.
+/// An open folder. All files are accessed relative to it and no link is followed, so replacing its
+/// path, or placing a link there, cannot redirect an access.
 package struct Folder: ~Copyable {
     private let descriptor: Descriptor
 
@@ -46,8 +47,8 @@ package struct Folder: ~Copyable {
 
     /// Opens a folder.
     ///
-    /// - Returns: `nil` when there is none.
-    /// - Throws: ``SystemFailure``, also when it is a link or anything else that is no folder.
+    /// - Returns: `nil` if it does not exist.
+    /// - Throws: ``SystemFailure``, also for a link and for anything else that is not a folder.
     init?(_ path: String) throws(SystemFailure) {
         do throws(SystemFailure) {
             descriptor = try Descriptor("open") { open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
@@ -57,9 +58,11 @@ package struct Folder: ~Copyable {
         }
     }
 
-    /// Makes a folder for the user alone (0700), and those above it that are missing. That it is there already is no error.
+    /// Creates a folder with access for the user only (0700), and its missing parents. An existing
+    /// folder is not an error.
     ///
-    /// - Parameter synchronize: Whether the disk is asked to write the names of the folders it makes; one above that may not be read is not asked.
+    /// - Parameter synchronize: Whether the names of the created folders are flushed to the disk. A
+    ///   parent folder that cannot be read is not flushed.
     package static func create(_ path: String, synchronize: Bool) throws(SystemFailure) {
         let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { String(path[..<$0]) } ?? ""
         do throws(SystemFailure) {
@@ -71,12 +74,15 @@ package struct Folder: ~Copyable {
             try system("mkdir") { mkdir(path, 0o700) == -1 && errno != EEXIST ? -1 : 0 }
         }
         if synchronize {
-            guard let above = try? Descriptor("open", { open(parent + "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }) else { return }  // as said
+            guard
+                let above = try? Descriptor(  // see `synchronize`
+                    "open", { open(parent + "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC) })
+            else { return }
             try Folder(descriptor: above).synchronize()
         }
     }
 
-    /// The names of everything in it, in no order.
+    /// Returns the names of all entries, in no particular order.
     borrowing func names() throws(SystemFailure) -> [String] {
         let copy = try system("openat") { openat(descriptor.number, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         guard let stream = fdopendir(copy), let offset = MemoryLayout<dirent>.offset(of: \.d_name) else {
@@ -97,7 +103,8 @@ package struct Folder: ~Copyable {
         }
     }
 
-    /// What is at a name, not what a link there points at; `nil` when nothing is.
+    /// Returns the status of an entry, of a link itself rather than its target; `nil` if it does
+    /// not exist.
     borrowing func status(of name: String) throws(SystemFailure) -> FileStatus? {
         var status = stat()
         do throws(SystemFailure) {
@@ -109,18 +116,22 @@ package struct Folder: ~Copyable {
         return FileStatus(status)
     }
 
-    /// All bytes of a file, and what it was when they were read.
+    /// Returns all bytes of a file and its status when they were read.
     ///
-    /// - Parameter isWhole: Whether a file of more than 1 MiB with these first bytes, and of this length, is read further.
-    /// - Returns: `nil` when there is no regular file; nothing but such a one is read, and no FIFO is waited for.
-    /// - Throws: ``SystemFailure``; its `isTooLong` for a file that is longer than the memory.
+    /// - Parameter isWhole: Returns whether a file of more than 1 MiB, with these first bytes and
+    ///   of this length, is read completely.
+    /// - Returns: `nil` if there is no regular file. Other files are not read, and a FIFO is not
+    ///   waited for.
+    /// - Throws: ``SystemFailure``; with `isTooLong` for a file that exceeds the available memory.
     borrowing func content(
         of name: String, isWhole: (_ head: Data, _ count: Int) -> Bool = { _, _ in true }
     ) throws(SystemFailure) -> (bytes: Data, status: FileStatus)? {
         guard let found = try status(of: name), found.isRegular else { return nil }
         let file: Descriptor
         do throws(SystemFailure) {
-            file = try Descriptor("openat") { openat(descriptor.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+            file = try Descriptor("openat") {
+                openat(descriptor.number, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+            }
         } catch {
             guard error.number == ENOENT else { throw error }
             return nil
@@ -136,11 +147,16 @@ package struct Folder: ~Copyable {
         return (try file.content(count: status.size), status)
     }
 
-    /// Puts a file of these bytes, for the user alone (0600), into the place of what has the name. It is written under another name first, so there
-    /// is the old one or the new one at any time, and the old one after a failure.
+    /// Replaces an entry with a file of these bytes, with access for the user only (0600).
     ///
-    /// - Parameter synchronize: Whether the bytes reach the disk before the file gets its name.
-    borrowing func replace(_ name: String, with bytes: Data, through temporary: String, date: Date, synchronize: Bool) throws(SystemFailure) {
+    /// The file is written under a temporary name first, so either the old or the new file exists
+    /// at any time, and the old one after a failure.
+    ///
+    /// - Parameter synchronize: Whether the bytes are flushed to the disk before the file is
+    ///   renamed.
+    borrowing func replace(
+        _ name: String, with bytes: Data, through temporary: String, date: Date, synchronize: Bool
+    ) throws(SystemFailure) {
         let file = try Descriptor("openat") {
             openat(descriptor.number, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         }
@@ -151,37 +167,41 @@ package struct Folder: ~Copyable {
             try file.close()
             try move(temporary, to: name)
         } catch {
-            unlinkat(descriptor.number, temporary, 0)  // where even this fails, it is a leftover that is removed later
+            unlinkat(descriptor.number, temporary, 0)  // if this fails as well, the file is removed later
             throw error
         }
     }
 
-    /// Gives a file another name, in the place of what has that one.
+    /// Renames a file and replaces any file with the new name.
     borrowing func move(_ name: String, to newName: String) throws(SystemFailure) {
         try system("renameat") { renameat(descriptor.number, name, descriptor.number, newName) }
     }
 
-    /// Removes a file or link; that there is none is no error.
+    /// Removes a file or link. A missing one is not an error.
     borrowing func remove(_ name: String) throws(SystemFailure) {
         try system("unlinkat") { unlinkat(descriptor.number, name, 0) == -1 && errno != ENOENT ? -1 : 0 }
     }
 
-    /// Removes what was looked at before, and nothing that somebody has put into its place since: it is taken aside, looked at again, and put back
-    /// where it is something else, unless there is something newer still.
+    /// Removes a file only if its status is unchanged.
+    ///
+    /// The file is moved aside and inspected again. If another process has replaced it in the
+    /// meantime, it is moved back unless a newer file exists.
     borrowing func remove(_ name: String, ifStill status: FileStatus, aside: String) throws(SystemFailure) {
         try move(name, to: aside)
-        if try self.status(of: aside) != status, linkat(descriptor.number, aside, descriptor.number, name, 0) == -1, errno != EEXIST {
-            return try move(aside, to: name)  // a folder, or a file system without links
+        if try self.status(of: aside) != status, linkat(descriptor.number, aside, descriptor.number, name, 0) == -1,
+            errno != EEXIST
+        {
+            return try move(aside, to: name)  // a folder, or a file system without hard links
         }
         try remove(aside)
     }
 
-    /// Has the names in it written to the disk.
+    /// Flushes the names of the entries to the disk.
     borrowing func synchronize() throws(SystemFailure) {
         do throws(SystemFailure) {
             try descriptor.synchronize()
         } catch {
-            guard error.number == EINVAL else { throw error }  // a file system that has no such thing for folders
+            guard error.number == EINVAL else { throw error }  // a file system without support for folders
         }
     }
 }

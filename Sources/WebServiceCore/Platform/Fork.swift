@@ -8,17 +8,18 @@ import Musl
 import Glibc
 #endif
 
-/// Tells a forked process from its parent: a fork takes only the thread that calls it along.
+/// Detects whether the process was forked. A fork retains only the calling thread.
 package enum Fork {
     private static let forks = Atomic<Int>(0)
     private static let isCounting: Bool = pthread_atfork(nil, nil) { Fork.forks.add(1, ordering: .relaxed) } == 0
 
-    /// How many forks lie between the process that asked first and this one.
+    /// The number of forks between the process of the first access and this one.
     package static var count: Int { isCounting ? forks.load(ordering: .relaxed) : 0 }
 }
 
-/// A value that a forked process has anew: a lock of its parent may never be released there, a queue has no threads, and a connection is the
-/// parent's. The parent's value is left alone in the forked process and is not released there.
+/// A value that is created anew in a forked process. There, a lock of the parent may never be
+/// released, a queue has no threads, and a connection belongs to the parent. The value of the
+/// parent is neither used nor released in the forked process.
 package final class PerProcess<Value: Sendable>: Sendable {
     private final class Box: Sendable {
         let forks = Fork.count
@@ -31,13 +32,15 @@ package final class PerProcess<Value: Sendable>: Sendable {
     private let own = Mutex<Box?>(nil)
     private let make: @Sendable (_ isForked: Bool) -> Value
 
-    /// - Parameter make: Creates the value, and that of a forked process when it is needed there; calls nothing else.
+    /// - Parameter make: Creates the value, and that of a forked process when it is first used
+    ///   there. Must not call other code.
     package init(_ make: @escaping @Sendable (_ isForked: Bool) -> Value) {
         self.make = make
         original = Box(make(false))
     }
 
-    /// Whether the process was forked from the one that made this.
+    /// A Boolean value that indicates whether the process was forked from the one that created this
+    /// object.
     package var isForked: Bool { original.forks != Fork.count }
 
     package var value: Value {

@@ -8,13 +8,15 @@ import Musl
 import Glibc
 #endif
 
-/// A thread that somebody waits for: exactly one of ``join()`` and ``detach()`` is to be called, once.
-package struct JoinableThread: @unchecked Sendable {  // it holds an identifier that every thread may use
+/// A thread that its owner joins or detaches. Call exactly one of ``join()`` and ``detach()``,
+/// once.
+package struct JoinableThread: @unchecked Sendable {  // it contains only an identifier that any thread may use
     private let identifier: pthread_t
 
     /// Starts a thread with a stack of 1 MiB.
     ///
-    /// - Throws: ``WebServiceError`` with the code given when the system gives no more threads; `body` is not called then.
+    /// - Throws: ``WebServiceError`` with the given code if the system cannot create a thread;
+    ///   `body` is not called then.
     package init(orThrow code: WebServiceError.Code, _ body: @escaping @Sendable () -> Void) throws {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)
@@ -35,23 +37,23 @@ package struct JoinableThread: @unchecked Sendable {  // it holds an identifier 
         identifier = started
     }
 
-    /// Waits until the thread is gone. Not from the thread itself.
+    /// Waits until the thread has ended. Must not be called on the thread itself.
     package func join() {
         pthread_join(identifier, nil)
     }
 
-    /// Lets the thread go by itself.
+    /// Releases the thread, which continues to run.
     package func detach() {
         pthread_detach(identifier)
     }
 
-    /// Whether this thread is the one that asks.
+    /// A Boolean value that indicates whether this is the current thread.
     package var isCurrent: Bool {
         pthread_equal(identifier, pthread_self()) != 0
     }
 }
 
-/// What a new thread is handed.
+/// The argument of a new thread.
 private final class Start {
     private let body: @Sendable () -> Void
 

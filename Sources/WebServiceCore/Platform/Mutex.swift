@@ -3,11 +3,12 @@ import Synchronization
 #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
 import Glibc
 
-/// The lock of all modules, as the thread sanitizer can see it.
+/// The lock of all modules in builds for the thread sanitizer.
 ///
-/// The sanitizer does not know `Synchronization.Mutex` on Linux and would report every access that it guards; it knows POSIX mutexes.
+/// The sanitizer does not support `Synchronization.Mutex` on Linux and would report every access
+/// that it guards; it supports POSIX mutexes.
 ///
-/// @unchecked: the value is touched only between lock and unlock.
+/// @unchecked: the value is accessed only between lock and unlock.
 package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
@@ -36,7 +37,8 @@ package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
 
 #else
 
-/// The lock of all modules: `Synchronization.Mutex`, in one place so that builds for the thread sanitizer can put another in its stead.
+/// The lock of all modules. A wrapper of `Synchronization.Mutex`, so that builds for the thread
+/// sanitizer can replace it.
 package struct Mutex<Value>: ~Copyable, Sendable {
     private let base: Synchronization.Mutex<Value>
 

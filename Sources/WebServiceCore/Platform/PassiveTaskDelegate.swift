@@ -4,11 +4,14 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Keeps Foundation from acting on answers by itself. It declines what a server asks in a 401, so that the 401 itself is the answer: credentials are sent
-/// by us. And it follows no redirect, so that the redirect is the answer: ``RedirectPolicy`` follows.
+/// Prevents Foundation from handling challenges and redirects.
 ///
-/// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends the task as cancelled instead;
-/// then ``rejectedResponse`` holds the response that the server gave.
+/// It declines the challenge of a 401, so that the 401 is the response: ``Authentication`` sends
+/// credentials. It follows no redirect, so that the redirect is the response: ``RedirectPolicy``
+/// follows it.
+///
+/// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends
+/// the task as cancelled instead; ``rejectedResponse`` is the response of the server then.
 final class PassiveTaskDelegate: NSObject, URLSessionTaskDelegate {
     private let rejected = Mutex<URLResponse?>(nil)
 
@@ -42,7 +45,8 @@ extension PassiveTaskDelegate {
 }
 
 extension URLAuthenticationChallenge {
-    /// Whether a server asks who the user is, in distinction to one that says who it is itself.
+    /// A Boolean value that indicates whether the challenge requests credentials of the user, as
+    /// opposed to the trust of the server.
     var asksForCredentials: Bool {
         switch protectionSpace.authenticationMethod {
         case NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest,

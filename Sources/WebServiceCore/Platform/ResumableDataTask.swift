@@ -5,11 +5,13 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A data task that makes its `URLSessionDataTask` when it is resumed, and suspends only what was not sent.
+/// A data task that creates its `URLSessionDataTask` when it is resumed. Only an unsent request can
+/// be suspended.
 ///
-/// A body with files in it is written to a temporary file first, in the background and until somebody cancels, and handed over as bytes that the system
-/// maps from there: as a stream, Foundation would send it without its length, and where Foundation on Linux reads a body from a file by itself, it ends the
-/// process when the exchange is over before. On Linux Foundation then makes a copy in memory.
+/// A body with files is written to a temporary file first, in the background and until the task is
+/// cancelled, and passed to Foundation as memory-mapped bytes. As a stream, Foundation would send
+/// it without its length; and if Foundation on Linux reads a body from a file, it terminates the
+/// process when the exchange ends early. On Linux, Foundation then creates a copy in memory.
 final class ResumableDataTask: DataTask {
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
@@ -27,7 +29,8 @@ final class ResumableDataTask: DataTask {
 
     /// - Parameters:
     ///   - completion: Called once.
-    ///   - start: Creates the task of Foundation and hands it to ``run(_:cancel:)``, or calls the completion.
+    ///   - start: Creates the Foundation task and passes it to ``run(_:cancel:)``, or calls the
+    ///     completion.
     init(
         request: any URLRequestEncodable,
         completion: @escaping Completion,
@@ -76,9 +79,9 @@ final class ResumableDataTask: DataTask {
         }
     }
 
-    /// Resumes the task of Foundation, which is not resumed yet.
+    /// Resumes the Foundation task, which has not been resumed yet.
     ///
-    /// - Parameter cancel: Cancels it without waiting.
+    /// - Parameter cancel: Cancels the task without waiting.
     func run(_ task: URLSessionDataTask, cancel: @escaping @Sendable () -> Void) {
         let isWanted = phase.withLock { phase in
             if case .cancelled = phase { return false }
@@ -95,8 +98,8 @@ final class ResumableDataTask: DataTask {
         completion(nil, nil, wasCancelled ? URLError(.cancelled) : error)
     }
 
-    /// Nothing to do: what was not resumed is not sent, and what was sent goes on, because Foundation on Linux kills the process when
-    /// a suspended task is cancelled.
+    /// Has no effect. A task that was not resumed sends nothing, and a sent request continues,
+    /// because Foundation on Linux terminates the process when a suspended task is cancelled.
     func suspend() {}
 
     func cancel() {

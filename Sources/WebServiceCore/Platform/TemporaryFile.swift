@@ -8,29 +8,41 @@ import Musl
 import Glibc
 #endif
 
-/// A body in a file for the user alone (0600) that has lost its name before the first byte is written: nothing is left of it when nobody holds its bytes
-/// any more, also where the process ends before.
+/// A body in a file with access for the user only (0600). Its name is removed before the first byte
+/// is written, so the system deletes the file when its bytes are released, even if the process is
+/// terminated.
 enum TemporaryFile {
-    /// Writes a body into a new file in the folder for temporary files, in pieces, and maps it into memory.
+    /// Writes a body to a new file in the folder for temporary files, in pieces, and maps it into
+    /// memory.
     ///
-    /// - Parameter isWanted: Asked before each piece; where it says no, this throws.
-    /// - Throws: ``WebServiceError/Code/encoding`` where the body cannot be read or the file cannot be written.
+    /// - Parameter isWanted: Called before each piece. The function throws when it returns `false`.
+    /// - Throws: ``WebServiceError/Code/encoding`` if the body cannot be read or the file cannot be
+    ///   written.
     static func mapping(
-        _ body: BodySource, in folder: URL = FileManager.default.temporaryDirectory, while isWanted: () -> Bool = { true }
+        _ body: BodySource, in folder: URL = FileManager.default.temporaryDirectory,
+        while isWanted: () -> Bool = { true }
     ) throws(WebServiceError) -> Data {
         let path = folder.appendingPathComponent("webservice-body-\(UUID().uuidString)", isDirectory: false).path
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
         defer { room.deallocate() }
         do {
-            let descriptor = try Descriptor("open") { open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) }
+            let descriptor = try Descriptor("open") {
+                open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            }
             try system("unlink") { unlink(path) }
             let reader = BodyReader(body)
             while isWanted(), case let count = try reader.read(into: room), count > 0, let start = room.baseAddress {
                 try descriptor.append(Data(bytesNoCopy: start, count: count, deallocator: .none))
             }
-            guard reader.offset == body.count else { throw WebServiceError(.encoding, "the body is not wanted any more") }
-            let address = try system("mmap") { Int(bitPattern: mmap(nil, body.count, PROT_READ, MAP_PRIVATE, descriptor.number, 0)) }
-            guard let start = UnsafeMutableRawPointer(bitPattern: address) else { throw SystemFailure(call: "mmap", number: ENOMEM) }
+            guard reader.offset == body.count else {
+                throw WebServiceError(.encoding, "the request was cancelled while its body was being written")
+            }
+            let address = try system("mmap") {
+                Int(bitPattern: mmap(nil, body.count, PROT_READ, MAP_PRIVATE, descriptor.number, 0))
+            }
+            guard let start = UnsafeMutableRawPointer(bitPattern: address) else {
+                throw SystemFailure(call: "mmap", number: ENOMEM)
+            }
             let bytes = Data(bytesNoCopy: start, count: body.count, deallocator: .unmap)
             try descriptor.close()
             return bytes
@@ -38,7 +50,8 @@ enum TemporaryFile {
             throw error
         } catch {
             let reason = (error as? SystemFailure)?.description ?? "\(error)"
-            throw WebServiceError(.encoding, "the body cannot be written to a temporary file: \(reason)", underlying: error)
+            throw WebServiceError(
+                .encoding, "the body cannot be written to a temporary file: \(reason)", underlying: error)
         }
     }
 }

@@ -4,15 +4,21 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// `URLSession` as a session, for a configuration or a delegate of your own.
+/// `URLSession` as a session, for a custom configuration or delegate.
 ///
-/// The data task is made when it is resumed and never suspended, because on Linux a task that is never resumed leaks and one that
-/// is suspended and cancelled kills the process. On Linux a session without a delegate does not complete a 401 with a Basic challenge (Swift 6.3.1);
-/// here it does, with the response but without its body, which ``FoundationSession`` also has. On Linux `resume()` waits while any peer of the process sends
-/// without a pause, and while the name of a cancelled task is still being resolved. Do not use a session after it was invalidated,
-/// and do not invalidate one before tasks whose bodies have files (``Request/multipart``) are complete: Foundation ends the process then.
+/// The data task is created when it is resumed and never suspended, because on Linux a task that is
+/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux a session
+/// without a delegate does not complete a 401 with a Basic challenge (Swift 6.3.1). This
+/// conformance completes it with the response but without its body; ``FoundationSession`` provides
+/// the body as well. On Linux `resume()` blocks while any peer of the process sends without a
+/// pause, and while the host name of a cancelled task is still being resolved.
+///
+/// Do not use a session after it was invalidated, and do not invalidate one before its tasks with
+/// file bodies (``Request/multipart``) are complete: Foundation terminates the process.
 extension URLSession: Session {
-    /// Makes a task that sends the request once it is resumed. The completion runs on the session's delegate queue.
+    /// Creates a task that sends the request when it is resumed.
+    ///
+    /// The completion runs on the delegate queue of the session.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -30,7 +36,8 @@ extension URLSession: Session {
                 }
             }
             if let passive { task.delegate = passive }
-            // Foundation on Linux waits for its work queue in `cancel()`, which deadlocks when that queue is what we are called from.
+            // Foundation on Linux waits for its work queue in `cancel()`, which deadlocks when
+            // called on that queue.
             handle.run(task) { DispatchQueue.global().async { task.cancel() } }
         }
     }

@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// Two ends that wake a thread which waits for descriptors.
+/// A pair of descriptors that wakes a thread waiting in `poll`.
 package final class WakeUp: Sendable {
     /// Readable after a signal, until ``clear()``.
     package let reader: Int32
@@ -17,7 +17,8 @@ package final class WakeUp: Sendable {
     package init(orThrow code: WebServiceError.Code) throws {
         var ends: [Int32] = [-1, -1]
         #if os(Linux)
-        // A pipe gets its flags only afterwards, and a child that another thread starts in between would keep it. Swift does not import pipe2.
+        // The flags of a pipe can be set only after it is created; a child process that another
+        // thread starts in between would inherit it. Swift does not import pipe2.
         #if canImport(Musl)
         let type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK
         #else
@@ -39,35 +40,38 @@ package final class WakeUp: Sendable {
         close(writer)
     }
 
-    /// Lets ``wait(for:milliseconds:)`` return, now or when it is called next. Any thread.
+    /// Wakes the current or the next call of ``wait(for:milliseconds:)``. May be called on any
+    /// thread.
     package func signal() {
         var byte: UInt8 = 0
-        _ = write(writer, &byte, 1)  // fails only when the pipe is full, and then it wakes anyway
+        _ = write(writer, &byte, 1)  // fails only if the pipe is full, and then the thread wakes anyway
     }
 
-    /// Takes the signals that were given so far.
+    /// Discards all pending signals.
     package func clear() {
         withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) { bytes in
             while read(reader, bytes.baseAddress, bytes.count) == bytes.count {}
         }
     }
 
-    /// Waits for a signal, for something to read at a descriptor or for the time to pass; -1 is for ever.
+    /// Waits for a signal, for readable bytes at a descriptor or for the timeout; -1 means no
+    /// timeout.
     package func wait(for descriptor: Int32?, milliseconds: Int32) {
         var descriptors = [pollfd(fd: reader, events: Int16(POLLIN), revents: 0)]
         if let descriptor { descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)) }
-        _ = poll(&descriptors, .init(descriptors.count), milliseconds)  // after EINTR the caller finds nothing to do and waits again
+        _ = poll(&descriptors, .init(descriptors.count), milliseconds)  // after EINTR the caller waits again
         clear()
     }
 }
 
 package enum SystemCall {
-    /// The result of a system call, or the error it left in `errno`.
+    /// Returns the result of a system call, or throws the error in `errno`.
     package static func check(_ call: String, _ result: Int32, orThrow code: WebServiceError.Code) throws -> Int32 {
         guard result < 0 else { return result }
         let number = errno
         throw WebServiceError(
-            code, "\(call): \(String(cString: strerror(number)))", underlying: NSError(domain: NSPOSIXErrorDomain, code: Int(number))
+            code, "\(call): \(String(cString: strerror(number)))",
+            underlying: NSError(domain: NSPOSIXErrorDomain, code: Int(number))
         )
     }
 }

@@ -4,26 +4,30 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// The session that a ``WebService`` uses unless it is given another: one long-lived `URLSession` with a delegate of ours.
+/// The default session of a ``WebService``: one long-lived `URLSession` with an internal delegate.
 ///
-/// Nothing is written to disk but bodies with files (``Request/multipart``), and no cookie, cache entry or credential is kept by Foundation. A 401 is an
-/// answer like any other, with its body, whatever challenge it carries. Completions run on the `URLSession`'s delegate queue; ``SessionTask`` leaves it at once.
+/// Only bodies with files (``Request/multipart``) are written to disk, and Foundation stores no
+/// cookies, cache entries or credentials. A 401 is an ordinary response with its body, whatever its
+/// challenge. Completions run on the delegate queue of the `URLSession`; ``SessionTask`` leaves it
+/// immediately.
 ///
-/// Make one per configuration and keep it: Foundation on Linux is not safe against sessions that come and go.
+/// Create one session per configuration and retain it: on Linux, repeatedly creating and
+/// invalidating sessions is not safe.
 public final class FoundationSession: ResponseSession {
-    /// The session of all services that were not given one.
+    /// The shared session, which services use by default.
     public static let shared = FoundationSession()
 
     private let exchanges: ExchangeTable
 
-    /// Makes a session.
+    /// Creates a session.
     ///
-    /// - Parameter configuration: What Foundation is to use; ``defaultConfiguration`` where it is left out.
+    /// - Parameter configuration: The configuration of the `URLSession`. Defaults to
+    ///   ``defaultConfiguration``.
     public init(configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration) {
         exchanges = ExchangeTable(configuration: configuration)
     }
 
-    /// An ephemeral configuration without cookie storage, cache and credential storage; a new one each time.
+    /// A new ephemeral configuration without cookie storage, cache and credential storage.
     public static var defaultConfiguration: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpCookieStorage = nil
@@ -33,12 +37,16 @@ public final class FoundationSession: ResponseSession {
     }
 
     deinit {
-        // Every task that was resumed holds this session until it has completed; tasks that were given up may still be being cancelled.
+        // Every resumed task retains this session until it completes; abandoned tasks may still be
+        // in the process of being cancelled.
         exchanges.release()
     }
 
-    /// Makes a task that sends the request once it is resumed. It fails with `URLError.timedOut` when no byte comes for ``Request/timeout``, and with
-    /// ``WebServiceError/Code/responseTooLarge`` as soon as the body is longer than ``Request/maximumResponseBytes``.
+    /// Creates a task that sends the request when it is resumed.
+    ///
+    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/timeout``, and with
+    /// ``WebServiceError/Code/responseTooLarge`` as soon as the body exceeds
+    /// ``Request/maximumResponseBytes``.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -46,7 +54,9 @@ public final class FoundationSession: ResponseSession {
         task(request, progress: nil, completion)
     }
 
-    /// Makes a task as ``dataTask(request:completion:)`` does, and tells how far it has come. There are no measurements: Foundation on Linux has none.
+    /// Creates a task as ``dataTask(request:completion:)`` does, and reports its progress.
+    ///
+    /// There are no metrics: Foundation on Linux does not provide them.
     public func responseTask(
         request: any URLRequestEncodable,
         progress: (@Sendable (TransferProgress) -> Void)?,
@@ -64,12 +74,14 @@ public final class FoundationSession: ResponseSession {
     }
 
     private func task(
-        _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?, _ completion: @escaping ResumableDataTask.Completion
+        _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?,
+        _ completion: @escaping ResumableDataTask.Completion
     ) -> any DataTask {
         let maximum = (request as? EncodedRequest)?.maximumResponseBytes
         return ResumableDataTask(request: request, completion: completion) { [self] request, handle in
             var net = request
-            // Foundation on Linux counts in whole seconds and takes less than one for none; our own clock is exact, this is the net below it.
+            // Foundation on Linux counts whole seconds and treats less than one as none. The
+            // timeout of ``ExchangeTable`` is exact; this one is only a fallback.
             net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
             exchanges.start(
                 net, timeout: request.timeoutInterval, maximum: maximum, progress: progress, handle: handle

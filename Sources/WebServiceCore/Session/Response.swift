@@ -4,12 +4,14 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// The response to a request: its head, its body and where it came from. Interceptors pass it on, and typed tasks decode it.
+/// The response to a request: its head, body and source.
+///
+/// Interceptors pass it on, and typed tasks decode it.
 ///
 /// A struct over one immutable object, so that passing it on costs a reference count.
 public struct Response: Sendable {
     private struct Fields: Sendable {
-        /// `nil` only where a session of the user completed without a body.
+        /// `nil` only if a custom session completed without a body.
         var body: Data?
         var head: Head
         var source: Source
@@ -30,16 +32,18 @@ public struct Response: Sendable {
         set { storage = Storage(newValue) }
     }
 
-    /// The body; empty when there is none.
+    /// The body; empty if there is none.
     public var data: Data {
         get { storage.fields.body ?? Data() }
         set { fields.body = newValue }
     }
 
-    /// The body; `nil` where a session of the user completed without one.
+    /// The body; `nil` if a custom session completed without one.
     var body: Data? { storage.fields.body }
 
-    /// The response as Foundation defines it; `nil` when the session gave none. Created at the first access, where the session received bytes.
+    /// The response as a Foundation object; `nil` if the session provided none.
+    ///
+    /// If the session received bytes, it is created at the first access.
     public var urlResponse: URLResponse? {
         get { head.urlResponse }
         set { fields.head = Head(newValue) }
@@ -47,99 +51,109 @@ public struct Response: Sendable {
 
     var head: Head { storage.fields.head }
 
-    /// What the response came from.
+    /// The source of the response.
     public var source: Source {
         get { storage.fields.source }
         set { fields.source = newValue }
     }
 
-    /// The number of requests that were sent for it: 1 without retries and redirects, 0 when an interceptor responded without sending any.
+    /// The number of requests sent for the response.
+    ///
+    /// 1 without retries and redirects, 0 if an interceptor responded without sending a request.
     public var attempts: Int {
         get { storage.fields.attempts }
         set { if newValue != attempts { fields.attempts = newValue } }
     }
 
-    /// The URLs that redirected here, in order; empty without redirects.
+    /// The URLs that redirected to this response, in order; empty without redirects.
     public var redirects: [URL] {
         get { storage.fields.redirects }
         set { fields.redirects = newValue }
     }
 
-    /// The metrics of the session; `nil` where it measures nothing.
+    /// The metrics of the session; `nil` if it does not measure any.
     public var transport: TransportMetrics? {
         get { storage.fields.transport }
         set { fields.transport = newValue }
     }
 
-    /// How long ago the response was created, last validated or stored, in seconds, as the ``ResponseCache`` or storage that it came from reports it; `nil`
-    /// for all others.
+    /// The age of a stored response, in seconds; `nil` for any other response.
+    ///
+    /// This is the time since the response was created, last validated or stored, as reported by
+    /// the ``ResponseCache`` or storage that it came from.
     public var age: TimeInterval? {
         get { storage.fields.age }
         set { fields.age = newValue }
     }
 
     /// Creates a response from the result of a session.
-    public init(data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []) {
+    public init(
+        data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []
+    ) {
         self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects)
     }
 
-    /// Creates a response from what a ``ResponseSession`` received.
+    /// Creates a response from the head and body that a ``ResponseSession`` received.
     public init(data: Data, head: ResponseHead, source: Source = .network, transport: TransportMetrics? = nil) {
         self.init(data: data, head: .bytes(head), source: source, transport: transport)
     }
 
     init(
-        data: Data?, head: Head = .none, source: Source, attempts: Int = 1, redirects: [URL] = [], transport: TransportMetrics? = nil,
-        age: TimeInterval? = nil
+        data: Data?, head: Head = .none, source: Source, attempts: Int = 1, redirects: [URL] = [],
+        transport: TransportMetrics? = nil, age: TimeInterval? = nil
     ) {
         storage = Storage(
-            Fields(body: data, head: head, source: source, attempts: attempts, redirects: redirects, transport: transport, age: age))
+            Fields(
+                body: data, head: head, source: source, attempts: attempts, redirects: redirects, transport: transport,
+                age: age))
     }
 
-    /// Makes a response of one's own, such as an interceptor that answers by itself.
+    /// Creates a custom response, for example in an interceptor that sends no request.
     ///
     /// - Parameters:
-    ///   - status: From 100 to 999.
-    ///   - headers: Fields of the same name are combined.
+    ///   - status: The status code, from 100 to 999.
+    ///   - headers: The header fields. Fields of the same name are combined.
     ///   - data: The body.
-    ///   - url: The URL that answers.
-    ///   - source: Where the answer comes from.
-    /// - Returns: `nil` when the URL or the status is not possible.
+    ///   - url: The URL of the response.
+    ///   - source: The source of the response.
+    /// - Returns: `nil` if the URL or the status is invalid.
     public init?(status: Int, headers: Headers = [:], data: Data = Data(), url: URL, source: Source) {
         guard (100...999).contains(status),
-            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers.combined())
+            let response = HTTPURLResponse(
+                url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers.combined())
         else { return nil }
         self.init(data: data, urlResponse: response, source: source, attempts: 0)
     }
 
-    /// The status code (RFC 9110, section 15); 0 when the answer is not HTTP's.
+    /// The status code (RFC 9110, section 15); 0 if the response is not an HTTP response.
     public var status: Int { head.status }
 
-    /// A Boolean value that indicates whether it is the response of an HTTP server.
+    /// A Boolean value that indicates whether this is an HTTP response.
     var isHTTP: Bool { head.isHTTP }
 
-    /// Whether the status is one of the two hundreds.
+    /// A Boolean value that indicates whether the status is 200 to 299.
     public var isSuccess: Bool { (200...299).contains(status) }
 
-    /// The URL that answered, after redirects.
+    /// The URL of the response, after redirects.
     public var url: URL? { urlResponse?.url }
 
-    /// The value of a header field, repeated ones joined with `", "`.
+    /// Returns the value of a header field, with repeated fields joined by `", "`.
     public func header(_ name: Headers.Name) -> String? {
         let values = head.values(for: name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// All header fields: in the order in which they came where the session keeps it, as `CurlSession` does. Foundation joins repeated ones and forgets
-    /// their order; then they are sorted by name.
+    /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
+    ///
+    /// Foundation joins repeated fields and loses their order; they are sorted by name then.
     public var headers: Headers { head.headers }
 
-    /// Who gave an answer: an open set.
+    /// The source of a response. Sessions and interceptors can define further sources.
     public struct Source: Sendable, Hashable, CustomStringConvertible {
         /// The name of the source.
         public let description: String
 
-        /// Makes a source of one's own.
+        /// Creates a custom source.
         public init(_ name: String) {
             description = name
         }
@@ -150,24 +164,26 @@ public struct Response: Sendable {
         public static let mock = Source("mock")
         /// A storage of the service.
         public static let storage = Source("storage")
-        /// An equal request that was under way already (``DuplicateMode/join``).
+        /// An equal request that was already in flight (``DuplicateMode/join``).
         public static let joined = Source("joined")
-        /// An endpoint that sent nothing, such as a `MockEndpoint`.
+        /// An endpoint that sent no request, such as a `MockEndpoint`.
         public static let endpoint = Source("endpoint")
-        /// A ``ResponseCache``, which sent nothing for it, or got an error.
+        /// A ``ResponseCache`` that sent no request for the response, or received an error.
         public static let cache = Source("cache")
-        /// A ``ResponseCache``, after the server said that what is stored is still right.
+        /// A ``ResponseCache``, after the server confirmed that the stored response is still valid.
         public static let revalidated = Source("revalidated")
     }
 }
 
 extension Response: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Status, size and source: safe to log.
+    /// The status, size and source: safe to log.
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``, because header fields and body may hold secrets.
+    /// The output of `dump`: the same as ``description``.
+    ///
+    /// Header fields and body may contain secrets.
     public var customMirror: Mirror { Mirror(self, children: ["response": description], displayStyle: .struct) }
 }

@@ -4,12 +4,15 @@ import Foundation
 public import FoundationNetworking
 #endif
 
-/// The head of an HTTP response as the bytes that came: the status line and the header fields, parsed when somebody reads them.
+/// The head of an HTTP response as the bytes received, parsed when they are read.
 ///
-/// Building Foundation's strings and dictionaries for every answer costs a transport more than moving the bytes. A ``ResponseSession`` hands over this
-/// instead, and ``urlResponse`` is built the first time it is asked for. Order and repeated fields are kept. All members may be used from any thread.
+/// It consists of the status line and the header fields. Creating Foundation's strings and
+/// dictionaries for every response costs a transport more than moving the bytes. A
+/// ``ResponseSession`` provides this type instead, and ``urlResponse`` is created at the first
+/// access. The order of fields and repeated fields are preserved. All members may be used from any
+/// thread.
 public final class ResponseHead: Sendable {
-    /// The URL that answers.
+    /// The URL of the response.
     public let url: String
 
     /// The status code (RFC 9110, section 15).
@@ -18,12 +21,13 @@ public final class ResponseHead: Sendable {
     private let bytes: [UInt8]
     private let built = Mutex<HTTPURLResponse?>(nil)
 
-    /// Makes a head out of its bytes (RFC 9112, sections 4 and 5).
+    /// Creates a head from its bytes (RFC 9112, sections 4 and 5).
     ///
     /// - Parameters:
-    ///   - bytes: The status line and the header fields, lines ended by CRLF or LF. What follows an empty line is not looked at.
-    ///   - url: The URL that answers.
-    /// - Returns: `nil` when the first line is no status line.
+    ///   - bytes: The status line and the header fields, with lines terminated by CRLF or LF. Bytes
+    ///     after an empty line are ignored.
+    ///   - url: The URL of the response.
+    /// - Returns: `nil` if the first line is not a status line.
     public init?(bytes: [UInt8], url: String) {
         guard let status = Self.status(of: bytes) else { return nil }
         self.bytes = bytes
@@ -31,7 +35,7 @@ public final class ResponseHead: Sendable {
         self.url = url
     }
 
-    /// All header fields in the order in which they came.
+    /// All header fields in the order received.
     public var headers: Headers {
         var fields: [(String, String)] = []
         forEachField { name, value in
@@ -41,12 +45,14 @@ public final class ResponseHead: Sendable {
         return Headers(fields)
     }
 
-    /// Every value of a header field, in order, not joined.
+    /// Returns every value of a header field, in order, not joined.
     public func values(for name: Headers.Name) -> [String] {
         var values: [String] = []
         let wanted = name.rawValue.utf8
         forEachField { name, value in
-            if name.count == wanted.count, zip(name, wanted).allSatisfy({ $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) }) {
+            if name.count == wanted.count,
+                zip(name, wanted).allSatisfy({ $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) })
+            {
                 values.append(Self.text(value))
             }
             return true
@@ -54,13 +60,17 @@ public final class ResponseHead: Sendable {
         return values
     }
 
-    /// The value of a header field, repeated ones joined with `", "` (RFC 9110, section 5.3); `nil` when there is none.
+    /// The value of a header field; `nil` if there is none.
+    ///
+    /// Repeated fields are joined by `", "` (RFC 9110, section 5.3).
     public subscript(name: Headers.Name) -> String? {
         let values = values(for: name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The head as Foundation knows it, with repeated fields joined; built once. `nil` where Foundation cannot build it.
+    /// The head as a Foundation object, with repeated fields joined; created once.
+    ///
+    /// `nil` if Foundation cannot create it.
     public var urlResponse: HTTPURLResponse? {
         if let response = built.withLock({ $0 }) { return response }
         guard let response = makeURLResponse() else { return nil }
@@ -79,23 +89,27 @@ public final class ResponseHead: Sendable {
 
     // MARK: Bytes
 
-    /// `HTTP/`, a version, a blank, three digits.
+    /// Parses `HTTP/`, a version, a space and three digits.
     private static func status(of bytes: [UInt8]) -> Int? {
-        guard bytes.starts(with: "HTTP/".utf8), let blank = bytes.prefix(16).firstIndex(of: UInt8(ascii: " ")) else { return nil }
+        guard bytes.starts(with: "HTTP/".utf8), let blank = bytes.prefix(16).firstIndex(of: UInt8(ascii: " ")) else {
+            return nil
+        }
         let digits = bytes[(blank + 1)...].prefix { $0 != UInt8(ascii: " ") && $0 != 0x0D && $0 != 0x0A }
         guard digits.count == 3, digits.allSatisfy(ASCII.isDigit) else { return nil }
         let status = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
         return status >= 100 ? status : nil
     }
 
-    /// Calls `body` with the name and the value of each field, without the blanks around them, until it returns `false`.
+    /// Calls `body` with the name and value of each field, without surrounding white space, until
+    /// it returns `false`.
     private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropFirst()[...]
         while let line = lines.popFirst() {
             guard let first = line.first, first != 0x0D else { return }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
             var value = Self.trimmed(line[(colon + 1)...])
-            // A line that begins with a blank goes on with the value before it (RFC 9112, section 5.2).
+            // A line that begins with white space continues the previous value (RFC 9112, section
+            // 5.2).
             while let next = lines.first, next.first == 0x20 || next.first == 0x09 {
                 let text = Self.trimmed(next)
                 if !value.isEmpty, !text.isEmpty { value.append(0x20) }
@@ -112,21 +126,24 @@ public final class ResponseHead: Sendable {
         return bytes[..<(bytes.lastIndex { !isBlank($0) }.map { $0 + 1 } ?? bytes.startIndex)]
     }
 
-    /// UTF-8 where it is, else ISO 8859-1, which every sequence of bytes is (RFC 9110, section 5.5).
+    /// Returns the bytes decoded as UTF-8 or, if they are invalid, as ISO 8859-1, in which every
+    /// byte is valid (RFC 9110, section 5.5).
     private static func text(_ bytes: ArraySlice<UInt8>) -> String {
         String(validating: bytes, as: UTF8.self) ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
     }
 }
 
 extension ResponseHead: CustomStringConvertible, CustomReflectable {
-    /// The status alone: safe to log.
+    /// The status: safe to log.
     public var description: String { "\(status)" }
 
-    /// What `dump` shows: the same as ``description``, because header fields may hold secrets.
+    /// The output of `dump`: the same as ``description``.
+    ///
+    /// Header fields may contain secrets.
     public var customMirror: Mirror { Mirror(self, children: ["status": status], displayStyle: .class) }
 }
 
-/// The head of an answer, by Foundation or in bytes, whichever the session gave.
+/// The head of a response, as a Foundation object or as bytes, depending on the session.
 enum Head: Sendable {
     case none
     case foundation(URLResponse)
@@ -144,7 +161,7 @@ enum Head: Sendable {
         }
     }
 
-    /// 0 when the answer is not HTTP's.
+    /// The status code; 0 if the response is not an HTTP response.
     var status: Int {
         switch self {
         case .none: 0
@@ -153,7 +170,8 @@ enum Head: Sendable {
         }
     }
 
-    /// Whether fields of the same name arrive as one value, joined with `", "`.
+    /// A Boolean value that indicates whether fields of the same name arrive as one value, joined
+    /// by `", "`.
     var joinsFields: Bool {
         if case .foundation = self { true } else { false }
     }
@@ -176,11 +194,12 @@ enum Head: Sendable {
         }
     }
 
-    /// Every value of a header field; one where Foundation has joined them.
+    /// Returns every value of a header field; one value if Foundation has joined them.
     func values(for name: Headers.Name) -> [String] {
         switch self {
         case .none: []
-        case .foundation(let response): (response as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue).map { [$0] } ?? []
+        case .foundation(let response):
+            (response as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue).map { [$0] } ?? []
         case .bytes(let head): head.values(for: name)
         }
     }

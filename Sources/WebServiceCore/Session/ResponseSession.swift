@@ -1,18 +1,21 @@
 public import Foundation
 
-/// A session that can say more than the completion of ``Session`` has room for: a head that is parsed when it is read, measurements of the transport, and
-/// how far an exchange has come.
+/// A session that provides response heads in bytes, transport metrics and progress.
 ///
-/// A service uses ``responseTask(request:progress:completion:)`` where the session has it, and
-/// ``Session/dataTask(request:completion:)`` where not; users see no other difference.
+/// A head in bytes is parsed when it is read; see ``ResponseHead``. A service uses
+/// ``responseTask(request:progress:completion:)`` if the session implements it and
+/// ``Session/dataTask(request:completion:)`` otherwise; there is no other visible difference.
 public protocol ResponseSession: Session {
-    /// Makes a task that sends `request` once it is resumed; until then nothing happens.
+    /// Creates a task that sends `request` when it is resumed; nothing happens before.
     ///
     /// - Parameters:
-    ///   - request: What to send.
-    ///   - progress: To be called as bytes move, one call after another, on any thread, and not after the completion; `nil` when nobody asks.
-    ///   - completion: To be called exactly once after the task was resumed, with the answer or the error, and what was measured; after `cancel()` with
-    ///     `URLError.cancelled`. It may be called on the session's own thread: what a service hands over returns at once and runs nothing of the user's.
+    ///   - request: The request to send.
+    ///   - progress: Called as bytes are transferred, one call at a time, on any thread, and not
+    ///     after the completion; `nil` if no observer is registered.
+    ///   - completion: Called exactly once after the task was resumed, with the response or the
+    ///     error and the metrics; after `cancel()` with `URLError.cancelled`. It may be called on
+    ///     the session's own thread: the completion that a service passes returns immediately and
+    ///     runs no custom code.
     func responseTask(
         request: any URLRequestEncodable,
         progress: (@Sendable (_ progress: TransferProgress) -> Void)?,
@@ -20,18 +23,20 @@ public protocol ResponseSession: Session {
     ) -> any DataTask
 }
 
-/// How far an exchange has come, in bytes of the bodies.
+/// The progress of an exchange, in bytes of the bodies.
 public struct TransferProgress: Sendable, Hashable {
-    /// Bytes of the request's body that were handed to the system.
+    /// The number of bytes of the request body that were passed to the system.
     public var bytesSent: Int64
-    /// The length of the request's body; 0 without one.
+    /// The length of the request body; 0 without a body.
     public var bytesToSend: Int64
-    /// Bytes of the response's body that were received, after decompression.
+    /// The number of bytes of the response body that were received, after decompression.
     public var bytesReceived: Int64
-    /// The length of the response's body; `nil` while it is not known, and where it is compressed or comes in chunks.
+    /// The length of the response body; `nil` if it is unknown.
+    ///
+    /// It is unknown before the head has arrived, and for a compressed or chunked body.
     public var bytesToReceive: Int64?
 
-    /// Makes a progress.
+    /// Creates a progress value.
     public init(bytesSent: Int64 = 0, bytesToSend: Int64 = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil) {
         self.bytesSent = bytesSent
         self.bytesToSend = bytesToSend
@@ -39,40 +44,45 @@ public struct TransferProgress: Sendable, Hashable {
         self.bytesToReceive = bytesToReceive
     }
 
-    /// The part of the upload that is done, from 0 to 1; 1 without a body.
+    /// The fraction of the request body that was sent, from 0 to 1; 1 without a body.
     public var fractionSent: Double { bytesToSend <= 0 ? 1 : min(1, Double(bytesSent) / Double(bytesToSend)) }
 
-    /// The part of the download that is done, from 0 to 1; `nil` while the length is not known.
+    /// The fraction of the response body that was received, from 0 to 1.
+    ///
+    /// `nil` while the length is unknown.
     public var fractionReceived: Double? {
         bytesToReceive.map { $0 <= 0 ? 1 : min(1, Double(bytesReceived) / Double($0)) }
     }
 }
 
-/// What a transport measured of one message, in seconds and bytes. A phase that did not take place, such as connecting on a kept-alive connection, is `nil`.
+/// The metrics of one request on a transport, in seconds and bytes.
+///
+/// A phase that did not take place, such as connecting on a reused connection, is `nil`.
 public struct TransportMetrics: Sendable, Hashable {
-    /// Looking up the host's address.
+    /// The duration of the name lookup.
     public var nameLookup: TimeInterval?
-    /// Connecting, without TLS.
+    /// The duration of connecting, without TLS.
     public var connect: TimeInterval?
-    /// The TLS handshake.
+    /// The duration of the TLS handshake.
     public var secureConnect: TimeInterval?
-    /// From the moment the transport took the message up until the first byte of the answer.
+    /// The duration from the start of the request to the first byte of the response.
     public var firstByte: TimeInterval?
-    /// From the moment the transport took the message up until its end.
+    /// The duration from the start of the request to its end.
     public var total: TimeInterval
-    /// Bytes sent, head and body.
+    /// The number of bytes sent, head and body.
     public var bytesSent: Int64
-    /// Bytes received, head and body, as they came: before decompression, without what frames chunks.
+    /// The number of bytes received, head and body, before decompression and without chunk framing.
     public var bytesReceived: Int64
-    /// Whether the connection was there before.
+    /// A Boolean value that indicates whether an existing connection was reused.
     public var isConnectionReused: Bool
-    /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` when nothing was received.
+    /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` if nothing was received.
     public var networkProtocol: String?
 
-    /// Makes measurements.
+    /// Creates metrics.
     public init(
-        nameLookup: TimeInterval? = nil, connect: TimeInterval? = nil, secureConnect: TimeInterval? = nil, firstByte: TimeInterval? = nil,
-        total: TimeInterval, bytesSent: Int64 = 0, bytesReceived: Int64 = 0, isConnectionReused: Bool = false, networkProtocol: String? = nil
+        nameLookup: TimeInterval? = nil, connect: TimeInterval? = nil, secureConnect: TimeInterval? = nil,
+        firstByte: TimeInterval? = nil, total: TimeInterval, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
+        isConnectionReused: Bool = false, networkProtocol: String? = nil
     ) {
         self.nameLookup = nameLookup
         self.connect = connect

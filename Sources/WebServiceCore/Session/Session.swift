@@ -4,12 +4,14 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// What moves bytes: it sends one request and hands back one answer. The extension point for transports.
+/// A transport that sends one request and returns one response.
 ///
-/// ``FoundationSession`` is the default, `URLSession` conforms, `MockSession` answers in tests, and a type of your own needs one method.
-/// Rules above the wire are not its business: retries, redirects, credentials and time budgets work the same over every session.
+/// The extension point for custom transports. ``FoundationSession`` is the default, `URLSession`
+/// conforms, `MockSession` responds in tests, and a custom session implements one method. A session
+/// does not implement rules above the transport: retries, redirects, credentials and deadlines work
+/// identically over every session.
 ///
-/// A session that adds a header to everything and leaves the sending to another one:
+/// A session that adds a header field to every request and forwards it to another session:
 /// ```swift
 /// struct TaggingSession: Session {
 ///     let inner: any Session
@@ -24,19 +26,23 @@ public import FoundationNetworking
 /// }
 /// ```
 public protocol Session: Sendable {
-    /// Makes a task that sends `request` once it is resumed; until then nothing happens.
+    /// Creates a task that sends `request` when it is resumed; nothing happens before.
     ///
     /// - Parameters:
-    ///   - request: What to send. Use `urlRequest()` where you can report the error it throws.
-    ///   - completion: To be called exactly once after the task was resumed, on any thread, also from inside `resume()`: with the body and the
-    ///     response, or with an error; after `cancel()` with `URLError.cancelled`. Calls after the first are ignored by ``SessionTask``.
+    ///   - request: The request to send. Use `urlRequest()` if the session can report the error it
+    ///     throws.
+    ///   - completion: Called exactly once after the task was resumed, on any thread, possibly
+    ///     within `resume()`: with the body and the response, or with an error; after `cancel()`
+    ///     with `URLError.cancelled`. ``SessionTask`` ignores calls after the first.
     func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) -> Void
     ) -> any DataTask
 
-    /// Where its answers come from, as ``Response/source`` tells it; those of a ``ResponseSession`` say it themselves. Left out, it is
-    /// ``Response/Source/network``.
+    /// The ``Response/source`` of the responses.
+    ///
+    /// Defaults to ``Response/Source/network``. A ``ResponseSession`` sets the source of each
+    /// response instead.
     var responseSource: Response.Source { get }
 }
 
@@ -45,20 +51,26 @@ extension Session {
     public var responseSource: Response.Source { .network }
 }
 
-/// One exchange that a ``Session`` runs. All members may be called from any thread, in any order, any number of times.
+/// One exchange of a ``Session``.
+///
+/// All members may be called from any thread, in any order, any number of times.
 public protocol DataTask: AnyObject, Sendable {
-    /// Where the exchange stands. Tasks begin as `.suspended`.
+    /// The state of the exchange. Initially `.suspended`.
     var state: DataTaskState { get }
 
-    /// Sends the request; harmless when it was sent already or cancelled.
+    /// Sends the request. Has no effect if it was already sent or cancelled.
     func resume()
 
-    /// Holds back a request that was not sent yet. ``SessionTask`` never calls this: it suspends above the session.
+    /// Holds back a request that was not sent yet.
+    ///
+    /// ``SessionTask`` never calls this: it suspends above the session.
     func suspend()
 
-    /// Ends the exchange; the completion gets `URLError.cancelled` unless an outcome was on its way.
+    /// Cancels the exchange.
+    ///
+    /// The completion receives `URLError.cancelled` unless a result is about to be delivered.
     func cancel()
 }
 
-/// Where a ``DataTask`` or a ``SessionTask`` stands.
+/// The state of a ``DataTask`` or a ``SessionTask``.
 public typealias DataTaskState = URLSessionTask.State

@@ -5,7 +5,8 @@ import FoundationNetworking
 #endif
 
 extension URLError {
-    /// The error as a `URLError` without the failing URL, which may hold secrets; `nil` when it is of another domain.
+    /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
+    /// of another domain.
     init?(transport error: any Error) {
         if error is CancellationError {
             self.init(.cancelled)

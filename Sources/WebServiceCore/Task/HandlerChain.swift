@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// One handler of a task, as it was added. A `look` closure gives no result and leaves that of the chain as it was.
+/// One handler of a task. A handler of a `look` case returns no result and does not change the
+/// result of the chain.
 enum Handler: Sendable {
     case response(@Sendable (Data?, URLResponse?) throws -> ServiceTaskResult)
     case lookAtResponse(@Sendable (Data?, URLResponse?) throws -> Void)
@@ -16,27 +17,28 @@ enum Handler: Sendable {
     case responseError(@Sendable (any Error) -> Void)
     case updateUI(@MainActor @Sendable (Any?) -> Void)
     case updateErrorUI(@MainActor @Sendable (any Error) -> Void)
-    /// Steps of typed tasks: they look at the outcome on both tracks and leave the chain as it is.
-    /// They return an error of their own, for the delegate.
+    /// Steps of typed tasks. They receive the result on both tracks and do not change the chain.
+    /// The error they return is reported to the delegate.
     case step(@Sendable (StepInput) -> (any Error)?, isOwn: Bool)
     case asyncStep(@Sendable (StepInput) async -> (any Error)?)
-    indirect case mainStep(MainStep)  // boxed, so that the other handlers stay small
+    indirect case mainStep(MainStep)  // boxed to keep the other cases small
 
     /// A step on the main actor.
     struct MainStep: Sendable {
-        /// Whether it has anything to do; if not, the main actor is left alone.
+        /// Returns whether the step has an effect. If it does not, the main actor is not entered.
         let applies: @Sendable () -> Bool
-        /// Whether it is a handler that the user added to update the UI, which the delegate hears of.
+        /// A Boolean value that indicates whether the step is a UI handler, for which the delegate
+        /// is notified.
         let isUI: Bool
         let body: @MainActor @Sendable (StepInput) -> (any Error)?
     }
 
-    /// Whether it is a step in which no closure of the user's runs.
+    /// A Boolean value that indicates whether the step runs no custom closure.
     var isOwnStep: Bool {
         if case .step(_, isOwn: true) = self { true } else { false }
     }
 
-    /// What the timeline calls it.
+    /// The name of the handler in the timeline.
     var name: String {
         switch self {
         case .response, .lookAtResponse: "response"
@@ -60,8 +62,9 @@ enum Handler: Sendable {
 
 /// A value of the untyped chain.
 ///
-/// @unchecked: the values are of any type, so the compiler cannot know; but one thread at a time has them, the one that runs the
-/// handlers, and it gets and returns them under the task's lock.
+/// @unchecked: the value can be of any type, so the compiler cannot verify that it is `Sendable`.
+/// Only the thread that runs the handlers accesses it, and it takes and returns the value under the
+/// task's lock.
 final class ChainValue: @unchecked Sendable {
     let value: Any
 
@@ -70,15 +73,15 @@ final class ChainValue: @unchecked Sendable {
     }
 }
 
-/// Where a chain stands between two handlers.
+/// The state of the chain between two handlers.
 enum Track: Sendable {
-    /// No handler has given a result yet.
+    /// No handler has returned a result yet.
     case pending
     case success(ChainValue?)
     case failure(any Error)
 
-    /// Whether a handler is on duty here: success handlers on the success track, error handlers on the failure track,
-    /// `transform` only where there is a result.
+    /// Returns whether a handler runs on this track: success handlers on the success track, error
+    /// handlers on the failure track, `transform` only if there is a result.
     func admits(_ handler: Handler) -> Bool {
         switch handler {
         case .response, .lookAtResponse, .responseJSON, .lookAtJSON, .updateUI: !isFailure
@@ -96,7 +99,7 @@ enum Track: Sendable {
         if case .failure(let error) = self { error } else { nil }
     }
 
-    /// Where the chain stands behind a handler that gave this result.
+    /// Creates the track after a handler that returned this result.
     init(_ result: ServiceTaskResult) {
         switch result {
         case .empty: self = .success(nil)
@@ -105,22 +108,25 @@ enum Track: Sendable {
         }
     }
 
-    /// Where the chain stands behind a handler that gave no result: where it stood, except that there is a result now.
+    /// The track after a handler without a result: unchanged, except that a pending chain becomes
+    /// an empty success.
     var afterLook: Track {
         if case .pending = self { .success(nil) } else { self }
     }
 }
 
-/// The handlers of one task in order, and what the next one gets. Pure: it says what to run, ``SessionTask`` runs it.
+/// The handlers of one task in order, and the input of the next one. Without side effects: it
+/// determines the next step, and ``SessionTask`` runs it.
 struct HandlerChain: Sendable {
-    /// What is to be done next, outside the lock.
+    /// The next step, to be run outside the lock.
     enum Step: Sendable {
-        /// The delegate looks at the response, before the first handler.
+        /// The delegate validates the response, before the first handler.
         case validate
         case run(Handler)
-        /// All handlers known so far have run.
+        /// All handlers added so far have run.
         case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, spent: [Handler])
-        /// Nothing. The handlers that have run come along, so that what they hold is freed outside the lock.
+        /// No step. The handlers that have run are returned, so that they are released outside the
+        /// lock.
         case rest(spent: [Handler])
     }
 
@@ -132,11 +138,13 @@ struct HandlerChain: Sendable {
     private var hasCollectedMetrics = false
     private(set) var isOpen = false
     private(set) var isRunning = false
-    /// JSON that was parsed once, for every handler that wants it.
+    /// The parsed JSON, shared by all handlers that use it.
     var json: ChainValue?
 
-    /// Whether everything that was added has run.
-    var isDrained: Bool { isOpen && !isRunning && position == handlers.count && hasCollectedMetrics && metricsHandlers.isEmpty }
+    /// A Boolean value that indicates whether all handlers have run.
+    var isDrained: Bool {
+        isOpen && !isRunning && position == handlers.count && hasCollectedMetrics && metricsHandlers.isEmpty
+    }
 
     mutating func add(_ handler: Handler) {
         if handlers.isEmpty { handlers.reserveCapacity(4) }
@@ -147,9 +155,9 @@ struct HandlerChain: Sendable {
         metricsHandlers.append(metricsHandler)
     }
 
-    /// The outcome is there: from now on handlers run.
+    /// Opens the chain once there is a result. Handlers can run from now on.
     ///
-    /// - Parameter isObserved: Whether there is a delegate that wants to look at the response and to hear the measurements.
+    /// - Parameter isObserved: Whether a delegate validates the response and receives the metrics.
     mutating func open(failure: (any Error)?, isObserved: Bool) {
         isOpen = true
         needsValidation = failure == nil && isObserved
@@ -157,39 +165,40 @@ struct HandlerChain: Sendable {
         if let failure { track = .failure(failure) }
     }
 
-    /// Whether nothing but steps is in it in which no closure of the user's runs.
+    /// A Boolean value that indicates whether the chain contains only steps without custom
+    /// closures.
     var holdsOnlyOwnSteps: Bool {
         handlers.allSatisfy(\.isOwnStep)
     }
 
-    /// Takes the right to run handlers.
+    /// Claims the right to run handlers.
     ///
-    /// - Returns: Whether the caller has to begin, because nobody else does: to ``pickUp()`` the track and to ask for the ``next(on:)`` step until
-    ///   it is ``Step/rest``.
+    /// - Returns: Whether the caller has to run them, because no other thread does: it calls
+    ///   ``pickUp()`` for the track, then ``next(on:)`` until the step is ``Step/rest``.
     mutating func claim() -> Bool {
         guard isOpen, !isRunning, !isDrained else { return false }
         isRunning = true
         return true
     }
 
-    /// Where the chain stands; the claimant has it while it runs handlers.
+    /// Returns the track, which the claimant holds while it runs handlers.
     mutating func pickUp() -> Track {
         defer { track = .pending }
         return track
     }
 
-    /// Puts the track back while the right to run handlers is handed on, to the main actor or back.
+    /// Stores the track while the right to run handlers passes to the main actor or back.
     mutating func putDown(_ track: Track) {
         self.track = track
     }
 
-    /// Gives up the right to run handlers: at the end, or in the middle when the task is suspended.
+    /// Releases the right to run handlers, at the end or when the task is suspended.
     mutating func release(_ track: Track) {
         self.track = track
         isRunning = false
     }
 
-    /// What the claimant runs next, where the chain stands so.
+    /// Returns the next step of the claimant for the given track.
     mutating func next(on track: borrowing Track) -> Step {
         if needsValidation {
             needsValidation = false
@@ -213,7 +222,8 @@ struct HandlerChain: Sendable {
         return .rest(spent: spent)
     }
 
-    /// The next handler where that belongs on the main actor; else `nil`, and it stays for ``next(on:)``.
+    /// Returns the next handler if it runs on the main actor; otherwise returns `nil` and leaves it
+    /// for ``next(on:)``.
     mutating func nextOnMain(on track: borrowing Track) -> Handler? {
         while position < handlers.count, !track.admits(handlers[position]) { position += 1 }
         guard position < handlers.count, handlers[position].runsOnMain else { return nil }

@@ -1,9 +1,11 @@
-/// What a response handler, `transform` or `recover` hands to the next handler in the chain.
+/// The result of a response handler, `transform` or `recover`.
+///
+/// It is passed to the next handler in the chain.
 public enum ServiceTaskResult {
-    /// Success without a value: the next handler gets `nil`.
+    /// Success without a value. The next handler receives `nil`.
     case empty
     /// Success with a value.
     case value(Any)
-    /// Failure: the error handlers run instead of what follows.
+    /// Failure. The error handlers run in place of the success handlers that follow.
     case failure(any Error)
 }

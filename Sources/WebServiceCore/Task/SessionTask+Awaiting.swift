@@ -4,11 +4,13 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What typed tasks need: to wait for the end of a task.
+/// Awaiting the end of a task, for typed tasks.
 extension SessionTask {
-    /// Resumes the task and waits until everything that was added to it has run. Cancelling the awaiting Swift task cancels the exchange.
+    /// Resumes the task and waits until all its handlers have run. Cancelling the awaiting Swift
+    /// task cancels the exchange.
     ///
-    /// Where only steps of our own are in the chain, they run where it is awaited, so that no other thread has to be woken.
+    /// If the chain contains only steps without custom closures, they run in the awaiting Swift
+    /// task, which avoids waking another thread.
     func finished() async {
         await withTaskCancellationHandler {
             let isAdopted = shared.withLock { $0.adopt() }
@@ -33,9 +35,9 @@ extension SessionTask {
         }
     }
 
-    /// The answer, once there is an outcome.
+    /// Returns the response of a completed task.
     func response() throws -> Response {
-        guard let result else { throw URLError(.unknown) }  // it is called when the task has completed
+        guard let result else { throw URLError(.unknown) }  // unreachable: callers wait for completion
         return try result.get()
     }
 }

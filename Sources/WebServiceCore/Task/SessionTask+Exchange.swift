@@ -17,7 +17,7 @@ extension SessionTask {
         }
     }
 
-    /// Uses a delegate for the handlers of the task.
+    /// Sets the delegate for the handlers of the task.
     func observe(_ delegate: DelegateReference?) {
         guard let delegate else { return }
         shared.withLock { $0.observe(delegate) }
@@ -25,7 +25,8 @@ extension SessionTask {
 
     /// Attaches work that `cancel()` cancels.
     ///
-    /// - Parameter deadline: After this duration the task fails with ``WebServiceError/Code/deadline``; `nil` for no change.
+    /// - Parameter deadline: The duration after which the task fails with
+    ///   ``WebServiceError/Code/deadline``; `nil` to leave the deadline unchanged.
     /// - Returns: Whether the work is still needed; otherwise it has been cancelled.
     @discardableResult
     func attach(_ work: Pipeline.Running, deadline: Duration? = nil) -> Bool {
@@ -38,7 +39,7 @@ extension SessionTask {
         return false
     }
 
-    /// Takes over what another task recorded that sent requests in place of this one.
+    /// Adopts the records of another task that sent requests in place of this one.
     func takeOver(_ other: SessionTask) {
         context.log.takeOver(other.context.log.record)
     }
@@ -46,13 +47,14 @@ extension SessionTask {
     /// The result; `nil` until there is one.
     var result: Result<Response, any Error>? { shared.withLock { $0.result } }
 
-    /// A Boolean value that indicates whether `cancel()` was called, also where it had no effect on the result.
+    /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
+    /// the result.
     var isCancelRequested: Bool { shared.withLock { $0.isCancelRequested } }
 
     /// Completes the task. The first result counts.
     ///
     /// - Parameter isInterrupted: Whether the work in progress has to be cancelled.
-    /// - Returns: Whether it is this one.
+    /// - Returns: Whether this result counts.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
         guard let action = shared.withLock({ $0.complete(result, isInterrupted: isInterrupted) }) else { return false }
@@ -72,7 +74,7 @@ extension SessionTask {
         if action.cancelsWork { action.work?.cancel() }
     }
 
-    /// Delivers what precedes the handlers.
+    /// Finishes the delivery that precedes the handlers, then calls the closure.
     private func finish(_ prelude: (any Prelude)?, _ then: @escaping @Sendable () -> Void) {
         if let prelude { prelude.finish(then) } else { then() }
     }
@@ -86,7 +88,8 @@ extension SessionTask {
 extension SessionTask: AlarmTarget {
     package func ring() {
         let request = request
-        let error = WebServiceError(.deadline, "the exchange took longer than \(request.deadline)", request: request)
+        let error = WebServiceError(
+            .deadline, "the exchange exceeded its deadline of \(request.deadline)", request: request)
         complete(.failure(error), isInterrupted: true)
     }
 }

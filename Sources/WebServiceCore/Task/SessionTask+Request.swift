@@ -4,10 +4,12 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// Setters of the request. Each changes one field of ``Request``, where its meaning is said; order does not matter, except that the last body
-/// counts. They work until the first ``SessionTask/resume()``, which encodes the request; later calls change nothing.
+/// Setters of the request. Each changes the field of ``Request`` that documents its meaning.
+///
+/// The order of calls does not matter, except that the last body replaces the others. Setters have
+/// an effect until the first ``SessionTask/resume()``, which encodes the request.
 extension SessionTask {
-    /// Sets ``Request/parameters``, and how they are written where the method puts them into the body.
+    /// Sets ``Request/parameters`` and, if given, their encoding in the body.
     @discardableResult
     public func setParameters(_ parameters: Parameters, encoding: Request.ParameterEncoding? = nil) -> Self {
         setting { request in
@@ -16,7 +18,7 @@ extension SessionTask {
         }
     }
 
-    /// Sets ``Request/parameters`` from a dictionary of anything, sorted by name.
+    /// Sets ``Request/parameters`` from a dictionary of any values, sorted by name.
     @discardableResult
     @_disfavoredOverload
     public func setParameters(_ parameters: [String: Any], encoding: Request.ParameterEncoding? = nil) -> Self {
@@ -35,7 +37,7 @@ extension SessionTask {
         setting { $0.parameterStrategy = strategy }
     }
 
-    /// Sets ``Request/queryParameters`` and, where it is given, ``Request/queryParameterEncoder``.
+    /// Sets ``Request/queryParameters`` and, if given, ``Request/queryParameterEncoder``.
     @discardableResult
     public func setQueryParameters(_ parameters: Parameters, encoder: QueryParameterEncoder? = nil) -> Self {
         setting { request in
@@ -44,7 +46,7 @@ extension SessionTask {
         }
     }
 
-    /// Sets ``Request/queryParameters`` from a dictionary of anything, sorted by name.
+    /// Sets ``Request/queryParameters`` from a dictionary of any values, sorted by name.
     @discardableResult
     @_disfavoredOverload
     public func setQueryParameters(_ parameters: [String: Any], encoder: QueryParameterEncoder? = nil) -> Self {
@@ -63,7 +65,7 @@ extension SessionTask {
         setting { $0.formParameters = parameters }
     }
 
-    /// Sets ``Request/formParameters`` from a dictionary of anything, sorted by name.
+    /// Sets ``Request/formParameters`` from a dictionary of any values, sorted by name.
     @discardableResult
     @_disfavoredOverload
     public func setFormParameters(_ parameters: [String: Any]) -> Self {
@@ -82,44 +84,51 @@ extension SessionTask {
         setting { $0.multipart = form }
     }
 
-    /// Sets the body as ``Request/serialize(json:)`` does; its error becomes the task's.
+    /// Sets the body as ``Request/serialize(json:)`` does. Its error becomes the error of the task.
     @discardableResult
     public func setJSON(_ json: Any) -> Self {
         setting { $0.keepingError { try $0.serialize(json: json) } }
     }
 
-    /// Sets the body as ``Request/serialize(_:encoder:contentType:)`` does; its error becomes the task's.
+    /// Sets the body as ``Request/serialize(_:encoder:contentType:)`` does.
+    ///
+    /// Its error becomes the error of the task.
     @discardableResult
     public func setJSON(_ value: some Encodable, encoder: some BodyEncoder = JSONEncoder()) -> Self {
         setting { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
     }
 
-    /// Sets the body to bytes that are JSON already.
+    /// Sets the body to encoded JSON.
     @discardableResult
     public func setJSONData(_ data: Data) -> Self {
         setBody(data, contentType: ContentType.json)
     }
 
-    /// Sets the body to JSON that a closure makes, in the background, when the task is resumed; see
+    /// Sets the body to JSON that a closure returns.
+    ///
+    /// The closure is called in the background when the task is resumed; see
     /// ``Request/setBodyProvider(contentType:_:)``.
     @discardableResult
     public func setJSONData(_ provider: @escaping @Sendable () async throws -> Data) -> Self {
         setBody(contentType: ContentType.json, provider)
     }
 
-    /// Sets the body to bytes of a media type, `nil` for unknown ones.
+    /// Sets the body to bytes of a media type; `nil` for an unknown type.
     @discardableResult
     public func setBody(_ data: Data, contentType: String? = nil) -> Self {
         setting { $0.content = .data(data, contentType: contentType) }
     }
 
-    /// Sets the body to what a closure makes, in the background, when the task is resumed; see ``Request/setBodyProvider(contentType:_:)``.
+    /// Sets the body to bytes that a closure returns.
+    ///
+    /// The closure is called in the background when the task is resumed; see
+    /// ``Request/setBodyProvider(contentType:_:)``.
     @discardableResult
     public func setBody(contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data) -> Self {
         setting { $0.setBodyProvider(contentType: contentType, provider) }
     }
 
-    /// Sets ``Request/headers``, all of them.
+    /// Replaces ``Request/headers``.
     @discardableResult
     public func setHeaders(_ headers: Headers) -> Self {
         setting { $0.headers = headers }
@@ -149,7 +158,7 @@ extension SessionTask {
         setting { $0.timeout = seconds }
     }
 
-    /// Sets ``Request/connectTimeout``, in seconds; `nil` for the session's own.
+    /// Sets ``Request/connectTimeout``, in seconds; `nil` for the timeout of the session.
     @discardableResult
     public func setConnectTimeout(_ seconds: TimeInterval?) -> Self {
         setting { $0.connectTimeout = seconds }
@@ -173,13 +182,13 @@ extension SessionTask {
         setting { $0.maximumResponseBytes = maximum }
     }
 
-    /// Sets ``Request/errorMapper``; `nil` for that of the service alone.
+    /// Sets ``Request/errorMapper``; `nil` to use only the error mapper of the service.
     @discardableResult
     public func setErrorMapper(_ mapper: (any ErrorMapper)?) -> Self {
         setting { $0.errorMapper = mapper }
     }
 
-    /// Adds an interceptor behind those that the request has, inside those of the service.
+    /// Adds an interceptor after the interceptors of the request and inside those of the service.
     @discardableResult
     public func intercepted(by interceptor: any Interceptor) -> Self {
         setting { $0.interceptors.append(interceptor) }

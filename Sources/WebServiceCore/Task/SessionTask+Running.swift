@@ -5,7 +5,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Running the handlers.
+/// Execution of the handlers.
 extension SessionTask {
     @discardableResult
     func add(_ handler: Handler) -> Self {
@@ -19,27 +19,28 @@ extension SessionTask {
         return self
     }
 
-    /// Handlers run in the pool, so that a slow handler holds up no other task, and never on the session's own queue.
+    /// Schedules the handlers on the handler pool, so that a slow handler delays no other task and
+    /// none runs on the session's queue.
     func scheduleHandlers() {
         HandlerPool.shared.schedule(self)
     }
 
-    /// What the handlers of one task work with; the same for all of them.
+    /// The inputs shared by all handlers of one task.
     struct Context {
         let result: Result<Response, any Error>
         let delegate: (any ServicePassthroughDelegate)?
         let recordsHandlers: Bool
-        /// The body as JSON, when a handler has parsed it.
+        /// The body as JSON, once a handler has parsed it.
         var json: ChainValue?
 
         init(_ state: borrowing TaskState) {
-            result = state.result ?? .failure(URLError(.unknown))  // handlers run only when there is one
+            result = state.result ?? .failure(URLError(.unknown))  // handlers run only after there is a result
             delegate = state.delegate
             recordsHandlers = state.recordsHandlers
             json = state.chain.json
         }
 
-        /// The response, also one that came with an error.
+        /// The response, including one that accompanies an error.
         var urlResponse: URLResponse? {
             switch result {
             case .success(let response): response.urlResponse
@@ -51,10 +52,12 @@ extension SessionTask {
         var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 
-    /// Runs handlers until there is none left or the next one belongs elsewhere: on the main actor, in a Swift task, or, where a Swift task that awaits
-    /// the end runs them, on the pool. Whoever takes over goes on.
+    /// Runs handlers until none is left or the next one has to run elsewhere: on the main actor, in
+    /// a Swift task, or, if an awaiting Swift task runs them, on the pool. Execution continues
+    /// there.
     ///
-    /// - Parameter isAdopted: Whether the thread belongs to Swift's own pool, where no closure of the user's may block.
+    /// - Parameter isAdopted: Whether the thread belongs to the cooperative pool of Swift, which
+    ///   custom closures must not block.
     func runHandlers(isAdopted: Bool = false) {
         let (context, track, step) = shared.withLock { state in
             let track = state.chain.pickUp()
@@ -70,7 +73,9 @@ extension SessionTask {
             case .rest:
                 return
             case .run(let handler) where isAdopted && !handler.isOwnStep:
-                DispatchQueue.global().async { [context, track, step] in self.runHandlers(context, track, step, isAdopted: false) }
+                DispatchQueue.global().async { [context, track, step] in
+                    self.runHandlers(context, track, step, isAdopted: false)
+                }
                 return
             case .run(.mainStep(let main)) where !main.applies():
                 break
@@ -132,8 +137,11 @@ extension SessionTask {
         self.context.log.mark(.updateUIEnd, at: end)
     }
 
-    /// Runs a step that takes its time; the chain goes on when it is done. No thread is blocked meanwhile.
-    private func runAsync(_ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context) {
+    /// Runs an asynchronous step and schedules the following handlers when it returns. No thread is
+    /// blocked in the meantime.
+    private func runAsync(
+        _ step: @escaping @Sendable (StepInput) async -> (any Error)?, _ track: Track, _ context: Context
+    ) {
         let input = input(track, context)
         let start = context.recordsHandlers ? self.context.clock.now : 0
         let (task, isCancelled) = shared.withLock { state in
@@ -149,7 +157,7 @@ extension SessionTask {
         if isCancelled { task.cancel() }
     }
 
-    /// Tells the delegate of the first failure of a typed step.
+    /// Notifies the delegate of the first failure of a typed step.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
         guard let error, context.delegate != nil, shared.withLock({ $0.reportsStep() }) else { return }
         report(.failure(error), context)
@@ -204,7 +212,7 @@ extension SessionTask {
         }
     }
 
-    /// Tells the delegate when a success has become a failure.
+    /// Notifies the delegate that a success has become a failure.
     private func report(_ track: Track, _ context: Context) {
         guard case .failure(let error) = track, let delegate = context.delegate else { return }
         delegate.serviceResultFailure(
@@ -212,7 +220,7 @@ extension SessionTask {
         )
     }
 
-    /// The body as JSON, parsed by the first handler that wants it.
+    /// Returns the body as JSON, parsed for the first handler that uses it.
     private func json(_ context: inout Context) throws -> Any {
         if let json = context.json { return json.value }
         let start = self.context.clock.now
@@ -223,7 +231,9 @@ extension SessionTask {
             shared.withLock { [json = context.json] in $0.chain.json = json }
         }
         guard let data = context.data, !data.isEmpty else {
-            throw WebServiceError(.emptyResponse, "the response has no body, so no JSON", request: request, response: context.urlResponse)
+            throw WebServiceError(
+                .emptyResponse, "the response has no body to parse as JSON", request: request,
+                response: context.urlResponse)
         }
         do {
             let value = try JSON.object(from: data)
@@ -231,12 +241,15 @@ extension SessionTask {
             return value
         } catch {
             throw WebServiceError(
-                .decoding, "the response's body is not JSON", request: request, response: context.urlResponse, body: data, underlying: error
+                .decoding, "the response body is not valid JSON", request: request, response: context.urlResponse,
+                body: data, underlying: error
             )
         }
     }
 
-    private func collectMetrics(_ handlers: [@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, _ context: Context) {
+    private func collectMetrics(
+        _ handlers: [@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, _ context: Context
+    ) {
         guard !handlers.isEmpty || isFirst && context.delegate != nil else { return }
         let metrics = metrics
         if isFirst, let delegate = context.delegate {

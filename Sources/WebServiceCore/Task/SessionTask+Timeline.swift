@@ -5,35 +5,42 @@ import FoundationNetworking
 #endif
 
 extension SessionTask {
-    /// What happened so far. The handlers are in it only when ``recordHandlers()`` was called.
+    /// The events recorded so far. Handlers are included only if ``recordHandlers()`` was called.
     public var timeline: Timeline {
         context.log.record.timeline
     }
 
-    /// The messages of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8, to be looked at with a browser's tools.
+    /// Returns the requests of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8.
     ///
-    /// Secret header fields and query values are replaced; bodies are not in it, only their sizes. The phases of a message are in it where
-    /// the session measures them (`CurlSession`); else its whole time counts as waiting.
+    /// The archive can be opened with the developer tools of a browser.
+    ///
+    /// Secret header fields and query values are redacted. Bodies are not included, only their
+    /// sizes. The phases of a request are included if the session measures them (`CurlSession`);
+    /// otherwise its whole duration is reported as waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         let record = context.log.record
         let origin = record.metrics.origin
         let entries = record.entries.compactMap { entry in
-            entry.attempt.map { HTTPArchive.entry($0, from: entry.start, to: entry.end ?? entry.start, origin, redaction) }
+            entry.attempt.map {
+                HTTPArchive.entry($0, from: entry.start, to: entry.end ?? entry.start, origin, redaction)
+            }
         }
         let log: [String: Any] = [
-            "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries] as [String: Any]
+            "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries]
+                as [String: Any]
         ]
         let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let data = try? JSONSerialization.data(withJSONObject: log, options: options)  // only texts and numbers are in it, so it succeeds
+        let data = try? JSONSerialization.data(withJSONObject: log, options: options)  // always valid JSON
         return data ?? Data()
     }
 
 }
 
-/// The parts of HAR 1.2.
+/// The objects of HAR 1.2.
 private enum HTTPArchive {
     static func entry(
-        _ attempt: ExchangeLog.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?, _ redaction: Redaction
+        _ attempt: ExchangeLog.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?,
+        _ redaction: Redaction
     ) -> [String: Any] {
         let milliseconds = Double(end - min(start, end)) / 1e6
         let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
@@ -50,13 +57,17 @@ private enum HTTPArchive {
         return entry
     }
 
-    /// The phases where the session measured them; else all of it is waiting. -1 is for a phase that did not take place.
+    /// Returns the phases if the session measured them; otherwise the whole duration is waiting. -1
+    /// stands for a phase that did not take place.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
-        guard let transport, let firstByte = transport.firstByte else { return ["send": 0, "wait": milliseconds, "receive": 0] }
+        guard let transport, let firstByte = transport.firstByte else {
+            return ["send": 0, "wait": milliseconds, "receive": 0]
+        }
         let connection = (transport.nameLookup ?? 0) + (transport.connect ?? 0) + (transport.secureConnect ?? 0)
         let phase = { (seconds: TimeInterval?) in seconds.map { $0 * 1000 } ?? -1 }
         return [
-            "dns": phase(transport.nameLookup), "connect": transport.connect == nil ? -1 : (connection - (transport.nameLookup ?? 0)) * 1000,
+            "dns": phase(transport.nameLookup),
+            "connect": transport.connect == nil ? -1 : (connection - (transport.nameLookup ?? 0)) * 1000,
             "ssl": phase(transport.secureConnect), "send": 0, "wait": max(0, firstByte - connection) * 1000,
             "receive": max(0, transport.total - firstByte) * 1000,
         ]
@@ -71,7 +82,9 @@ private enum HTTPArchive {
             "method": request.method.rawValue, "url": url, "httpVersion": "HTTP/1.1", "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
             "queryString": query.split(separator: "&").map { pair in
-                let parts = pair.split(separator: "=", maxSplits: 1).map { String($0).removingPercentEncoding ?? String($0) }
+                let parts = pair.split(separator: "=", maxSplits: 1).map {
+                    String($0).removingPercentEncoding ?? String($0)
+                }
                 return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
             },
             "headersSize": -1, "bodySize": request.bodyCount,

@@ -4,20 +4,26 @@ import Foundation
 public import FoundationNetworking
 #endif
 
-/// One exchange: sends its request once, when it is resumed, and pushes the answer through its handlers.
+/// An exchange of one request and its response.
 ///
-/// - Nothing happens before ``resume()``. A task that is never resumed is freed with its handlers; a resumed one needs nobody to hold it.
-/// - There is exactly one outcome: the answer, an error of the request, the transport's error (a `URLError`, unless a session of your own fails with something else), the deadline
-///   (``WebServiceError/Code/deadline``) or ``cancel()`` (`URLError.cancelled`), whichever comes first.
-/// - Handlers run in the order they were added, one at a time, each at most once, also those that are added after the outcome. Background
-///   handlers run on a concurrent pool, never on the main thread and never on the session's; main-queue handlers run on the main actor and
-///   hold back the later ones until they return, without blocking a thread.
+/// It sends the request once, when it is resumed, and passes the response through its handlers.
+///
+/// - Nothing happens before ``resume()``. A task that is never resumed is deallocated together with
+///   its handlers. A resumed task keeps itself alive until it completes.
+/// - There is exactly one result: the response, an error of the request, a transport error (a
+///   `URLError`, unless a custom session fails with another error), the deadline
+///   (``WebServiceError/Code/deadline``) or ``cancel()`` (`URLError.cancelled`), whichever occurs
+///   first.
+/// - Handlers run in the order in which they were added, one at a time, each at most once,
+///   including handlers added after the result. Background handlers run on a concurrent pool, never
+///   on the main thread or the thread of the session. Main-queue handlers run on the main actor and
+///   delay the later ones until they return, without blocking a thread.
 ///
 /// All members may be used from any thread.
 public final class SessionTask: Sendable {
     let context: ExchangeContext
     let shared: Mutex<TaskState>
-    /// Provides the result in place of the pipeline; `nil` where the task sends its request itself.
+    /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
     let driver: (@Sendable (SessionTask) -> Void)?
 
     var service: any PipelineSource { context.service }
@@ -28,28 +34,34 @@ public final class SessionTask: Sendable {
         shared = Mutex(TaskState(request: request))
     }
 
-    /// Creates a task whose result comes from elsewhere.
+    /// Creates a task whose result is provided by a closure.
     ///
-    /// - Parameter driver: Called once, when the task is first resumed, on the thread that resumes. It has to complete the task.
+    /// - Parameter driver: Called once, when the task is first resumed, on the resuming thread. It
+    ///   has to complete the task.
     init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
         context = ExchangeContext(service)
         self.driver = driver
         shared = Mutex(TaskState(request: Request(url: ""), isDriven: true))
     }
 
-    /// Where the task stands: `.suspended` before it is resumed and from ``suspend()`` to
-    /// ``resume()``, `.canceling` from ``cancel()`` until the handlers have run, `.completed` when
-    /// there is another outcome.
+    /// The state of the task.
+    ///
+    /// `.suspended` before it is resumed and between ``suspend()`` and ``resume()``, `.canceling`
+    /// from ``cancel()`` until the handlers have run, `.completed` after any other result.
     public var state: DataTaskState { shared.withLock { $0.dataTaskState } }
 
-    /// What was measured so far.
+    /// The metrics collected so far.
     public var metrics: ServiceTaskMetrics { context.log.record.metrics }
 
-    /// The request, as the setters have left it.
-    public var request: Request { shared.withLock { $0.unsentRequest } ?? context.log.record.request ?? Request(url: "") }
+    /// The request with the changes of all setters.
+    public var request: Request {
+        shared.withLock { $0.unsentRequest } ?? context.log.record.request ?? Request(url: "")
+    }
 
-    /// Sends the request, at the first call; after ``suspend()`` sends what was held back and lets
-    /// handlers run again. Otherwise it has no effect.
+    /// Sends the request at the first call.
+    ///
+    /// After ``suspend()``, sends the request that was held back and continues the handlers.
+    /// Otherwise has no effect.
     @discardableResult
     public func resume() -> Self {
         let (action, held) = shared.withLock { state in
@@ -67,11 +79,13 @@ public final class SessionTask: Sendable {
         return self
     }
 
-    /// Holds the task back until ``resume()``: no further request is sent, neither the first one,
-    /// which may wait for a body provider or an interceptor, nor a retry or a redirect; and no
-    /// further handler begins. ``state`` is `.suspended`. A request in flight continues, and so
-    /// does the deadline, which ends the exchange; ``cancel()`` ends the suspension. Of a typed
-    /// request, whose exchange other tasks may share, only the handlers are held back.
+    /// Suspends the task until ``resume()``.
+    ///
+    /// No further request is sent and no further handler starts. This applies to the first request,
+    /// which may wait for a body provider or an interceptor, and to retries and redirects.
+    /// ``state`` is `.suspended`. A request in flight continues, and so does the deadline, which
+    /// ends the exchange; ``cancel()`` ends the suspension. For a typed request, whose exchange may
+    /// be shared with other tasks, only the handlers are suspended.
     @discardableResult
     public func suspend() -> Self {
         shared.withLock { state in
@@ -81,8 +95,11 @@ public final class SessionTask: Sendable {
         return self
     }
 
-    /// Asks the exchange to stop, also before it began. If there is no outcome yet, the outcome is `URLError.cancelled`, the error handlers get it,
-    /// and a late answer is ignored. Otherwise only steps of typed tasks that take their time are cancelled, such as `mapAsync`.
+    /// Cancels the exchange, even before it is resumed.
+    ///
+    /// If there is no result yet, the result is `URLError.cancelled`: the error handlers receive
+    /// it, and a late response is ignored. If there is a result, only asynchronous steps of typed
+    /// tasks are cancelled, such as `mapAsync`.
     public func cancel() {
         if let action = shared.withLock({ $0.cancel() }) {
             perform(action, .failure(URLError(.cancelled)))
@@ -91,20 +108,24 @@ public final class SessionTask: Sendable {
         }
     }
 
-    /// More messages than this for one exchange, whatever retries, redirects and refreshes ask for, and it fails with
+    /// The maximum number of requests sent for one exchange.
+    ///
+    /// Retries, redirects and refreshes count. Beyond the maximum, the exchange fails with
     /// ``WebServiceError/Code/tooManyMessages``.
     public static let maximumMessages = ExchangeLog.maximumAttempts
 
-    /// Has each handler written into the ``timeline`` with start and length; off by default, because it takes time.
+    /// Records each handler in the ``timeline`` with its start and duration.
+    ///
+    /// Off by default, because it has a cost.
     @discardableResult
     public func recordHandlers() -> Self {
         shared.withLock { $0.recordsHandlers = true }
         return self
     }
 
-    /// Changes the request; after the first ``resume()`` it has been encoded and stays as it is.
+    /// Changes the request. Has no effect after the first ``resume()``, which encodes the request.
     func configure(_ change: (inout Request) -> Void) {
-        // What a setter replaces may be the user's to free, and is freed outside the lock.
+        // A replaced value may have a custom deinitializer, so it is released outside the lock.
         let replaced = shared.withLock { state in
             defer { state.configure(change) }
             return state.unsentRequest

@@ -4,7 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The life of a ``SessionTask`` as a value: events go in, what is to be done comes out. No I/O, no lock, no call-out.
+/// The life cycle of a ``SessionTask`` as a value: events in, actions out. No I/O, no lock, no
+/// calls to other code.
 ///
 /// ```
 /// created ──resume──▶ running ──complete──▶ complete
@@ -17,13 +18,13 @@ struct TaskState: Sendable {
         case complete(Result<Response, any Error>, wasCancelled: Bool)
     }
 
-    /// What is released when the task is complete.
+    /// The values released when the task completes.
     private struct InFlight: Sendable {
-        /// What is in progress and can be cancelled.
+        /// The work in progress, which can be cancelled.
         var work: Pipeline.Running?
         /// The deadline.
         var alarm: Alarm?
-        /// The value of a storage, which is delivered before the result.
+        /// The stored value, which is delivered before the result.
         var early: (any Prelude)?
     }
 
@@ -39,7 +40,7 @@ struct TaskState: Sendable {
 
     /// The steps of typed tasks.
     private struct Steps: Sendable {
-        /// The asynchronous step that runs.
+        /// The asynchronous step in progress.
         var running: Task<Void, Never>?
         var areCancelled = false
         /// A Boolean value that indicates whether the delegate was notified of a failure.
@@ -51,7 +52,7 @@ struct TaskState: Sendable {
         self.isDriven = isDriven
     }
 
-    /// The delegate, which is held weakly.
+    /// The delegate, held weakly.
     var delegate: (any ServicePassthroughDelegate)? { delegateReference?.delegate }
 
     /// The result; `nil` until there is one.
@@ -61,19 +62,20 @@ struct TaskState: Sendable {
 
     private var isComplete: Bool { result != nil }
 
-    /// The request as the setters have left it; `nil` after the task was resumed.
+    /// The request with the changes of all setters; `nil` after the task was resumed.
     var unsentRequest: Request? {
         if case .created(let request) = phase { request } else { nil }
     }
 
-    /// A Boolean value that indicates whether `cancel()` was called, also where it had no effect on the result.
+    /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
+    /// the result.
     var isCancelRequested: Bool {
         if case .complete(_, wasCancelled: true) = phase { true } else { steps.areCancelled }
     }
 
     mutating func configure(_ change: (inout Request) -> Void) {
         guard case .created(var request) = phase else { return }
-        phase = .running  // so that the request is not copied
+        phase = .running  // avoids a copy of the request
         change(&request)
         phase = .created(request)
     }
@@ -116,8 +118,11 @@ struct TaskState: Sendable {
 
     /// Attaches work that `cancel()` cancels, and the alarm of the deadline.
     ///
-    /// - Returns: Whether it is still needed, otherwise the caller cancels it; and the work that it replaces, to be released outside the lock.
-    mutating func attach(_ work: Pipeline.Running, _ alarm: Alarm? = nil) -> (isNeeded: Bool, replaced: Pipeline.Running?) {
+    /// - Returns: Whether the work is still needed, otherwise the caller cancels it; and the work
+    ///   that it replaces, to be released outside the lock.
+    mutating func attach(
+        _ work: Pipeline.Running, _ alarm: Alarm? = nil
+    ) -> (isNeeded: Bool, replaced: Pipeline.Running?) {
         guard !isComplete else { return (false, nil) }
         defer { inFlight.work = work }
         if let alarm { inFlight.alarm = alarm }
@@ -141,9 +146,10 @@ struct TaskState: Sendable {
         var cancelsWork = false
     }
 
-    /// Completes the task. The first result counts; `nil` when there is one already.
+    /// Completes the task. The first result counts.
     ///
     /// - Parameter isInterrupted: Whether the work in progress has to be cancelled.
+    /// - Returns: `nil` if there is a result already.
     mutating func complete(
         _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false
     ) -> CompleteAction? {
@@ -152,7 +158,8 @@ struct TaskState: Sendable {
         let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
         chain.open(failure: failure, isObserved: delegate != nil && !isDriven)
         defer { inFlight = InFlight() }
-        var action = CompleteAction(early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted)
+        var action = CompleteAction(
+            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted)
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation
@@ -169,7 +176,8 @@ struct TaskState: Sendable {
 
     // MARK: Adoption
 
-    /// A Swift task that awaits the end and runs the handlers itself, where they are only steps of typed tasks: so no other thread has to be woken.
+    /// The Swift task that awaits the end and runs the handlers itself, provided that they are only
+    /// steps of typed tasks. This avoids waking another thread.
     private var adopter: Adopter?
 
     private enum Adopter: Sendable {
@@ -177,27 +185,27 @@ struct TaskState: Sendable {
         case waiting(CheckedContinuation<Void, Never>)
     }
 
-    /// A Swift task is going to await the end.
+    /// Registers a Swift task that is about to await the end.
     ///
-    /// - Returns: Whether it may run the handlers then.
+    /// - Returns: Whether it may run the handlers.
     mutating func adopt() -> Bool {
         guard !isComplete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
         adopter = .coming
         return true
     }
 
-    /// The adopter waits for the result.
+    /// Stores the continuation of the adopter until there is a result.
     ///
-    /// - Returns: Whether there is one already.
+    /// - Returns: Whether there is a result already.
     mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
         if isComplete { return true }
         adopter = .waiting(continuation)
         return false
     }
 
-    /// The adopter continues.
+    /// Ends the wait of the adopter.
     ///
-    /// - Returns: Whether it has to run the handlers.
+    /// - Returns: Whether the adopter has to run the handlers.
     mutating func takeOver() -> Bool {
         adopter = nil
         return !isSuspended && chain.claim()
@@ -205,21 +213,21 @@ struct TaskState: Sendable {
 
     // MARK: Steps of typed tasks
 
-    /// - Returns: Whether the step is to be cancelled at once.
+    /// - Returns: Whether the step has to be cancelled immediately.
     mutating func setRunningStep(_ task: Task<Void, Never>?) -> Bool {
         steps.running = task
         return steps.areCancelled
     }
 
-    /// - Returns: The step that runs.
+    /// - Returns: The step in progress.
     mutating func cancelSteps() -> Task<Void, Never>? {
         steps.areCancelled = true
         return steps.running
     }
 
-    /// A typed step has failed.
+    /// Records the failure of a typed step.
     ///
-    /// - Returns: Whether it is the first, so that the delegate is notified.
+    /// - Returns: Whether it is the first one, of which the delegate is notified.
     mutating func reportsStep() -> Bool {
         defer { steps.hasReportedFailure = true }
         return !steps.hasReportedFailure
@@ -239,14 +247,16 @@ struct TaskState: Sendable {
         return !isSuspended && chain.claim()
     }
 
-    /// Returns what the caller that runs the handlers does next. A suspended task rests after the handler that runs.
+    /// Returns the next step of the caller that runs the handlers. A suspended task rests after the
+    /// current handler.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
         let step = isSuspended ? .rest(spent: []) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }
         return step
     }
 
-    /// Returns the next handler where it belongs on the main actor as well, so that no thread is changed between two of them.
+    /// Returns the next handler if it also runs on the main actor, to avoid a thread change between
+    /// two of them.
     mutating func nextMainHandler(on track: Track) -> Handler? {
         let handler = isSuspended ? nil : chain.nextOnMain(on: track)
         if handler == nil { chain.putDown(track) }

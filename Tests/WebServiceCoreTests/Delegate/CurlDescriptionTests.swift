@@ -121,7 +121,7 @@ struct CurlDescriptionTests {
         for redaction in [nil, Redaction.standard] {
             #expect(
                 provided.curlDescription(redaction: redaction)
-                    == curl(" --request 'POST' --header 'Content-Type: image/png' --data-binary '[body made when sent]'"))
+                    == curl(" --request 'POST' --header 'Content-Type: image/png' --data-binary '[body created when sent]'"))
         }
         #expect(ran.values.isEmpty)
         #expect(Request.make { $0.setBodyProvider { Data() } }.curlDescription().hasPrefix("# 'encoding: a GET request cannot have a body"))
@@ -132,7 +132,7 @@ struct CurlDescriptionTests {
         streamed.httpBodyStream = InputStream(data: Data("canary".utf8))
         #expect(
             Request(streamed).curlDescription()
-                == curl(" --request 'POST' --header 'Content-Type:' --data-binary '[body made when sent]'"))
+                == curl(" --request 'POST' --header 'Content-Type:' --data-binary '[body created when sent]'"))
     }
 
     // MARK: - Secrets

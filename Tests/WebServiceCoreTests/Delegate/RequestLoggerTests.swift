@@ -130,7 +130,7 @@ struct RequestLoggerTests {
             task.setBody(body, contentType: "application/json")
             sent.add(task.request.body ?? Data())
         }
-        #expect(lines.first?.hasSuffix("{\"text\":\"ä… (29 bytes in all)") == true)
+        #expect(lines.first?.hasSuffix("{\"text\":\"ä… (29 bytes in total)") == true)
         #expect(lines.last?.hasSuffix("(8 bytes)") == true)
         #expect(sent.values == [body])
     }
@@ -151,7 +151,7 @@ struct RequestLoggerTests {
         service.GET("/y").response { _, _ in throw Loaded(secret: "canary") }.resume()
         #expect(await lines.wait(for: 8).last == "!!! https://h/v1/y: Loaded 1")
         service.GET("/y").responseJSON { _, _ in }.resume()
-        #expect(await lines.wait(for: 11).last == "!!! https://h/v1/y: decoding: the response's body is not JSON")
+        #expect(await lines.wait(for: 11).last == "!!! https://h/v1/y: decoding: the response body is not valid JSON")
         #expect(!lines.values.joined().contains("canary"))
     }
 

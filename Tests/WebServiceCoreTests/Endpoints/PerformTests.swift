@@ -152,7 +152,7 @@ struct PerformTests {
         await endpoint.fetches.wait()[0].answer("one")
         let error = await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(error?.code == .unexpectedOutput)
-        #expect(error?.message == "the endpoint made a Int for TextRequest, not a String")
+        #expect(error?.message == "the endpoint returned Int for TextRequest instead of String")
     }
 
     @Test("the closure form answers on the main actor with one of data, error and cancelled")

@@ -99,14 +99,14 @@ struct MultipartFileTests {
         let dangling = folder.url.appendingPathComponent("dangling")
         try FileManager.default.createSymbolicLink(at: dangling, withDestinationURL: folder.url.appendingPathComponent("nowhere"))
         var rows: [(URL, String)] = [
-            (folder.url.appendingPathComponent("missing"), "No such file"), (folder.url, "a folder"), (fifo, "no regular file"),
+            (folder.url.appendingPathComponent("missing"), "No such file"), (folder.url, "a folder"), (fifo, "not a regular file"),
             (dangling, "No such file"), (folder.url.appendingPathComponent("a/b"), "No such file"),
-            (URL(fileURLWithPath: "/dev/null"), "no regular file"),
+            (URL(fileURLWithPath: "/dev/null"), "not a regular file"),
             (try #require(URL(string: "https://h/photo.png")), "URL"),
         ]
         // There, files that the system makes up while they are read say that they hold nothing.
         let madeUp = URL(fileURLWithPath: "/proc/self/status")
-        if FileManager.default.fileExists(atPath: madeUp.path) { rows.append((madeUp, "no regular file")) }
+        if FileManager.default.fileExists(atPath: madeUp.path) { rows.append((madeUp, "not a regular file")) }
         for (url, reason) in rows {
             let form = MultipartFormData.make { $0.append(file: url, name: "photo") }
             expectFailure(.encoding, naming: ["'photo'", reason]) { try form.request.encode() }

@@ -70,7 +70,7 @@ struct TypedTaskTests {
         #expect(error.body?.count == 35)
         #expect(error.request?.url?.path == "/v1/x")
         let missing = try await failure(service("{}").GET("/x").decode(Beer.self))
-        #expect(missing.message.contains("no 'name' at the top"))
+        #expect(missing.message.contains("no value for 'name' at the top level"))
     }
 
     @Test("a type that belongs to the main actor is decoded there")

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Performs requests of one type, and knows only those: what it finds and cancels is of that type.
+/// A provider for requests of one type. It finds and cancels only requests of that type.
 ///
 /// ```swift
 /// let brewers: RequestProvider<BrewersRequest> = service.createProvider()
@@ -9,28 +9,35 @@ public import Foundation
 public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
     private let service: WebService
 
-    /// What happens to duplicates where a call says nothing else; ``DuplicateMode/allow`` unless set.
+    /// The handling of duplicates for calls that do not specify it.
+    ///
+    /// Defaults to ``DuplicateMode/allow``.
     public var duplicates = DuplicateMode.allow
 
-    /// Hears of answers to ``performForDelegate(_:key:duplicates:)`` and ``storedForDelegate(_:maximumAge:_:)``. Held weakly.
+    /// The delegate that receives results. Held weakly.
+    ///
+    /// Used by ``performForDelegate(_:key:duplicates:)`` and
+    /// ``storedForDelegate(_:maximumAge:_:)``.
     public weak var delegate: (any ServiceDelegate)?
 
-    /// Whether the delegate hears of nothing but data when a storage is read; `true` unless set.
+    /// A Boolean value that indicates whether the delegate of a storage read receives only values.
+    ///
+    /// If `true`, the default, it is not notified of errors and cancellation.
     public var tellsDelegateOnlyOfStoredData = true
 
-    /// Makes a provider of a service.
+    /// Creates a provider for a service.
     public init(service: WebService) {
         self.service = service
     }
 
-    /// Makes a task for a request; see ``WebService/perform(_:key:duplicates:)``.
+    /// Creates a task for a request; see ``WebService/perform(_:key:duplicates:)``.
     public func perform(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         service.perform(request, key: key, duplicates: duplicates ?? self.duplicates)
     }
 
-    /// Performs a request at once; the closure gets what came of it, once, on the main actor.
+    /// Starts a request. The closure receives the result, once, on the main actor.
     @discardableResult
     public func perform(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
@@ -39,7 +46,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.perform(request, key: key, duplicates: duplicates ?? self.duplicates, completion: completion)
     }
 
-    /// Performs a request at once; the ``delegate`` of now gets what came of it, once, on the main actor.
+    /// Starts a request. The current ``delegate`` receives the result, once, on the main actor.
     @discardableResult
     public func performForDelegate(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
@@ -48,12 +55,12 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         return service.perform(request, key: key, duplicates: duplicates ?? self.duplicates, delegate: delegate)
     }
 
-    /// Whether a request of the type is under way.
+    /// Returns whether a request of the type is in flight.
     public func containsRequests() -> Bool {
         service.containsRequest(type: Request.self)
     }
 
-    /// Whether a request of the type with an equal key is under way.
+    /// Returns whether a request of the type with an equal key is in flight.
     public func containsRequest(key: any Hashable & Sendable) -> Bool {
         let key = RequestKey(key)
         return service.core.registry.contains { $0.type == Request.self && $0.key == key }
@@ -64,7 +71,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         service.cancelRequests(type: Request.self)
     }
 
-    /// Cancels requests of the type with an equal key.
+    /// Cancels the requests of the type with an equal key.
     public func cancelRequests(key: any Hashable & Sendable) {
         let key = RequestKey(key)
         service.core.registry.cancel { $0.type == Request.self && $0.key == key }
@@ -72,7 +79,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
 }
 
 extension RequestProvider where Request: Hashable {
-    /// Whether an equal request is under way.
+    /// Returns whether an equal request is in flight.
     public func containsRequest(_ request: Request) -> Bool {
         service.containsRequest(request)
     }
@@ -84,12 +91,14 @@ extension RequestProvider where Request: Hashable {
 }
 
 extension RequestProvider where Request: EmptyServiceRequest {
-    /// Makes a task for the request; see ``WebService/perform(_:key:duplicates:)``.
-    public func perform(key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil) -> TypedTask<Request.Output> {
+    /// Creates a task for the request; see ``WebService/perform(_:key:duplicates:)``.
+    public func perform(
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
+    ) -> TypedTask<Request.Output> {
         perform(Request(), key: key, duplicates: duplicates)
     }
 
-    /// Performs the request at once; the closure gets what came of it, once, on the main actor.
+    /// Starts the request. The closure receives the result, once, on the main actor.
     @discardableResult
     public func perform(
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
@@ -98,31 +107,40 @@ extension RequestProvider where Request: EmptyServiceRequest {
         perform(Request(), key: key, duplicates: duplicates, completion: completion)
     }
 
-    /// Performs the request at once; the ``delegate`` of now gets what came of it, once, on the main actor.
+    /// Starts the request. The current ``delegate`` receives the result, once, on the main actor.
     @discardableResult
-    public func performForDelegate(key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil) -> TypedTask<Request.Output> {
+    public func performForDelegate(
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
+    ) -> TypedTask<Request.Output> {
         performForDelegate(Request(), key: key, duplicates: duplicates)
     }
 }
 
 extension RequestProvider where Request: StorableRequest {
-    /// Makes a task for a request that may be answered from its storage; see ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    /// Creates a task for a request whose value can come from its storage.
+    ///
+    /// See ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
     public func perform(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil, key: (any Hashable & Sendable)? = nil,
-        duplicates: DuplicateMode? = nil
+        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         service.perform(
-            request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates ?? self.duplicates)
+            request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key,
+            duplicates: duplicates ?? self.duplicates)
     }
 
-    /// Makes a task that reads the stored answer to a request; see ``WebService/stored(_:maximumAge:_:)``.
+    /// Creates a task that reads the stored value of a request.
+    ///
+    /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<StoredValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency)
     }
 
-    /// Reads the stored answer to a request at once; the closure gets what came of it, once, on the main actor.
+    /// Reads the stored value of a request.
+    ///
+    /// The closure receives the result, once, on the main actor.
     @discardableResult
     public func stored(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
@@ -131,7 +149,9 @@ extension RequestProvider where Request: StorableRequest {
         service.stored(request, maximumAge: maximumAge, dependency, completion: completion)
     }
 
-    /// Reads the stored answer to a request at once; the ``delegate`` of now gets the value, on the main actor.
+    /// Reads the stored value of a request.
+    ///
+    /// The current ``delegate`` receives it, on the main actor.
     @discardableResult
     public func storedForDelegate(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
@@ -142,7 +162,9 @@ extension RequestProvider where Request: StorableRequest {
         )
     }
 
-    /// Removes what is stored of a request; see ``WebService/deleteStored(_:)-(StorableRequest)``.
+    /// Removes the stored value of a request.
+    ///
+    /// See ``WebService/deleteStored(_:)-(StorableRequest)``.
     public func deleteStored(_ request: Request) async throws {
         try await service.deleteStored(request)
     }

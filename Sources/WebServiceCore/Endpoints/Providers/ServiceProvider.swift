@@ -1,4 +1,4 @@
-/// A part of a service for one purpose: it hides the service and shows what may be asked for.
+/// A facade of a service for one purpose. It hides the service and exposes selected requests.
 ///
 /// ```swift
 /// struct SiteProvider: ServiceProvider {
@@ -6,18 +6,20 @@
 ///
 ///     init(service: WebService) { self.service = service }
 ///
-///     func page(of site: Site) -> TypedTask<String> { service.perform(PageRequest(site: site.rawValue)) }
+///     func page(of site: Site) -> TypedTask<String> {
+///         service.perform(PageRequest(site: site.rawValue))
+///     }
 /// }
 /// let provider = service.createProvider(SiteProvider.self)
 /// ```
-/// A provider keeps its service alive.
+/// A provider retains its service.
 public protocol ServiceProvider: Sendable {
-    /// Makes a provider of a service.
+    /// Creates a provider for a service.
     init(service: WebService)
 }
 
 extension WebService {
-    /// Makes a provider of this service.
+    /// Creates a provider for this service.
     public func createProvider<Provider: ServiceProvider>(_ type: Provider.Type = Provider.self) -> Provider {
         Provider(service: self)
     }

@@ -1,19 +1,20 @@
 public import Foundation
 
-/// A value with its origin: who gave it, and how old it is.
+/// A value with its source and age.
 public struct LabelledValue<Value: Sendable>: Sendable {
     /// The value.
     public let value: Value
-    /// Who gave it, such as ``Response/Source/network`` or ``Response/Source/storage``.
+    /// The source of the value, such as ``Response/Source/network`` or ``Response/Source/storage``.
     public let source: Response.Source
-    /// How old it was in seconds when it was read; `nil` for one that is new, and where nobody knows.
+    /// The age of the value in seconds when it was read; `nil` for a new value or an unknown age.
     public let age: TimeInterval?
 
-    /// Whether a storage or a cache gave it.
+    /// A Boolean value that indicates whether the value comes from a storage or a cache.
     public var isStored: Bool { source == .storage || source == .cache || source == .revalidated }
 }
 
-/// A value that observers are told ahead of the outcome, once: none is told after the end, and the handlers of the outcome wait for those that are being told.
+/// A value that is delivered to observers before the result, once. No observer is called after the
+/// end, and the handlers of the result wait for the observers in progress.
 final class EarlyValue<Value: Sendable>: Prelude {
     typealias Observer = @Sendable (LabelledValue<Value>) async -> Void
 
@@ -24,7 +25,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         var isOver = false
         var end: (@Sendable () -> Void)?
 
-        /// Whether somebody has to be told, which the caller then does.
+        /// Returns whether the caller has to notify observers.
         mutating func claim() -> Bool {
             guard value != nil, !observers.isEmpty, !isTelling else { return false }
             isTelling = true
@@ -48,7 +49,8 @@ final class EarlyValue<Value: Sendable>: Prelude {
 
     private let state = Mutex(State())
 
-    /// Observers that were added after the end are not told: there is a newer value.
+    /// Adds an observer. One that is added after the end is never called, because a newer value is
+    /// available.
     func add(_ observer: @escaping Observer) {
         let tells = state.withLock { state in
             guard !state.isOver else { return false }
@@ -58,7 +60,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         if tells { tell() }
     }
 
-    /// There is a value.
+    /// Sets the value and notifies the observers.
     func announce(_ value: LabelledValue<Value>) {
         let tells = state.withLock { state in
             guard !state.isOver, state.value == nil else { return false }

@@ -1,35 +1,36 @@
 import Foundation
 
-/// JSON of any shape (RFC 8259).
+/// A JSON value of any shape (RFC 8259).
 ///
 /// ```swift
 /// let json = try await service.GET("/brewers").json().value
 /// let name = json["brewers"]?[0]?["name"]?.string
 /// ```
-/// Read as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays and objects. Within
-/// another type it has at most 64, those of the other type included: there one type after another is tried, and on
-/// Linux each attempt that fails takes time proportional to the square of the depth.
+/// Decoded as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays
+/// and objects. Within another type it has at most 64, including those of the other type: decoding
+/// tries one type after another there, and on Linux each failed attempt takes time proportional to
+/// the square of the depth.
 @dynamicMemberLookup
 public enum JSONValue: Sendable, Hashable {
     /// `null`
     case null
     /// `true` or `false`
     case bool(Bool)
-    /// A number; whole ones beyond 2⁵³ lose digits.
+    /// A number. Integers beyond 2⁵³ lose precision.
     case number(Double)
-    /// Text.
+    /// A string.
     case string(String)
-    /// A list.
+    /// An array.
     case array([JSONValue])
-    /// Named values; of a repeated name one remains.
+    /// An object. Of repeated names, one value remains.
     case object([String: JSONValue])
 
-    /// The value of a name; `nil` when this is no object or has no such name.
+    /// The value of a name; `nil` if this value is not an object or has no such name.
     public subscript(name: String) -> JSONValue? {
         if case .object(let values) = self { values[name] } else { nil }
     }
 
-    /// The value at a place; `nil` when this is no list or has no such place.
+    /// The value at an index; `nil` if this value is not an array or has no such index.
     public subscript(place: Int) -> JSONValue? {
         if case .array(let values) = self, values.indices.contains(place) { values[place] } else { nil }
     }
@@ -37,23 +38,25 @@ public enum JSONValue: Sendable, Hashable {
     /// The same as ``subscript(_:)-(String)``.
     public subscript(dynamicMember name: String) -> JSONValue? { self[name] }
 
-    /// The text; `nil` for everything else.
+    /// The string; `nil` for any other value.
     public var string: String? { if case .string(let value) = self { value } else { nil } }
-    /// The number; `nil` for everything else.
+    /// The number; `nil` for any other value.
     public var number: Double? { if case .number(let value) = self { value } else { nil } }
-    /// The number when it is a whole one; `nil` for everything else.
+    /// The number if it is an integer; `nil` for any other value.
     public var integer: Int? { number.flatMap { Int(exactly: $0) } }
-    /// The truth value; `nil` for everything else.
+    /// The Boolean; `nil` for any other value.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
-    /// The list; `nil` for everything else.
+    /// The array; `nil` for any other value.
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
 
-    /// Parses JSON of any shape. The depth is limited (``JSON/object(from:)``), so that the walk over the result is bounded.
+    /// Parses JSON of any shape. The depth is limited (``JSON/object(from:)``), which bounds the
+    /// recursion over the result.
     struct Parser: BodyDecoder {
         func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
             let json = JSONValue(try JSON.object(from: data))
             guard let value = json as? Value else {
-                throw DecodingError.typeMismatch(type, .init(codingPath: [], debugDescription: "not JSON of any shape"))
+                throw DecodingError.typeMismatch(
+                    type, .init(codingPath: [], debugDescription: "the type is not JSONValue"))
             }
             return value
         }
@@ -64,24 +67,26 @@ public enum JSONValue: Sendable, Hashable {
         case let value as String: self = .string(value)
         case let value as [Any]: self = .array(value.map(JSONValue.init))
         case let value as [String: Any]: self = .object(value.mapValues(JSONValue.init))
-        case let value as NSNumber: self = String(cString: value.objCType) == "c" ? .bool(value.boolValue) : .number(value.doubleValue)
+        case let value as NSNumber:
+            self = String(cString: value.objCType) == "c" ? .bool(value.boolValue) : .number(value.doubleValue)
         default: self = .null
         }
     }
 }
 
 extension JSONValue: Decodable {
-    /// The most levels within another type, those of the other type included.
+    /// The maximum depth within another type, including the levels of that type.
     private static let maximumDepth = 64
 
-    /// Decodes from any decoder, so that it can be a part of other types.
+    /// Decodes from any decoder, so that the value can be a part of other types.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` for more than 64 levels of arrays and objects; the error of the decoder.
+    /// - Throws: `DecodingError.dataCorrupted` for more than 64 levels of arrays and objects;
+    ///   otherwise the error of the decoder.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null
-        } else if let value = try? container.decode(Bool.self) {  // what it is not says nothing about what it is
+        } else if let value = try? container.decode(Bool.self) {  // a failure only rules out this type
             self = .bool(value)
         } else if let value = try? container.decode(Double.self) {  // as above
             self = .number(value)
@@ -90,7 +95,7 @@ extension JSONValue: Decodable {
         } else {
             let path = decoder.codingPath
             guard path.count < Self.maximumDepth else {
-                let message = "JSON of any shape within another type has at most \(Self.maximumDepth) levels."
+                let message = "a JSONValue within another type has at most \(Self.maximumDepth) levels"
                 throw DecodingError.dataCorrupted(DecodingError.Context(codingPath: path, debugDescription: message))
             }
             if var list = try? decoder.unkeyedContainer() {  // as above

@@ -4,26 +4,28 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A typed task that its owner completes: for values that come from somewhere else than a request, to be handed on like any other.
+/// A typed task that its owner completes, for values that do not come from a request.
 ///
 /// ```swift
 /// let login = PassiveTask<Token>()
 /// show(login.task)          // observers, await and cancel as with every task
 /// login.complete(token)     // or login.fail(error)
 /// ```
-/// The first call counts. Observers may be added before or after. An owner that is freed without having completed cancels the task, so that nobody waits for ever.
+/// The first call counts. Observers may be added before or after it. If the owner is deallocated
+/// before it completes the task, the task is cancelled, so that no caller waits forever.
 ///
 /// All members may be used from any thread.
 public final class PassiveTask<Value: Sendable>: Sendable {
-    /// The task, for whoever wants the value.
+    /// The task that observers and callers await.
     public let task: TypedTask<Value>
 
     private let answer: Answer<Value>
     private let isComplete = Mutex(false)
 
-    /// Makes a task.
+    /// Creates a task.
     ///
-    /// - Parameter onCancel: Called once when somebody cancels the task before it is complete, on that thread; `nil` when the owner does not care.
+    /// - Parameter onCancel: Called once, on the cancelling thread, if the task is cancelled before
+    ///   it is complete. Defaults to `nil`.
     public init(onCancel: (@Sendable () -> Void)? = nil) {
         let answer = Answer<Value>()
         let exchange = SessionTask(PassiveService.shared) { _ in }
@@ -43,7 +45,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with a value.
     ///
-    /// - Returns: Whether it was not complete before.
+    /// - Returns: Whether the task was not complete before.
     @discardableResult
     public func complete(_ value: Value) -> Bool {
         guard claim() else { return false }
@@ -53,7 +55,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with an error.
     ///
-    /// - Returns: Whether it was not complete before.
+    /// - Returns: Whether the task was not complete before.
     @discardableResult
     public func fail(_ error: any Error) -> Bool {
         claim() && task.task.complete(.failure(error))
@@ -72,7 +74,7 @@ extension Response.Source {
     public static let owner = Response.Source("owner")
 }
 
-/// What passive tasks have in place of a service: no request is sent.
+/// The service of passive tasks. It sends no requests.
 private final class PassiveService: PipelineSource {
     static let shared = PassiveService()
 

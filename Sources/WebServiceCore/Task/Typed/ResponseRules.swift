@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Which answers the typed tasks of one exchange accept.
+/// The acceptance rules for responses that the typed tasks of one exchange share.
 final class ResponseRules: Sendable {
     struct Rules: Sendable {
         var statuses = Statuses.success
@@ -37,18 +37,20 @@ final class ResponseRules: Sendable {
         rules.withLock { change(&$0) }
     }
 
-    /// The answer, when it is acceptable.
+    /// Returns the response if it is acceptable.
     func accept(_ input: StepInput) throws -> Response {
         if let failure = input.failure { throw failure }
         let response = try input.result.get()
         let rules = rules.withLock { $0 }
         guard rules.statuses.contains(response.status) else {
-            throw input.mappedError(for: response) ?? input.error(.unacceptableStatus, "the status is \(response.status)")
+            throw input.mappedError(for: response)
+                ?? input.error(.unacceptableStatus, "the status \(response.status) is not acceptable")
         }
         if let contentTypes = rules.contentTypes, !response.data.isEmpty {
             let type = response.header(.contentType) ?? ""
             guard contentTypes.contains(where: { MediaType.matches(type, pattern: $0) }) else {
-                throw input.error(.unexpectedContentType, "the media type is '\(MediaType.essence(type))'")
+                throw input.error(
+                    .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not acceptable")
             }
         }
         for check in rules.checks { try check(response) }
@@ -57,23 +59,26 @@ final class ResponseRules: Sendable {
 }
 
 extension StepInput {
-    /// An error that knows everything about the exchange.
+    /// Returns an error with the request and response of the exchange.
     func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
         let response = try? result.get()  // an error of the exchange has no response
-        return WebServiceError(code, message, request: request, response: response?.urlResponse, body: response?.body, underlying: underlying)
+        return WebServiceError(
+            code, message, request: request, response: response?.urlResponse, body: response?.body,
+            underlying: underlying)
     }
 }
 
-/// Media types (RFC 9110, section 8.3.1): compared without regard to case and parameters.
+/// Media types (RFC 9110, section 8.3.1), compared without regard to case and parameters.
 enum MediaType {
-    /// Type and subtype in lower case, without parameters; at most 80 printable bytes.
+    /// Returns the type and subtype in lower case, without parameters; at most 80 printable bytes.
     static func essence(_ value: String) -> String {
         let type = String(decoding: value.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
         let text = type.trimmingCharacters(in: .whitespaces).asciiLowercased()
         return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
     }
 
-    /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` stands for every `+json` as well.
+    /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every
+    ///   `+json` type.
     static func matches(_ value: String, pattern: String) -> Bool {
         let type = essence(value)
         let pattern = essence(pattern)
@@ -82,7 +87,7 @@ enum MediaType {
         return pattern == ContentType.json && type.hasSuffix("+json")
     }
 
-    /// The value of a parameter such as `charset`, without quotes.
+    /// Returns the value of a parameter such as `charset`, without quotes.
     static func parameter(_ name: String, of value: String) -> String? {
         for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {

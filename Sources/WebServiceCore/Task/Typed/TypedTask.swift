@@ -4,17 +4,27 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The typed face of a ``SessionTask``: the same exchange and the same chain of handlers, with a value of a known type at the end.
+/// A ``SessionTask`` with a result of a known type.
+///
+/// Both share one exchange and one chain of handlers.
 ///
 /// ```swift
 /// let brewers = try await service.GET("/brewers").decode([Brewer].self).value
-/// service.GET("/brewers").decode([Brewer].self).map(\.count).updateUI { count in show(count) }.updateErrorUI { error in show(error) }.resume()
+/// service.GET("/brewers").decode([Brewer].self)
+///     .map(\.count)
+///     .updateUI { count in show(count) }
+///     .updateErrorUI { error in show(error) }
+///     .resume()
 /// ```
-/// - `decode`, `data`, `string`, `json` and `empty` of a ``SessionTask`` begin one; `map`, `mapAsync`, `flatMap`, `recover` and `validate` go on;
-///   `onSuccess`, `onError`, `onCompletion`, `updateUI` and `updateErrorUI` observe, any number of times, also when the value is there already.
-/// - The status has to be from 200 to 299 unless `validate` says otherwise.
-/// - Steps and observers run in the order in which they were added, one at a time, in the background or on the main actor as each says.
-/// - ``value``, ``result`` and ``response`` resume the task if nobody did. Cancelling the Swift task that awaits them cancels the exchange.
+/// - `decode`, `data`, `string`, `json` and `empty` of a ``SessionTask`` create a typed task.
+///   `map`, `mapAsync`, `flatMap`, `recover` and `validate` continue it. `onSuccess`, `onError`,
+///   `onCompletion`, `updateUI` and `updateErrorUI` observe it, any number of times, even after it
+///   has a result.
+/// - The status has to be 200 to 299 unless `validate` specifies otherwise.
+/// - Steps and observers run in the order in which they were added, one at a time, in the
+///   background or on the main actor as documented.
+/// - ``value``, ``result`` and ``response`` resume the task. Cancelling the Swift task that awaits
+///   them cancels the exchange.
 ///
 /// All members may be used from any thread.
 public final class TypedTask<Value: Sendable>: Sendable {
@@ -22,19 +32,20 @@ public final class TypedTask<Value: Sendable>: Sendable {
     public let task: SessionTask
 
     let rules: ResponseRules
-    /// A value ahead of the result; `nil` where there cannot be one.
+    /// The value delivered before the result; `nil` for tasks without one.
     let early: EarlyValue<Value>?
     private let box = ResultBox<Value>()
     /// The service of a typed request, until the task completes; `nil` for other tasks.
     private let owner: TaskOwner?
 
     /// - Parameters:
-    ///   - isOwn: Whether no closure of the user's runs in the step.
-    ///   - early: A value ahead of the result.
-    ///   - step: Makes the result; runs once, when the exchange has ended and everything added before has run.
+    ///   - isOwn: Whether the step runs no custom closure.
+    ///   - early: The value delivered before the result.
+    ///   - step: Returns the result. Runs once, after the exchange has ended and all earlier
+    ///     handlers have run.
     init(
-        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, owner: TaskOwner? = nil, early: EarlyValue<Value>? = nil,
-        step: @escaping @Sendable (StepInput) -> Result<Value, any Error>
+        _ task: SessionTask, _ rules: ResponseRules, isOwn: Bool = false, owner: TaskOwner? = nil,
+        early: EarlyValue<Value>? = nil, step: @escaping @Sendable (StepInput) -> Result<Value, any Error>
     ) {
         self.task = task
         self.rules = rules
@@ -47,7 +58,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.add(.step(settle, isOwn: isOwn))
     }
 
-    /// - Parameter step: Makes the result; the handlers that follow wait for it.
+    /// - Parameter step: Returns the result. Later handlers wait for it.
     init(
         _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
         asyncStep: @escaping @Sendable (StepInput) async -> Result<Value, any Error>
@@ -56,7 +67,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         early = nil
         self.owner = owner
-        // The step runs in a Swift task that is begun elsewhere, and has to know all the same when it belongs to a refresh.
+        // The step runs in a Swift task that is started elsewhere and does not inherit the
+        // task-local value that marks it as part of a refresh.
         let refreshing = Authentication.refreshing
         task.add(
             .asyncStep { [box] input in
@@ -64,7 +76,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
             })
     }
 
-    /// - Parameter step: Makes the result on the main actor; the handlers that follow wait for it.
+    /// - Parameter step: Returns the result on the main actor. Later handlers wait for it.
     init(
         _ task: SessionTask, _ rules: ResponseRules, owner: TaskOwner? = nil,
         mainStep: @escaping @MainActor @Sendable (StepInput) -> Result<Value, any Error>
@@ -80,27 +92,30 @@ public final class TypedTask<Value: Sendable>: Sendable {
         task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
 
-    /// Sends the request, if nobody did; harmless otherwise.
+    /// Sends the request. Has no effect if it has already been sent.
     @discardableResult
     public func resume() -> Self {
         task.resume()
         return self
     }
 
-    /// Asks the exchange to stop; see ``SessionTask/cancel()``. A `mapAsync` or `flatMap` under way is cancelled as well. The result is
-    /// `URLError.cancelled` unless there was one already.
+    /// Cancels the exchange; see ``SessionTask/cancel()``.
+    ///
+    /// A `mapAsync` or `flatMap` in progress is cancelled as well. The result is
+    /// `URLError.cancelled` unless there is one already.
     public func cancel() {
         task.cancel()
     }
 
-    /// The value, once it is there. Resumes the task if nobody did; cancelling the awaiting Swift task cancels the exchange.
+    /// The value. Resumes the task; cancelling the awaiting Swift task cancels the exchange.
     ///
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for what the framework found, and what steps threw.
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    ///   and errors thrown by steps.
     public var value: Value {
         get async throws { try await result.get() }
     }
 
-    /// The result, once it is there; like ``value``, without throwing.
+    /// The result. Awaits the task as ``value`` does, without throwing.
     public var result: Result<Value, any Error> {
         get async {
             await task.finished()
@@ -108,9 +123,11 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The answer, whatever its status, once it is there. Resumes the task if nobody did; cancelling the awaiting Swift task cancels the exchange.
+    /// The response, with any status.
     ///
-    /// - Throws: The error of the exchange when there was no answer.
+    /// Resumes the task; cancelling the awaiting Swift task cancels the exchange.
+    ///
+    /// - Throws: The error of the exchange if there is no response.
     public var response: Response {
         get async throws {
             await task.finished()
@@ -118,10 +135,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
         }
     }
 
-    /// The result, if this step has run.
+    /// The result; `nil` until this step has run.
     var settled: Result<Value, any Error>? { box.settled }
 
-    /// Adds an observer behind everything that was added so far.
+    /// Adds an observer after all handlers added so far.
     func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
         let step: @Sendable (StepInput) -> (any Error)? = { [box] _ in
             observer(box.result)
@@ -131,9 +148,10 @@ public final class TypedTask<Value: Sendable>: Sendable {
         return self
     }
 
-    /// Adds an observer of some results on the main actor behind everything that was added so far.
+    /// Adds an observer of some results on the main actor, after all handlers added so far.
     func observeOnMain<Part: Sendable>(
-        _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?, _ observer: @escaping @MainActor @Sendable (Part) -> Void
+        _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?,
+        _ observer: @escaping @MainActor @Sendable (Part) -> Void
     ) -> Self {
         let applies: @Sendable () -> Bool = { [box] in part(box.result) != nil }
         let step = Handler.MainStep(applies: applies, isUI: true) { [box] _ in
@@ -144,12 +162,14 @@ public final class TypedTask<Value: Sendable>: Sendable {
         return self
     }
 
-    /// The step that follows this one.
-    func then<Next: Sendable>(_ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>) -> TypedTask<Next> {
+    /// Returns a task with a further step.
+    func then<Next: Sendable>(
+        _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
+    ) -> TypedTask<Next> {
         TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
-    /// The step that follows this one, which may take its time.
+    /// Returns a task with a further asynchronous step.
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {
@@ -157,11 +177,11 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 }
 
-/// What a step of a typed task begins with.
+/// The input of a step of a typed task.
 struct StepInput: Sendable {
     let result: Result<Response, any Error>
     fileprivate let task: SessionTask
-    /// Why there is nothing to work with: the error of the exchange, or of an untyped handler before.
+    /// The error of the exchange or of an earlier untyped handler; `nil` if there is none.
     let failure: (any Error)?
 
     init(_ result: Result<Response, any Error>, of task: SessionTask, failure: (any Error)?) {
@@ -170,16 +190,17 @@ struct StepInput: Sendable {
         self.failure = failure
     }
 
-    /// Copied when it is asked for: most steps do not.
+    /// The request. Computed on access, because most steps do not use it.
     var request: Request { task.request }
 
-    /// What the error mappers of request and service make of an answer that is a failure.
+    /// Returns the error that the error mappers of the request and the service create for an
+    /// unacceptable response.
     func mappedError(for response: Response) -> (any Error)? {
         request.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
     }
 }
 
-/// Holds an object until a task completes, or until nothing holds the task.
+/// Retains an object until a task completes or is deallocated.
 final class TaskOwner: Sendable {
     private let object: Mutex<(any AnyObject & Sendable)?>
 
@@ -193,11 +214,11 @@ final class TaskOwner: Sendable {
     }
 }
 
-/// The result of one step, set once by the step and read by everything behind it.
+/// The result of one step, set once by the step and read by later handlers.
 private final class ResultBox<Value: Sendable>: Sendable {
     private let state = Mutex<Result<Value, any Error>?>(nil)
 
-    /// - Returns: The error, where it arose in this step.
+    /// - Returns: The error, if it originated in this step.
     func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
         state.withLock { $0 = result }
         guard input.failure == nil, case .failure(let error) = result else { return nil }
@@ -206,7 +227,7 @@ private final class ResultBox<Value: Sendable>: Sendable {
 
     var settled: Result<Value, any Error>? { state.withLock { $0 } }
 
-    /// Readers stand behind the step in the chain, so it has run; that it has not is no state that can be reached.
+    /// The result. All readers are after the step in the chain, so a missing result is unreachable.
     var result: Result<Value, any Error> {
         state.withLock { $0 } ?? .failure(URLError(.unknown))
     }
