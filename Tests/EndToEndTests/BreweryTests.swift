@@ -59,7 +59,7 @@ struct BreweryTests {
             "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "now there is #4 Trashboat & Söhne (new york)",
             "now it is #4 Trashboat + Daughters (new york)", "gone", "nobody by that number", "failed, as it should: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
-            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
+            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After of 1.0 seconds", "Done.",
             "/brewers?state=new%20york\n",
         ] {
             #expect(run.output.contains(line), "\(line)")
