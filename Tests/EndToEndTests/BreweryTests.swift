@@ -60,7 +60,7 @@ struct BreweryTests {
             "updated to #4 Trashboat + Daughters (new york)", "deleted", "recovered: no brewer has this id",
             "failed as expected: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
-            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After asks for 1.0 seconds", "Done.",
+            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After of 1.0 seconds", "Done.",
             "/brewers?state=new%20york\n",
         ] {
             #expect(run.output.contains(line), "\(line)")

@@ -1,14 +1,16 @@
 import Foundation
 
-/// The directives of `Cache-Control` fields (RFC 9111, section 5.2), of requests and of answers alike.
+/// The directives of the `Cache-Control` fields of a request or a response (RFC 9111, section 5.2).
 ///
-/// Names are compared without regard to case, quoted strings are read as what they quote, and a directive whose argument makes no sense counts as the
-/// strictest one. Of a directive that stands there several times the strictest counts.
+/// Names are case-insensitive, and quoted strings are unquoted. A directive whose argument is
+/// invalid has the most restrictive meaning. If a directive is repeated, the most restrictive value
+/// applies.
 struct CacheControl: Sendable {
-    /// Longer times are taken for this one: 2³¹ seconds (RFC 9111, section 1.2.2).
+    /// The largest number of seconds, 2³¹; greater values are reduced to it (RFC 9111, section
+    /// 1.2.2).
     static let maximum: TimeInterval = 2_147_483_648
 
-    /// `nil` for a directive without an argument, an empty text for one that cannot be read.
+    /// The arguments per directive: `nil` for no argument, an empty string for an invalid one.
     private var arguments: [String: [String?]] = [:]
 
     init(_ fields: [String]) {
@@ -18,49 +20,54 @@ struct CacheControl: Sendable {
         }
     }
 
-    /// Whether a directive is there, with or without an argument.
+    /// Returns whether a directive is present, with or without an argument.
     func has(_ name: String) -> Bool { arguments[name] != nil }
 
-    /// Whether `no-cache` or `private` is there for the whole answer, not only for some fields of it.
+    /// Returns whether `no-cache` or `private` applies to the whole response, not only to some
+    /// fields.
     func isWhole(_ name: String) -> Bool {
         arguments[name]?.contains { $0.map(Self.names)?.isEmpty ?? true } == true
     }
 
-    /// The fields that `no-cache` or `private` is limited to, in lower case.
+    /// Returns the lowercase names of the fields that `no-cache` or `private` is limited to.
     func fields(_ name: String) -> [String] {
         (arguments[name] ?? []).flatMap { $0.map(Self.names) ?? [] }
     }
 
-    /// The smallest number of seconds that a directive has; `nil` where it is not there.
+    /// Returns the smallest number of seconds of a directive, or `nil` if the directive is absent.
     ///
-    /// - Parameter bare: What one without an argument means.
+    /// - Parameter bare: The value of a directive without an argument.
     func least(_ name: String, bare: TimeInterval = 0) -> TimeInterval? {
         arguments[name]?.map { $0.map { Self.seconds($0) ?? 0 } ?? bare }.min()
     }
 
-    /// The largest number of seconds that a directive has; `nil` where it is not there. What cannot be read is more than anything.
+    /// Returns the largest number of seconds of a directive, or `nil` if the directive is absent.
+    /// An invalid argument counts as infinity.
     func greatest(_ name: String) -> TimeInterval? {
         arguments[name]?.map { $0.flatMap(Self.seconds) ?? .infinity }.max()
     }
 
-    /// A number of seconds (RFC 9111, section 1.2.2): digits alone, however many.
+    /// Parses a number of seconds (RFC 9111, section 1.2.2): one or more digits and nothing else.
     static func seconds(_ text: some StringProtocol) -> TimeInterval? {
         guard !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
         let digits = text.drop { $0 == "0" }
         return digits.utf8.count > 10 ? maximum : min(TimeInterval(Int64(digits) ?? 0), maximum)
     }
 
-    /// The members of a list, in lower case (RFC 9110, section 5.6.1); of names, so that no member holds a comma itself.
+    /// Returns the members of a list in lower case (RFC 9110, section 5.6.1). Members are names, so
+    /// none contains a comma.
     static func names(_ list: some StringProtocol) -> [String] {
-        list.utf8.split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }.map { String(decoding: $0.map(ASCII.lowercased), as: UTF8.self) }
+        list.utf8.split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }.map {
+            String(decoding: $0.map(ASCII.lowercased), as: UTF8.self)
+        }
     }
 }
 
-/// Takes one directive after another from the value of a field.
+/// A reader that returns the directives of a field value one at a time.
 private struct DirectiveReader {
     var rest: ArraySlice<UInt8>
 
-    /// - Returns: The name in lower case and the argument; `nil` at the end.
+    /// - Returns: The lowercase name and the argument; `nil` at the end.
     mutating func next() -> (name: String, argument: String?)? {
         while true {
             rest = rest.drop { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }
@@ -72,7 +79,7 @@ private struct DirectiveReader {
         }
     }
 
-    /// What stands behind the name up to the comma.
+    /// Returns the argument after the name, up to the next comma.
     private mutating func argument() -> String? {
         guard rest.first == UInt8(ascii: "=") else { return isOnlyBlank(skip()) ? nil : "" }
         rest.removeFirst()
@@ -85,7 +92,7 @@ private struct DirectiveReader {
         return isOnlyBlank(skip()) ? String(decoding: token, as: UTF8.self) : ""
     }
 
-    /// Passes over everything up to the next comma that is not quoted.
+    /// Skips everything up to the next comma outside a quoted string.
     private mutating func skip() -> [UInt8] {
         var skipped: [UInt8] = []
         while let byte = rest.first, byte != UInt8(ascii: ",") {
@@ -95,12 +102,17 @@ private struct DirectiveReader {
         return skipped
     }
 
-    /// What a quoted string quotes (RFC 9110, section 5.6.4); one without an end goes on to the end of the field.
+    /// Returns the content of a quoted string (RFC 9110, section 5.6.4). An unterminated string
+    /// extends to the end of the field.
     private mutating func quoted() -> String {
         var text: [UInt8] = []
         rest.removeFirst()
         while let byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
-            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() { text.append(escaped) } else { text.append(byte) }
+            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
+                text.append(escaped)
+            } else {
+                text.append(byte)
+            }
         }
         return String(decoding: text, as: UTF8.self)
     }

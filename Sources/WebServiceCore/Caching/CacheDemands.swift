@@ -4,27 +4,30 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a request says about stored answers: its ``Request/cachePolicy`` and its `Cache-Control` (RFC 9111, section 5.2.1).
+/// What a request demands of the cache: its ``Request/cachePolicy`` and its `Cache-Control` (RFC
+/// 9111, section 5.2.1).
 struct CacheDemands: Sendable {
     enum Mode: Sendable, Hashable {
-        /// What is fresh enough answers.
+        /// A fresh stored response is used.
         case fresh
-        /// What is stored answers once the server has said that it is still right.
+        /// A stored response is used after the server has validated it.
         case validated
-        /// What is stored does not answer.
+        /// No stored response is used.
         case reload
-        /// What is stored answers, however old.
+        /// A stored response is used regardless of its age.
         case any
     }
 
     let mode: Mode
-    /// Whether nothing may be sent, and `URLError.resourceUnavailable` says that nothing is stored.
+    /// A Boolean value that indicates whether nothing may be sent; without a stored response, the
+    /// request fails with `URLError.resourceUnavailable`.
     let isOffline: Bool
     private let control: CacheControl
 
     init(_ request: Request) {
         let fields = request.headers.values(for: .cacheControl)
-        let isPragma = fields.isEmpty && request.headers.values(for: "Pragma").flatMap(CacheControl.names).contains("no-cache")
+        let isPragma =
+            fields.isEmpty && request.headers.values(for: "Pragma").flatMap(CacheControl.names).contains("no-cache")
         control = CacheControl(isPragma ? ["no-cache"] : fields)
         isOffline = request.cachePolicy == .returnCacheDataDontLoad
         switch request.cachePolicy {
@@ -35,12 +38,14 @@ struct CacheDemands: Sendable {
         }
     }
 
-    /// Whether the answer may be stored.
+    /// A Boolean value that indicates whether the response may be stored.
     var stores: Bool { !control.has("no-store") }
-    /// Whether the cache has to answer with 504 instead of sending anything.
+    /// A Boolean value that indicates whether the cache responds with 504 instead of sending the
+    /// request.
     var isOnlyIfCached: Bool { control.has("only-if-cached") }
 
-    /// The request with the fields that the policy asks other caches on the way to heed.
+    /// Returns the request with the header fields that apply the policy to other caches on the
+    /// path.
     func message(_ request: Request) -> Request {
         guard request.headers[.cacheControl] == nil else { return request }
         var message = request
@@ -56,12 +61,12 @@ struct CacheDemands: Sendable {
 
     enum Use: Sendable, Hashable {
         case answer
-        /// It answers now, and is validated for the next time.
+        /// The stored response is returned now and validated in the background.
         case answerAndValidate
         case validate
     }
 
-    /// What becomes of a stored answer (RFC 9111, section 4.2.4; RFC 5861, section 3).
+    /// Returns how a stored response is used (RFC 9111, section 4.2.4; RFC 5861, section 3).
     func use(of stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Use {
         switch mode {
         case .any: return .answer
@@ -72,19 +77,24 @@ struct CacheDemands: Sendable {
         guard !said.isWhole("no-cache"), let age = stored.age(at: now) else { return .validate }
         let staleness = age - stored.lifetime(usesHeuristics: usesHeuristics)
         guard age <= control.least("max-age") ?? .infinity else { return .validate }
-        if let margin = control.greatest("min-fresh") { return -staleness >= margin && staleness < 0 ? .answer : .validate }
+        if let margin = control.greatest("min-fresh") {
+            return -staleness >= margin && staleness < 0 ? .answer : .validate
+        }
         if staleness < 0 { return .answer }
         guard !said.has("must-revalidate") else { return .validate }
         if staleness <= control.least("max-stale", bare: .infinity) ?? -1 { return .answer }
-        if staleness <= said.least("stale-while-revalidate") ?? -1 { return isOnlyIfCached ? .answer : .answerAndValidate }
+        if staleness <= said.least("stale-while-revalidate") ?? -1 {
+            return isOnlyIfCached ? .answer : .answerAndValidate
+        }
         return .validate
     }
 
-    /// Whether a stored answer may stand for an error of the server (RFC 5861, section 4).
+    /// Returns whether a stored response may replace a server error (RFC 5861, section 4).
     func outlastsError(_ stored: CachedResponse, at now: Date, usesHeuristics: Bool) -> Bool {
         let said = stored.control
         let limits = [said.least("stale-if-error"), control.least("stale-if-error")].compactMap(\.self)
-        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now), let limit = limits.max()
+        guard mode == .fresh, !said.isWhole("no-cache"), !said.has("must-revalidate"), let age = stored.age(at: now),
+            let limit = limits.max()
         else { return false }
         return age - stored.lifetime(usesHeuristics: usesHeuristics) <= limit
     }

@@ -4,9 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Asking the server.
+/// Sending requests to the server.
 extension CacheExchange {
-    /// Sends a GET request, conditional where something is stored, and stores the answer.
+    /// Sends a GET request, conditionally if a response is stored, and stores the response.
     func load(_ stored: CachedResponse?) async throws -> Response {
         let plain = demands.message(request)
         var message = plain
@@ -24,8 +24,10 @@ extension CacheExchange {
             return response
         }
         if let stored, let updated = stored.validated(by: response, requestTime, responseTime) {
-            // A 304 to the caller's own condition says nothing about what is stored, unless it names it.
-            let isMeant = !isOwnCondition || stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
+            // A 304 to the caller's own condition applies to the stored response only if it names
+            // its entity tag.
+            let isMeant =
+                !isOwnCondition || stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
             if isMeant { replace(stored, by: updated, flight) } else { next.record(.cache, "not stored: status 304") }
             if isOwnCondition { return response }
             if let answer = updated.revalidatedResponse(by: response, url: url) {
@@ -38,9 +40,11 @@ extension CacheExchange {
             next.record(.cache, "not stored: status 304")
             return response
         }
-        if !isOwnCondition { next.record(.cache, "the 304 is not for what is stored") }
-        // The server has another representation than the stored one.
-        if !isOwnCondition || stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
+        if !isOwnCondition { next.record(.cache, "the 304 does not match the stored response") }
+        // The server has a representation other than the stored one.
+        if !isOwnCondition || stored.contradicts(response) {
+            update(flight) { [selecting] in $0.remove(for: selecting) }
+        }
         if isOwnCondition {
             next.record(.cache, "not stored: status 304")
             return response
@@ -52,7 +56,8 @@ extension CacheExchange {
         return whole
     }
 
-    /// Sends a HEAD request; what it says about a stored answer is stored (RFC 9111, section 4.3.5).
+    /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC
+    /// 9111, section 4.3.5).
     func loadHead(_ stored: CachedResponse?) async throws -> Response {
         let flight = cache.beginFlight(key)
         let (result, requestTime, responseTime) = await send(demands.message(request))
@@ -68,15 +73,20 @@ extension CacheExchange {
         return response
     }
 
-    private func send(_ message: Request) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
+    private func send(
+        _ message: Request
+    ) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
         let requestTime = cache.now()
         let result: Result<Response, any Error>
         do { result = .success(try await next(message)) } catch { result = .failure(error) }
         return (result, requestTime, cache.now())
     }
 
-    /// The stored answer in place of an error of the server or the way to it (RFC 5861, section 4); `nil` where it must not be.
-    private func staleAnswer(_ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date) throws -> Response? {
+    /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
+    /// or `nil` if it must not be used.
+    private func staleAnswer(
+        _ stored: CachedResponse, insteadOf result: Result<Response, any Error>, at now: Date
+    ) throws -> Response? {
         switch result {
         case .success(let response): guard [500, 502, 503, 504].contains(response.status) else { return nil }
         case .failure(let error):
@@ -88,25 +98,29 @@ extension CacheExchange {
         return stored.response(url: url, hasBody: request.method == .GET, at: now)
     }
 
-    /// Stores an answer to GET, or removes what it has made out of date.
+    /// Stores a response to a GET request, or removes the stored responses that it invalidates.
     private func store(_ response: Response, _ flight: CacheFlight, _ requestTime: Date, _ responseTime: Date) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
-            let answer = try CachedResponse(response, to: storing, account: account, requestTime: requestTime, responseTime: responseTime)
+            let answer = try CachedResponse(
+                response, to: storing, account: account, requestTime: requestTime, responseTime: responseTime)
             update(flight) { [selecting] in $0.insert(answer, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
-            let isNew = (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
+            let isNew =
+                (200..<400).contains(response.status) && response.status != 206 || [404, 410].contains(response.status)
             if response.redirects.isEmpty, isNew { update(flight) { [selecting] in $0.remove(for: selecting) } }
         }
     }
 
-    /// Stores what was validated, or removes it where it must not be stored any more, unless a newer answer has been stored meanwhile.
+    /// Stores the validated response, or removes it if it must no longer be stored, unless a newer
+    /// response has been stored in the meantime.
     private func replace(_ stored: CachedResponse, by updated: CachedResponse, _ flight: CacheFlight) {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         var replacement: CachedResponse? = updated
         do throws(CacheRefusal) {
-            replacement?.selection = try CachedResponse.selection(updated.status, updated.headers, to: storing, account: account)
+            replacement?.selection = try CachedResponse.selection(
+                updated.status, updated.headers, to: storing, account: account)
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
             replacement = nil
@@ -117,23 +131,36 @@ extension CacheExchange {
         }
     }
 
-    /// The request as a response to it is stored: cookies may have come to the jar since it was begun.
-    private var storing: Request { selecting.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar) }
+    /// The request against which a response is stored: the jar may have received cookies since the
+    /// request started.
+    private var storing: Request {
+        selecting.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
+    }
 
-    /// Changes what is stored, unless the account is another one by now: then it is not known whose response it is.
+    /// Changes the stored responses unless the account has changed since; the response could belong
+    /// to either account.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
-        guard cache.account() == account else { return next.record(.cache, "not stored: the account has changed since") }
-        guard !flight.isOvertaken else { return next.record(.cache, "not stored: it was removed while the request was in flight") }
-        guard cache.update(key, flight, change) else { return next.record(.cache, "not stored: too many changes wait for the storage") }
+        guard cache.account() == account else {
+            return next.record(.cache, "not stored: the account has changed since")
+        }
+        guard !flight.isOvertaken else {
+            return next.record(.cache, "not stored: it was removed while the request was in flight")
+        }
+        guard cache.update(key, flight, change) else {
+            return next.record(.cache, "not stored: too many changes are pending in the storage")
+        }
     }
 }
 
 extension CachedResponse {
-    /// What a 304 or the answer to HEAD makes of it; `nil` where it speaks of another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    /// Returns the stored response updated by a 304 or by the response to a HEAD request, or `nil`
+    /// if that describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
         guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
         if contradicts(response) { return nil }
-        if eTag == nil || response.header(.eTag) == nil, let old = lastModified, let new = response.header("Last-Modified"), old != new {
+        if eTag == nil || response.header(.eTag) == nil, let old = lastModified,
+            let new = response.header("Last-Modified"), old != new
+        {
             return nil
         }
         if response.status != 304 {
@@ -145,7 +172,7 @@ extension CachedResponse {
         return freshened(by: response, requestTime: requestTime, responseTime: responseTime)
     }
 
-    /// Whether a response names another entity tag than this one.
+    /// Returns whether a response has an entity tag other than the stored one.
     fileprivate func contradicts(_ response: Response) -> Bool {
         guard let old = eTag, let new = response.header(.eTag) else { return false }
         return !EntityTag.describes(new, old)

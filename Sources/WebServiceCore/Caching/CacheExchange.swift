@@ -7,10 +7,10 @@ import FoundationNetworking
 /// One request on its way through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request as stored responses are selected by it. It handles cookies only where the cookie jar has
-    /// some for it, which are added after the cache.
+    /// The request that stored responses are matched against. Its `shouldHandleCookies` is `true`
+    /// only if the cookie jar, which adds its cookies after the cache, has some for the URL.
     let selecting: Request
-    /// What is asked for, with its query, in the one form that stands for all its spellings.
+    /// The request URL with its query, in a normalized form.
     let url: String
     let account: String?
     let key: StorageKey
@@ -18,7 +18,7 @@ struct CacheExchange: Sendable {
     let next: Next
     let cache: ResponseCache
 
-    /// - Returns: `nil` for a request that cannot be encoded: whoever sends it says why.
+    /// - Returns: `nil` for a request that cannot be encoded; sending it reports the error.
     init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
@@ -32,7 +32,8 @@ struct CacheExchange: Sendable {
         self.cache = cache
     }
 
-    /// The request, which handles cookies only where the cookie jar has some for it now.
+    /// Returns the request with `shouldHandleCookies` set to `false` unless the cookie jar now has
+    /// cookies for the URL.
     static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?) -> Request {
         var selecting = request
         if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil { selecting.shouldHandleCookies = false }
@@ -47,15 +48,18 @@ struct CacheExchange: Sendable {
         StorageKey(identifier: "GET \(url)", classification: DataClassification("http-cache"), account: account)
     }
 
-    /// The URL that a request is sent to, scheme and host in lower case, without the scheme's own port and without a fragment.
+    /// Returns the URL that a request is sent to: scheme and host in lower case, without the
+    /// default port of the scheme and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
         if !request.method.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]
-        // What is wrong with the request is said where it is sent.
-        guard let text = try? bare.encode().url, let origin = Origin(text), let scheme = text.range(of: "://") else { return nil }
+        // An encoding error is reported when the request is sent.
+        guard let text = try? bare.encode().url, let origin = Origin(text), let scheme = text.range(of: "://") else {
+            return nil
+        }
         let target = text[scheme.upperBound...].drop { $0 != "/" && $0 != "?" }
         return "\(origin)\(target.first == "/" ? "" : "/")\(target)"
     }
@@ -73,15 +77,20 @@ struct CacheExchange: Sendable {
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
-    /// Stands for the account in the exchange's own record of whom it was begun for. The last bit is free: it says that nobody waits for the answer.
+    /// The identifier of the account in the exchange's log. The lowest bit is reserved: it marks a
+    /// background validation, whose response has no receiver.
     private var mark: Int {
-        Int(truncatingIfNeeded: StorageKey(identifier: "", account: account).bytes.withUnsafeBytes { XXHash64.hash($0) }) & ~1
+        Int(
+            truncatingIfNeeded: StorageKey(identifier: "", account: account).bytes.withUnsafeBytes { XXHash64.hash($0) }
+        ) & ~1
     }
 
-    /// Whether the account is still the one for which the exchange was begun. A request that is sent again when it is another one may hold
-    /// credentials of the old one.
+    /// Returns whether the account is still the one for which the exchange was started. A request
+    /// that is sent again after the account has changed may carry credentials of the previous
+    /// account.
     ///
-    /// - Throws: `URLError.cancelled` where it is not, and nobody waits for the answer.
+    /// - Throws: `URLError.cancelled` if the account has changed and the exchange is a background
+    ///   validation.
     private func isSameAccount() throws -> Bool {
         let begun = next.context.log.account(ObjectIdentifier(cache), mark)
         if begun == mark | 1 || begun == mark { return true }
@@ -90,14 +99,16 @@ struct CacheExchange: Sendable {
         return false
     }
 
-    /// Whether the request holds what separates its sender from others: an account is named, or no `Authentication` adds credentials later.
+    /// Returns whether the sender of the request can be distinguished from others: an account is
+    /// named, or no `Authentication` adds credentials later.
     private func hasKnownAsker() -> Bool {
         guard account == nil, next.following.contains(where: { $0 is Authentication }) else { return true }
         next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
         return false
     }
 
-    /// Whether the request is for a part of a representation, or on a condition that only the server can test.
+    /// Returns whether the request is for a part of a representation or has a condition that only
+    /// the server can evaluate.
     private func isOfCondition() -> Bool {
         guard let name = Self.passing.first(where: { request.headers[$0] != nil }) else { return false }
         if request.method == .GET { next.record(.cache, "not stored: the request has \(name.rawValue)") }
@@ -109,7 +120,8 @@ struct CacheExchange: Sendable {
         return stored?.isRedirect(for: request) == true ? nil : stored
     }
 
-    /// - Parameter load: Asks the server, where something is stored with its validators.
+    /// - Parameter load: Sends the request to the server, with the validators of the stored
+    ///   response if there is one.
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
@@ -117,7 +129,11 @@ struct CacheExchange: Sendable {
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
             if use != .validate, let response = try answer(stored, at: now) {
-                next.record(.cache, use == .answer ? "stored, \(stored.ageText(at: now))" : "stale, \(stored.ageText(at: now)), validated behind")
+                next.record(
+                    .cache,
+                    use == .answer
+                        ? "stored, \(stored.ageText(at: now))"
+                        : "stale, \(stored.ageText(at: now)), validated in the background")
                 if use == .answerAndValidate { validateBehind() }
                 return response
             }
@@ -130,14 +146,14 @@ struct CacheExchange: Sendable {
         return isPassing ? try await next(request) : try await load(stored)
     }
 
-    /// The stored answer, or 304 where the request's own condition asks for it.
+    /// Returns the stored response, or 304 if the request's own condition requires it.
     private func answer(_ stored: CachedResponse, at now: Date) throws -> Response? {
         if isKnown(stored, at: now) { return stored.notModified(url: url, at: now) }
         try checkSize(stored)
         return stored.response(url: url, hasBody: request.method == .GET, at: now)
     }
 
-    /// Whether the request's own condition says that the asker has it (RFC 9111, section 4.3.2).
+    /// Returns whether the request's own condition evaluates to 304 (RFC 9111, section 4.3.2).
     private func isKnown(_ stored: CachedResponse, at now: Date) -> Bool {
         guard stored.isSuccess else { return false }
         if let list = request.headers[.ifNoneMatch] { return EntityTag.isListed(stored.eTag, in: list) }
@@ -147,14 +163,16 @@ struct CacheExchange: Sendable {
         return modified <= since
     }
 
-    /// What would not be taken from a server is not taken from the storage either.
+    /// Applies the limit for received responses to a stored one.
     func checkSize(_ stored: CachedResponse) throws {
-        guard request.method == .GET, let maximum = request.maximumResponseBytes, stored.body.count > maximum else { return }
+        guard request.method == .GET, let maximum = request.maximumResponseBytes, stored.body.count > maximum else {
+            return
+        }
         throw WebServiceError.tooLarge(maximum, request, nil)
     }
 
-    /// Validates a stored answer in an exchange of its own, with its own deadline and everything that the service adds: the one that it answers is
-    /// over by then.
+    /// Validates a stored response in a separate exchange with its own deadline and the whole
+    /// pipeline of the service, because the exchange that uses the response has finished by then.
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
         guard var request = next.context.log.record.request else { return cache.endValidation(key) }
@@ -163,7 +181,7 @@ struct CacheExchange: Sendable {
         request.headers["If-Modified-Since"] = nil
         Task { [cache, key, mark, service = next.context.service, request] in
             let task = SessionTask(service, request)
-            // Credentials that the request has already are this account's.
+            // The credentials that the request already carries belong to this account.
             _ = task.context.log.account(ObjectIdentifier(cache), mark | 1)
             await task.finished()
             cache.endValidation(key)
@@ -172,7 +190,8 @@ struct CacheExchange: Sendable {
 
     // MARK: - Other methods
 
-    /// Removes what a request has made wrong (RFC 9111, section 4.4).
+    /// Sends an unsafe request and removes the stored responses that it invalidates (RFC 9111,
+    /// section 4.4).
     private func unsafe() async throws -> Response {
         let response = try await next(request)
         guard (200..<400).contains(response.status) || !response.redirects.isEmpty else { return response }
@@ -185,7 +204,9 @@ struct CacheExchange: Sendable {
             else { continue }
             others.append(other)
         }
-        for other in Set(others.compactMap { Self.key(for: Request(url: $0), account: account) }) where other != key { cache.invalidate(other) }
+        for other in Set(others.compactMap { Self.key(for: Request(url: $0), account: account) }) where other != key {
+            cache.invalidate(other)
+        }
         return response
     }
 }

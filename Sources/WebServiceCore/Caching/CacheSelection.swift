@@ -1,13 +1,14 @@
-/// For which requests of one URL a stored answer is meant: the names of the request's fields that `Vary` selects by, and a fingerprint of what they
-/// said. The values themselves are not kept.
+/// The requests of one URL that a stored response matches: the names of the request fields in
+/// `Vary`, and a fingerprint of their values. The values are not stored.
 struct CacheSelection: Sendable, Hashable {
-    /// In lower case, in order, each once.
+    /// The lowercase field names, sorted, without duplicates.
     let names: [String]
     let fingerprint: Fingerprint
-    /// The names and values of the request's credential fields, where no account is named.
+    /// The fingerprint of the names and values of the request's credential fields, if no account is
+    /// named.
     let asker: Fingerprint?
 
-    /// 128 bits.
+    /// A 128-bit hash.
     struct Fingerprint: Sendable, Hashable {
         var first: UInt64
         var second: UInt64
@@ -19,7 +20,8 @@ struct CacheSelection: Sendable, Hashable {
         self.asker = asker
     }
 
-    /// - Throws: Why the response matches no other request: it varies by `*`, or by cookies that are added after the cache.
+    /// - Throws: The reason why the response matches no other request: it varies by `*`, or by
+    ///   cookies that are added after the cache.
     init(of headers: Headers, to request: Request, account: String?) throws(CacheRefusal) {
         let members = Set(headers.values(for: "Vary").flatMap(Self.members))
         guard !members.contains("*") else { throw CacheRefusal("Vary is *") }
@@ -32,13 +34,15 @@ struct CacheSelection: Sendable, Hashable {
         asker = account == nil ? Self.asker(of: request) : nil
     }
 
-    /// Whether an answer to such a request answers this one as well (RFC 9111, section 4.1).
+    /// Returns whether a response with this selection may be used for a request (RFC 9111, section
+    /// 4.1).
     func matches(_ request: Request) -> Bool {
         Self.areKnown(names, in: request) && fingerprint == Self.fingerprint(names, request)
             && (asker == nil || asker == Self.asker(of: request))
     }
 
-    /// The members of a list in lower case, without empty ones (RFC 9110, section 5.6.1). One that is no field name makes the list malformed.
+    /// Returns the nonempty members of a list in lower case (RFC 9110, section 5.6.1). A member
+    /// that is not a field name makes the list malformed.
     private static func members(_ list: String) -> [String] {
         list.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
             let name = ASCII.trimmed(member)
@@ -46,14 +50,17 @@ struct CacheSelection: Sendable, Hashable {
         }
     }
 
-    /// Whether the request holds the values that will be sent: a cookie jar adds cookies after the cache.
+    /// Returns whether the request already has the values that will be sent: a cookie jar adds
+    /// cookies after the cache.
     private static func areKnown(_ names: [String], in request: Request) -> Bool {
         !(names.contains("cookie") && request.shouldHandleCookies)
     }
 
     private static func asker(of request: Request) -> Fingerprint {
         let names = Set(request.headers.map { $0.name.asciiLowercased() })
-        let isCredential = { request.credentialFields.contains(Headers.Name($0)) || Redaction.standard.isSecret(header: $0) }
+        let isCredential = {
+            request.credentialFields.contains(Headers.Name($0)) || Redaction.standard.isSecret(header: $0)
+        }
         return fingerprint(names.filter(isCredential).sorted(), request)
     }
 
@@ -64,15 +71,15 @@ struct CacheSelection: Sendable, Hashable {
             bytes.append(0)
             if let value = request.headers[name] {
                 bytes += normalised(value, of: name)
-                bytes.append(1)  // a field that is there and empty is another thing than none
+                bytes.append(1)  // distinguishes an empty field from an absent one
             }
             bytes.append(0)
         }
         return bytes.withUnsafeBytes { Fingerprint(first: XXHash64.hash($0), second: XXHash64.hash($0, seed: 1)) }
     }
 
-    /// Lists of languages, codings and character sets mean the same in any case and with blanks anywhere between; of other fields only what stands
-    /// around the value has no meaning.
+    /// Lists of languages, codings and character sets are case-insensitive, and whitespace in them
+    /// is insignificant. In other fields, only leading and trailing whitespace is.
     private static func normalised(_ value: String, of name: String) -> [UInt8] {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
             return value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(ASCII.lowercased)
@@ -81,7 +88,7 @@ struct CacheSelection: Sendable, Hashable {
     }
 }
 
-/// Why a response is not stored.
+/// The reason why a response is not stored.
 struct CacheRefusal: Error {
     let reason: String
 

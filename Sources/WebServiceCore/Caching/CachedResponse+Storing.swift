@@ -7,41 +7,51 @@ import FoundationNetworking
 extension CachedResponse {
     /// Creates the stored form of a response to a GET request (RFC 9111, section 3).
     ///
-    /// - Throws: Why it must not be stored, or could answer no request.
-    init(_ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date) throws(CacheRefusal) {
+    /// - Throws: The reason why the response must not be stored or could match no request.
+    init(
+        _ response: Response, to request: Request, account: String?, requestTime: Date, responseTime: Date
+    ) throws(CacheRefusal) {
         let headers = response.headers
         let status = response.status
-        // What a redirect led to is the answer of another URL; a part, or what says that nothing has changed, is no answer that could stand for the
-        // whole.
-        guard response.head.isHTTP else { throw CacheRefusal("the response is not of HTTP") }
+        // A response after a redirect belongs to another URL. Neither 206 nor 304 has the complete
+        // representation.
+        guard response.head.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
         guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
         guard (200...999).contains(status), status != 206, status != 304 else { throw CacheRefusal("status \(status)") }
         guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }
         let selection = try Self.selection(status, headers, to: request, account: account)
         self.init(
-            status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime, responseTime: responseTime,
+            status: status, headers: Self.stored(headers, responseTime), body: response.data, requestTime: requestTime,
+            responseTime: responseTime,
             selection: selection)
     }
 
-    /// The requests for which a response with these fields is stored.
+    /// Returns the requests for which a response with these fields is stored.
     ///
-    /// - Throws: Why it must not be stored, or could answer no request.
-    static func selection(_ status: Int, _ headers: Headers, to request: Request, account: String?) throws(CacheRefusal) -> CacheSelection {
+    /// - Throws: The reason why the response must not be stored or could match no request.
+    static func selection(
+        _ status: Int, _ headers: Headers, to request: Request, account: String?
+    ) throws(CacheRefusal) -> CacheSelection {
         let control = CacheControl(headers.values(for: .cacheControl))
         if control.has("must-understand") {
-            guard understoodStatuses.contains(status) else { throw CacheRefusal("must-understand, and status \(status) is not known") }
+            guard understoodStatuses.contains(status) else {
+                throw CacheRefusal("must-understand, but status \(status) is unknown")
+            }
         } else if control.has("no-store") {
             throw CacheRefusal("no-store in the response")
         }
-        guard heuristicStatuses.contains(status) || ["max-age", "public", "private"].contains(where: control.has) || headers["Expires"] != nil
+        guard
+            heuristicStatuses.contains(status) || ["max-age", "public", "private"].contains(where: control.has)
+                || headers["Expires"] != nil
         else { throw CacheRefusal("status \(status) without explicit freshness") }
         return try CacheSelection(of: headers, to: request, account: account)
     }
 
-    /// What a 304, or the answer to HEAD, makes of it (RFC 9111, section 3.2): every field that came takes the place of the stored one.
+    /// Returns the response updated by a 304 or by the response to a HEAD request (RFC 9111,
+    /// section 3.2): every received field replaces the stored one.
     ///
-    /// The body is kept as it was after decoding, so `Content-Encoding` and `Content-Range` stay with it, as `Content-Length` does. Age and date are
-    /// those of the answer that came.
+    /// The body is stored decoded, so `Content-Encoding`, `Content-Range` and `Content-Length`
+    /// remain unchanged. Age and date are those of the received response.
     func freshened(by response: Response, requestTime: Date, responseTime: Date) -> CachedResponse? {
         let news = response.headers
         guard news.allSatisfy(Self.canBeWritten) else { return nil }
@@ -50,14 +60,15 @@ extension CachedResponse {
         let replaced = Set(added.map { Headers.Name($0.name) }).union(["Age"])
         var updated = self
         let fields = headers.filter { !replaced.contains(Headers.Name($0.name)) } + added
-        // The directives may be new ones, and name other fields.
+        // The received directives may name other fields that must not be stored.
         updated.headers = Self.stored(Headers(fields.map { ($0.name, $0.value) }), responseTime)
         updated.requestTime = requestTime
         updated.responseTime = responseTime
         return updated
     }
 
-    /// The fields that are stored (RFC 9111, section 3.1), with a `Date` (RFC 9110, section 6.6.1).
+    /// Returns the fields that are stored (RFC 9111, section 3.1), with a `Date` (RFC 9110, section
+    /// 6.6.1).
     private static func stored(_ headers: Headers, _ responseTime: Date) -> Headers {
         let control = CacheControl(headers.values(for: .cacheControl))
         let named = headers.values(for: "Connection").flatMap(CacheControl.names) + control.fields("no-cache")
@@ -67,28 +78,30 @@ extension CachedResponse {
         return stored
     }
 
-    /// Fields of one connection, one proxy or one exchange.
+    /// Fields that apply to one connection, one proxy or one exchange only.
     private static let connectionFields: Set<Headers.Name> = [
-        "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer",
+        "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
+        "Proxy-Connection", "TE", "Trailer",
         "Transfer-Encoding", "Upgrade", "Set-Cookie",
     ]
 
-    /// Statuses of which RFC 9110, section 15, says what they mean.
-    private static let understoodStatuses = Set(200...205).union(300...303).union([305, 307, 308]).union(400...417).union([421, 422, 426])
+    /// The status codes that RFC 9110, section 15, defines.
+    private static let understoodStatuses = Set(200...205).union(300...303).union([305, 307, 308]).union(400...417)
+        .union([421, 422, 426])
         .union(500...505)
 
-    /// Whether a field can be written into a head and read from it again.
+    /// Returns whether a field can be serialized in a response head and parsed again.
     private static func canBeWritten(_ field: Headers.Field) -> Bool {
         ASCII.isToken(field.name) && field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 }
 
 extension CachedResponse {
-    /// The stored answer as one of the cache (RFC 9111, section 5.1).
+    /// Returns the stored response as a response from the cache (RFC 9111, section 5.1).
     ///
     /// - Parameters:
-    ///   - url: What was asked for.
-    ///   - hasBody: Whether the body was asked for too.
+    ///   - url: The request URL.
+    ///   - hasBody: Whether the response includes the body.
     func response(url: String, hasBody: Bool = true, at now: Date) -> Response? {
         let age = age(at: now) ?? initialAge
         var headers = headers
@@ -96,7 +109,7 @@ extension CachedResponse {
         return Self.response(status: status, headers, hasBody ? body : Data(), url, .cache, age)
     }
 
-    /// The stored answer after a server has said that it is still right.
+    /// Returns the stored response after its validation by the server.
     func revalidatedResponse(by validation: Response, url: String) -> Response? {
         var response = Self.response(status: status, headers, body, url, .revalidated, initialAge)
         response?.attempts = validation.attempts
@@ -104,7 +117,8 @@ extension CachedResponse {
         return response
     }
 
-    /// 304 for a request whose own condition the stored answer meets (RFC 9110, section 15.4.5): without the fields that describe a body.
+    /// Returns 304 for a request whose own condition the stored response meets (RFC 9110, section
+    /// 15.4.5), without the fields that describe a body.
     func notModified(url: String, at now: Date) -> Response? {
         var response = self
         response.status = 304
@@ -116,7 +130,9 @@ extension CachedResponse {
         return response.response(url: url, hasBody: false, at: now)
     }
 
-    static func response(status: Int, _ headers: Headers, _ body: Data, _ url: String, _ source: Response.Source, _ age: TimeInterval?) -> Response? {
+    static func response(
+        status: Int, _ headers: Headers, _ body: Data, _ url: String, _ source: Response.Source, _ age: TimeInterval?
+    ) -> Response? {
         var bytes = Array("HTTP/1.1 \(status)\r\n".utf8)
         for field in headers { bytes += Array("\(field.name): \(field.value)\r\n".utf8) }
         guard let head = ResponseHead(bytes: bytes, url: url) else { return nil }

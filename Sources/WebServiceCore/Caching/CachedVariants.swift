@@ -1,19 +1,20 @@
 import Foundation
 
-/// Everything that is stored for one URL and one account: an answer for each selection.
+/// The responses stored for one URL and one account, one per selection.
 struct CachedVariants: Sendable {
-    /// How many answers there are at most; the ones stored longest ago go.
+    /// The maximum number of responses. When it is exceeded, those stored the longest ago are
+    /// removed.
     static let maximumCount = 8
 
-    /// In the order in which they were stored.
+    /// The responses in the order in which they were stored.
     private(set) var responses: [CachedResponse] = []
 
-    /// The answer for a request; of several the one that came last.
+    /// Returns the response that matches a request; of several, the one stored last.
     func match(_ request: Request) -> CachedResponse? {
         responses.last { $0.selection.matches(request) }
     }
 
-    /// Keeps an answer in place of what was the answer to the same request.
+    /// Inserts a response in place of those that match the same request.
     mutating func insert(_ response: CachedResponse, for request: Request) {
         remove(for: request)
         responses.removeAll { $0.selection == response.selection }
@@ -21,14 +22,14 @@ struct CachedVariants: Sendable {
         if responses.count > Self.maximumCount { responses.removeFirst(responses.count - Self.maximumCount) }
     }
 
-    /// Removes what is the answer to a request.
+    /// Removes the responses that match a request.
     mutating func remove(for request: Request) {
         responses.removeAll { $0.selection.matches(request) }
     }
 }
 
-/// The stored form: a mark, the key, the answers, and a checksum (XXH64) of it all. Numbers are little-endian, texts and bytes have their length
-/// before them.
+/// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all of it.
+/// Numbers are little-endian; strings and bytes are preceded by their length.
 extension CachedVariants {
     private static let mark = Array("WSC1".utf8)
 
@@ -57,7 +58,7 @@ extension CachedVariants {
         return writer.data
     }
 
-    /// - Returns: `nil` for anything that is not exactly what ``data(for:)`` makes for the same key.
+    /// - Returns: `nil` for anything other than what ``data(for:)`` returns for the same key.
     init?(_ data: Data, for key: StorageKey) {
         guard data.count >= Self.mark.count + 8 else { return nil }
         let content = data.dropLast(8)
@@ -122,7 +123,8 @@ extension CachedVariants {
         }
 
         mutating func response() -> CachedResponse? {
-            guard let status = number(), (200...999).contains(status), let requestTime = date(), let responseTime = date(),
+            guard let status = number(), (200...999).contains(status), let requestTime = date(),
+                let responseTime = date(),
                 let fingerprint = fingerprint(), let hasAsker = number()
             else { return nil }
             var asker: CacheSelection.Fingerprint?
@@ -131,11 +133,14 @@ extension CachedVariants {
                 guard asker != nil else { return nil }
             }
             guard let names = list({ $0.text() }),
-                let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }), let body = bytes()
+                let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
+                let body = bytes()
             else { return nil }
             return CachedResponse(
-                status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex), requestTime: requestTime,
-                responseTime: responseTime, selection: CacheSelection(names: names, fingerprint: fingerprint, asker: asker))
+                status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
+                requestTime: requestTime,
+                responseTime: responseTime,
+                selection: CacheSelection(names: names, fingerprint: fingerprint, asker: asker))
         }
 
         private mutating func list<Element>(_ element: (inout Reader) -> Element?) -> [Element]? {

@@ -4,42 +4,63 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Answers requests from what a storage keeps of earlier answers, by the rules of HTTP for the cache of one user (RFC 9111, RFC 5861).
+/// A private HTTP cache that serves requests from stored responses (RFC 9111, RFC 5861).
 ///
 /// ```swift
 /// let cache = ResponseCache(storage: MemoryStorage(), account: { session.userID })
 /// service.interceptors = [.retry(), authentication, cache]
 /// ```
-/// It works over every session, because it sees nothing but requests and answers. Install it behind whatever adds credentials or other header fields,
-/// so that it sees what they make of a request.
-/// - A stored answer that is fresh answers GET and HEAD: nothing is sent, the source is ``Response/Source/cache``, `Age` says how old it is. One that
-///   is stale is validated with `If-None-Match` and `If-Modified-Since`; after a 304 the stored body is the answer, with the source
-///   ``Response/Source/revalidated``.
-/// - `Cache-Control` and `Expires` decide, of answers and of requests, and ``Request/cachePolicy``. `stale-while-revalidate` and `stale-if-error` are
-///   heeded, and `must-revalidate` and `no-cache` before them. Of `s-maxage` and `proxy-revalidate` a private cache knows nothing.
-/// - Every answer to GET that may be stored is stored, unless a redirect led to it: also one that says nothing about caching, for the policies that
-///   take any age. 206 is never stored, and a request with `Range`, or with `If-Match`, `If-Unmodified-Since` or `If-Range`, passes through. To one
-///   with `If-None-Match` or `If-Modified-Since` of its own, a fresh stored answer answers, with 304 where that is due; else the server does.
-/// - `Vary` selects among up to 8 answers for one URL; the values of the request's fields are kept as fingerprints only, and a field that is absent
-///   matches requests without it (RFC 9111, section 4.1). `Vary: *`, and a `Vary` that is no list of field names, prevent storing; so does
-///   `Vary: Cookie` where the service's cookie jar has cookies for the URL, which are added after the cache.
-/// - A 304 that names another entity tag than the stored one removes what is stored, and the request is sent again without a condition; a 304 to that
-///   is `URLError.badServerResponse`.
-/// - A successful request with a method that is not safe removes what is stored of its URL, and of `Location` and `Content-Location` in the same
-///   origin. What a GET brings that was under way meanwhile is not stored.
+/// The cache works with any session, because it is an interceptor. Install it after every
+/// interceptor that adds credentials or other header fields, so that it sees the request with these
+/// fields.
+/// - A fresh stored response is returned for GET and HEAD without sending the request; its source
+///   is ``Response/Source/cache``, and `Age` contains its age. A stale one is validated with
+///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
+///   source ``Response/Source/revalidated``.
+/// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
+///   ``Request/cachePolicy`` control the cache. `stale-while-revalidate` and `stale-if-error` are
+///   supported; `must-revalidate` and `no-cache` take precedence over them. `s-maxage` and
+///   `proxy-revalidate` are ignored, because they apply to shared caches only.
+/// - Every response to GET that may be stored is stored unless it followed a redirect. This
+///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
+///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
+///   the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served from a
+///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
+///   server.
+/// - `Vary` selects among up to 8 responses for one URL. The values of the request fields are
+///   stored as fingerprints only, and an absent field matches requests without it (RFC 9111,
+///   section 4.1). `Vary: *`, a malformed `Vary`, and `Vary: Cookie` prevent storing; the last only
+///   if the service's cookie jar, which adds its cookies after the cache, has cookies for the URL.
+/// - A 304 with an entity tag other than the stored one removes the stored response, and the
+///   request is sent again without a condition. A 304 to that request is
+///   `URLError.badServerResponse`.
+/// - A successful request with an unsafe method removes the stored responses for its URL, and for
+///   `Location` and `Content-Location` in the same origin. The response to a GET that is in flight
+///   at that time is not stored.
 ///
-/// Accounts never see each other's answers. Where `account` gives `nil`, a response is delivered only to requests whose credentials are the same: all
-/// fields that ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and those that an ``Authentication`` has
-/// set. A cache that an ``Authentication`` follows, in the service's list or that of the request, then neither stores nor delivers anything. Name an
-/// account where a cookie jar, or anything else after the cache, adds credentials, and where a field such as a signature changes with every request. What is stored is status, header
-/// fields without `Set-Cookie` and without those of the connection, and the body, under a key that holds the URL and the account; nothing is
-/// encrypted. The storage's own limits decide how much there is, and of the directives only `no-store` keeps an answer out.
+/// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
+/// response is returned only for requests with the same credentials: all fields that
+/// ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and
+/// those set by an ``Authentication``. In that case, a cache that precedes an ``Authentication`` in
+/// the interceptors of the service or of the request neither stores nor returns anything. Name an
+/// account if a cookie jar, or anything else after the cache, adds credentials, or if a field such
+/// as a signature changes with every request.
 ///
-/// A storage that fails never fails a request, and one that hangs delays it by 10 seconds at most: then nothing is stored as far as the request is
-/// concerned, and the observer is notified. Answers are stored behind the answer's back, and every later request to the same cache sees them. All
-/// members may be used from any thread. Every decision is in the task's ``Timeline``, each refusal to store a response to GET with its reason.
+/// The cache stores the status, the header fields without `Set-Cookie` and without those of the
+/// connection, and the body, under a key that contains the URL and the account. Nothing is
+/// encrypted. The limits of the storage bound the amount of data. Of the directives, only
+/// `no-store` prevents storing.
+///
+/// A storage failure never fails a request. A storage that does not respond delays a request by at
+/// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is
+/// notified. A response is delivered before it is stored, and every later request to the same cache
+/// finds it. All members may be used from any thread. Every decision is recorded in the task's
+/// ``Timeline``, including the reason why a response to GET is not stored.
 public final class ResponseCache: Interceptor {
-    /// Whether answers that do not say how long they are fresh count as fresh for a tenth of the time since they were last modified, at most a week.
+    /// A Boolean value that indicates whether heuristic freshness is used.
+    ///
+    /// Responses without explicit freshness are then fresh for a tenth of the time since they were
+    /// last modified, for at most a week.
     public let usesHeuristics: Bool
 
     let storage: any ResponseStorage
@@ -51,36 +72,43 @@ public final class ResponseCache: Interceptor {
     private let state = Mutex(State())
 
     private struct State {
-        /// What is validated behind the back of its answer.
+        /// The keys with a validation in progress in the background.
         var validations: Set<StorageKey> = []
-        /// How many requests are under way, and the last removal meanwhile.
+        /// The number of requests in flight per key, and the number of the last removal since they
+        /// started.
         var flights: [StorageKey: (count: Int, removal: UInt64)] = [:]
-        /// How many removals there were.
+        /// The number of removals so far.
         var removals: UInt64 = 0
     }
 
-    /// Makes a cache.
+    /// Creates a cache.
     ///
     /// - Parameters:
-    ///   - storage: Where answers are kept. Give the cache one of its own: ``removeAll()`` empties it.
-    ///   - account: Whose answers they are, asked when a request comes to the cache; `nil` for nobody's. An answer that comes when the account is
-    ///     another one is not stored, and a request that is sent again by then, for a retry perhaps, passes through.
-    ///   - usesHeuristics: Whether answers that do not say how long they are fresh count as fresh for a tenth of the time since they were last
-    ///     modified.
-    ///   - now: The wall clock. After it was set back, what seems to come from the future is stale.
-    ///   - storageErrorObserver: Hears what the storage could not do, on any thread.
+    ///   - storage: The storage for responses. Do not use it for anything else: ``removeAll()``
+    ///     empties it.
+    ///   - account: Returns the account of a request when the cache receives it, or `nil` for no
+    ///     account. A response that is received after the account has changed is not stored, and a
+    ///     request that is sent again after that, for a retry for example, bypasses the cache.
+    ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
+    ///     the time since they were last modified, for at most a week. Defaults to `false`.
+    ///   - now: The wall clock. If it is set back, responses with a date in the future are stale.
+    ///   - storageErrorObserver: Receives every storage failure, on any thread.
     public convenience init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil }, usesHeuristics: Bool = false,
-        now: @escaping @Sendable () -> Date = { Date() }, storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
+        storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
+        usesHeuristics: Bool = false,
+        now: @escaping @Sendable () -> Date = { Date() },
+        storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics, now: now, storageErrorObserver: storageErrorObserver,
+            storage: storage, account: account, usesHeuristics: usesHeuristics, now: now,
+            storageErrorObserver: storageErrorObserver,
             timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock by which a storage hangs.
+    /// - Parameter timekeeper: The clock for the storage timeout.
     package init(
-        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool, now: @escaping @Sendable () -> Date,
+        storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
+        now: @escaping @Sendable () -> Date,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         clock = TaskClock(timekeeper)
@@ -91,45 +119,52 @@ public final class ResponseCache: Interceptor {
         observer = storageErrorObserver
     }
 
-    /// Answers from the storage, or passes the request on and stores the answer.
+    /// Returns a stored response, or sends the request and stores the response.
     ///
-    /// - Throws: `URLError.resourceUnavailable` when the policy is `returnCacheDataDontLoad` and nothing is stored,
-    ///   ``WebServiceError/Code/responseTooLarge``, `URLError.badServerResponse` for a 304 to a request without a condition, and whatever `next`
-    ///   throws.
+    /// - Throws: `URLError.resourceUnavailable` if the policy is `returnCacheDataDontLoad` and
+    ///   nothing is stored; ``WebServiceError/Code/responseTooLarge``; `URLError.badServerResponse`
+    ///   for a 304 to a request without a condition; and any error of `next`.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         guard let exchange = CacheExchange(request, next, self) else { return try await next(request) }
         return try await exchange.response()
     }
 
-    /// Removes what is stored of a URL for the account of now. What requests bring that are under way is not stored.
+    /// Removes the stored responses for a URL and the current account.
     ///
-    /// - Throws: What the storage throws; ``WebServiceError/Code/storage`` when it was not done within 10 seconds, or 64
-    ///   changes wait for it. Then the responses are removed when the storage continues.
+    /// Responses to requests in flight are not stored.
+    ///
+    /// - Throws: The error of the storage, or ``WebServiceError/Code/storage`` if the removal takes
+    ///   longer than 10 seconds or 64 changes are already pending; in both cases, the responses are
+    ///   removed when the storage continues.
     public func remove(_ url: URL) async throws {
         guard let key = CacheExchange.key(for: Request(url: url), account: account()) else { return }
         try await removal(of: key)
     }
 
-    /// Empties the storage, whatever else is in it. What requests bring that are under way is not stored.
+    /// Empties the storage, including other data in it.
+    ///
+    /// Responses to requests in flight are not stored.
     ///
     /// - Throws: The same errors as ``remove(_:)``.
     public func removeAll() async throws {
         try await removal(of: nil)
     }
 
-    /// Returns when the answers that have come so far are stored, or after 10 seconds. For programs that end
-    /// themselves: a task has its answer before that is stored.
+    /// Waits until the responses received so far are stored, for at most 10 seconds.
     ///
-    /// - Returns: `false` where the storage was not done within 10 seconds.
+    /// Call it before a program exits, because a response is delivered before it is stored.
+    ///
+    /// - Returns: `false` if the storage has not finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
         await order.settled(clock)
     }
 }
 
-/// What is stored.
+/// Access to the storage.
 extension ResponseCache {
-    /// What is stored under a key, as it is after all that was begun before; nothing where the storage cannot be read within its time.
+    /// Returns the responses stored under a key after all earlier changes are complete, or none if
+    /// the storage cannot be read within its timeout.
     ///
     /// - Throws: `CancellationError`.
     func variants(for key: StorageKey, _ clock: TaskClock) async throws -> CachedVariants {
@@ -143,7 +178,7 @@ extension ResponseCache {
         }
     }
 
-    /// - Returns: `nil` where something may be there that cannot be read.
+    /// - Returns: `nil` if the storage cannot be read and may contain an entry.
     private func read(_ key: StorageKey) async -> CachedVariants? {
         do {
             guard let entry = try await storage.entry(for: key) else { return CachedVariants() }
@@ -154,11 +189,13 @@ extension ResponseCache {
         }
     }
 
-    /// Changes what is stored, behind what was begun before, unless the flight was overtaken. Where too many changes wait for the storage, what
-    /// is stored is removed instead.
+    /// Changes the stored responses after all earlier changes, unless the flight has been
+    /// overtaken. If too many changes are pending, the stored responses are removed instead.
     ///
     /// - Returns: Whether the change will be made.
-    func update(_ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) -> Bool {
+    func update(
+        _ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void
+    ) -> Bool {
         queue(.store, key) { [self] in
             guard !flight.isOvertaken else { return }
             let old = await read(key)
@@ -167,19 +204,21 @@ extension ResponseCache {
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do { try await storage.store(StorageEntry(.value(variants.data(for: key)), date: now()), for: key) } catch {
                 report(.store, key, error)
-                await erase(key)  // what is there is older than the answer that was given
+                await erase(key)  // the stored entry is older than the response already delivered
             }
         }
     }
 
-    /// Removes what is stored under a key: what requests bring that are under way comes too late.
+    /// Removes the responses stored under a key. Responses to requests in flight are not stored.
     func invalidate(_ key: StorageKey) {
         overtake(key)
         queue(.remove, key) { [self] in await erase(key) }
     }
 
     @discardableResult
-    private func queue(_ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void) -> Bool {
+    private func queue(
+        _ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void
+    ) -> Bool {
         do throws(WebServiceError) {
             try order.change(key, orElse: { [self] in await erase(key) }, work)
             return true
@@ -193,7 +232,7 @@ extension ResponseCache {
         do { try await storage.removeEntry(for: key) } catch { report(.remove, key, error) }
     }
 
-    /// - Parameter key: `nil` for all.
+    /// - Parameter key: The key to remove, or `nil` for all.
     private func removal(of key: StorageKey?) async throws {
         overtake(key)
         let result = Answer<Void>()
@@ -214,7 +253,7 @@ extension ResponseCache {
     }
 }
 
-/// What is under way.
+/// Requests and validations in flight.
 extension ResponseCache {
     func beginFlight(_ key: StorageKey) -> CacheFlight {
         let start = state.withLock { state in
@@ -235,15 +274,17 @@ extension ResponseCache {
         state.withLock { $0.flights[key].map { $0.removal > start } ?? false }
     }
 
-    /// - Parameter key: `nil` for all.
+    /// - Parameter key: The key that was removed, or `nil` for all.
     private func overtake(_ key: StorageKey?) {
         state.withLock { state in
             state.removals += 1
-            for flight in key.map({ [$0] }) ?? Array(state.flights.keys) { state.flights[flight]?.removal = state.removals }
+            for flight in key.map({ [$0] }) ?? Array(state.flights.keys) {
+                state.flights[flight]?.removal = state.removals
+            }
         }
     }
 
-    /// - Returns: Whether nothing is validated under the key yet.
+    /// - Returns: Whether no validation is in progress for the key.
     func beginValidation(_ key: StorageKey) -> Bool {
         state.withLock { $0.validations.insert(key).inserted }
     }
@@ -253,10 +294,11 @@ extension ResponseCache {
     }
 }
 
-/// A request under way, until it is let go: what is removed meanwhile must not come back with its answer.
+/// A request in flight until it is deallocated. Its response must not restore what is removed in
+/// the meantime.
 final class CacheFlight: Sendable {
     private let key: StorageKey
-    /// How many removals there were when it began.
+    /// The number of removals when the request started.
     private let start: UInt64
     private let cache: ResponseCache
 
@@ -266,7 +308,8 @@ final class CacheFlight: Sendable {
         self.cache = cache
     }
 
-    /// Whether something has removed what is stored under the key since.
+    /// A Boolean value that indicates whether the responses under the key have been removed since
+    /// the request started.
     var isOvertaken: Bool { cache.isOvertaken(key, since: start) }
 
     deinit { cache.endFlight(key) }

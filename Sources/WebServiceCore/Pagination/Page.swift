@@ -1,21 +1,21 @@
-/// A piece of a longer list.
+/// A page of a longer list.
 public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sendable {
     /// The items, in order.
     public var items: [Item]
 
-    /// Where the next page begins; `nil` when this is the last one.
+    /// The position of the next page; `nil` for the last page.
     public var next: Position?
 
-    /// How many items the whole list has, where the server says it; a negative number counts as unknown.
+    /// The number of items in the whole list, if known; a negative number counts as unknown.
     public var total: Int?
 
-    /// The answer that the page was made of; `nil` when there was none.
+    /// The response that contained the page; `nil` if there was none.
     public var response: Response?
 
-    /// Where a first page lies, so that a server that leads back to it is noticed at once.
+    /// The position of the first page, so that a link back to it is detected as a repetition.
     var address: Position?
 
-    /// Makes a page; what is left out is unknown, and without a next position it is the last one.
+    /// Creates a page. Without a next position, it is the last one.
     public init(_ items: [Item], next: Position? = nil, total: Int? = nil, response: Response? = nil) {
         self.items = items
         self.next = next
@@ -25,12 +25,14 @@ public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sen
 }
 
 extension Page: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// How many items there are and whether more follow: safe to log.
-    public var description: String { "\(items.count) items, \(next == nil ? "the last ones" : "more follow")" }
+    /// The number of items and whether more follow; safe to log.
+    public var description: String { "\(items.count) items, \(next == nil ? "last page" : "more follow")" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the items and whether more follow. A position may be a secret.
-    public var customMirror: Mirror { Mirror(self, children: ["items": items, "isLast": next == nil], displayStyle: .struct) }
+    /// A mirror with the items and whether more follow, but without positions, which may be secret.
+    public var customMirror: Mirror {
+        Mirror(self, children: ["items": items, "isLast": next == nil], displayStyle: .struct)
+    }
 }

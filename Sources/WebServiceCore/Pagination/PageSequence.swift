@@ -1,37 +1,40 @@
 extension Paginator {
-    /// The pages from here to the end, for `for try await`.
+    /// Returns the remaining pages as an asynchronous sequence.
     ///
-    /// An iteration moves the paginator: another one goes on where it has stopped, after an error with the same page.
+    /// An iteration advances the paginator: a later iteration continues where the previous one
+    /// stopped, after an error with the same page.
     ///
-    /// - Parameter prefetch: Whether the next page is asked for while the one before is used: never more than this one, cancelled when the iteration
-    ///   ends, and not lost then, because the position stays before it.
+    /// - Parameter prefetch: Whether the next page is requested while the current one is in use. At
+    ///   most one page is prefetched. It is cancelled when the iteration ends; no items are lost,
+    ///   because the position does not advance. Defaults to `false`.
     public func pages(prefetch: Bool = false) -> PageSequence<Item, Position> {
         PageSequence(paginator: self, prefetches: prefetch)
     }
 
-    /// The items from here to the end, for `for try await`; see ``pages(prefetch:)``. Where an iteration stops within a page, the rest of the page is
-    /// not asked for again.
+    /// Returns the remaining items as an asynchronous sequence; see ``pages(prefetch:)``.
+    ///
+    /// If an iteration stops within a page, the rest of that page is not requested again.
     public func items(prefetch: Bool = false) -> ItemSequence<Item, Position> {
         ItemSequence(pages: pages(prefetch: prefetch))
     }
 }
 
-/// Pages of a ``Paginator``, one after another.
+/// An asynchronous sequence of the pages of a ``Paginator``.
 public struct PageSequence<Item: Sendable, Position: Hashable & Codable & Sendable>: AsyncSequence, Sendable {
     let paginator: Paginator<Item, Position>
     let prefetches: Bool
 
-    /// Begins an iteration.
+    /// Returns an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(paginator: paginator, ahead: prefetches ? Ahead(paginator) : nil)
     }
 
-    /// Moves the paginator.
+    /// An iterator that advances the paginator.
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         let paginator: Paginator<Item, Position>
         let ahead: Ahead?
 
-        /// The next page; see ``Paginator/moveNext()``.
+        /// Returns the next page; see ``Paginator/moveNext()``.
         public func next() async throws -> Page<Item, Position>? {
             let page = try await paginator.moveNext()
             if page != nil { ahead?.begin() }
@@ -39,7 +42,7 @@ public struct PageSequence<Item: Sendable, Position: Hashable & Codable & Sendab
         }
     }
 
-    /// The page ahead of an iteration, cancelled when that ends.
+    /// The prefetch of an iteration, cancelled when the iterator is deallocated.
     final class Ahead: Sendable {
         private let paginator: Paginator<Item, Position>
 
@@ -57,16 +60,16 @@ public struct PageSequence<Item: Sendable, Position: Hashable & Codable & Sendab
     }
 }
 
-/// Items of the pages of a ``Paginator``, one after another.
+/// An asynchronous sequence of the items of a ``Paginator``.
 public struct ItemSequence<Item: Sendable, Position: Hashable & Codable & Sendable>: AsyncSequence, Sendable {
     let pages: PageSequence<Item, Position>
 
-    /// Begins an iteration.
+    /// Returns an iterator.
     public func makeAsyncIterator() -> Iterator {
         Iterator(pages: pages.makeAsyncIterator())
     }
 
-    /// Moves the paginator when the items of a page are used up.
+    /// An iterator that advances the paginator after the last item of a page.
     public struct Iterator: AsyncIteratorProtocol, Sendable {
         let pages: PageSequence<Item, Position>.Iterator
         private var rest: ArraySlice<Item> = []
@@ -75,7 +78,7 @@ public struct ItemSequence<Item: Sendable, Position: Hashable & Codable & Sendab
             self.pages = pages
         }
 
-        /// The next item; see ``Paginator/moveNext()``.
+        /// Returns the next item; see ``Paginator/moveNext()``.
         public mutating func next() async throws -> Item? {
             while rest.isEmpty {
                 guard let page = try await pages.next() else { return nil }

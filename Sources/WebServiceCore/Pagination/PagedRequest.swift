@@ -1,4 +1,4 @@
-/// A typed request for one page of a list, which can be used again for another one.
+/// A typed request for one page of a list, from which the requests for the other pages are derived.
 ///
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, PagedRequest {
@@ -8,37 +8,46 @@
 ///     func request(for service: WebService) -> Request { … }
 ///
 ///     func at(_ cursor: String) -> BrewersRequest { BrewersRequest(cursor: cursor) }
-///     func page(of answer: BrewersAnswer) -> Page<Brewer, String> { Page(answer.brewers, next: answer.nextCursor) }
+///     func page(of output: BrewersAnswer) -> Page<Brewer, String> {
+///         Page(output.brewers, next: output.nextCursor)
+///     }
 /// }
 /// for try await brewer in service.pages(of: BrewersRequest()).items() { … }
 /// ```
 public protocol PagedRequest: ServiceRequest {
-    /// What the list consists of.
+    /// The type of an item in the list.
     associatedtype Item: Sendable
-    /// What a page is found by, such as an offset or a cursor.
+    /// The type that identifies a page, such as an offset or a cursor.
     associatedtype Position: Hashable & Codable & Sendable
 
-    /// The same request for the page at another position.
+    /// Returns the same request for the page at another position.
     func at(_ position: Position) -> Self
 
-    /// The page that an answer to this request is, with the position of the next one; without one it is the last.
+    /// Returns the page that the output contains.
     ///
-    /// - Throws: Whatever is wrong with the answer; the error of the page.
+    /// The page has the position of the next page, or none if it is the last page.
+    ///
+    /// - Throws: An error if the output is invalid; it becomes the error of the page.
     func page(of output: Output) throws -> Page<Item, Position>
 }
 
 extension WebService {
-    /// Makes a paginator for a list, with a typed request for each page.
+    /// Creates a paginator for a list, with a typed request for each page.
     ///
     /// ```swift
-    /// let brewers = service.pages(of: BrewersRequest()) { service.perform($0, cachePolicy: .serverElseCache) }
+    /// let brewers = service.pages(of: BrewersRequest()) {
+    ///     service.perform($0, cachePolicy: .serverElseCache)
+    /// }
     /// ```
     /// - Parameters:
     ///   - request: The request for the first page.
-    ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
-    ///   - task: Performs a request in a way of your own; `nil` for ``perform(_:key:duplicates:)``.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
+    ///     Defaults to 10.
+    ///   - task: Returns a task for a request. Defaults to `nil`, which means
+    ///     ``perform(_:key:duplicates:)``.
     public func pages<Paged: PagedRequest>(
-        of request: Paged, maximumEmptyPages: Int = 10, performing task: (@Sendable (_ request: Paged) -> TypedTask<Paged.Output>)? = nil
+        of request: Paged, maximumEmptyPages: Int = 10,
+        performing task: (@Sendable (_ request: Paged) -> TypedTask<Paged.Output>)? = nil
     ) -> Paginator<Paged.Item, Paged.Position> {
         .cursor(maximumEmptyPages: maximumEmptyPages) { position in
             let request = position.map(request.at) ?? request

@@ -1,29 +1,36 @@
-/// What ends a list whose pages name no next one.
+/// The end of a list whose pages do not identify the next one.
 public enum PageEnd: Sendable, Hashable {
-    /// A page without items. Costs one more request, and holds for every server.
+    /// A page without items. This costs one more request and works with every server.
     case emptyPage
-    /// A page with fewer items than were asked for, or none. Ends too early where the server gives fewer than asked at any time.
+    /// A page with fewer items than requested, or none. With a server that may return fewer items
+    /// on any page, the list ends too early.
     case shortPage
 }
 
 extension Paginator where Position == Int {
-    /// Pages found by how many items stand before them. An offset grows by the items that came, so that none is lost where a server gives fewer than
-    /// asked.
+    /// Returns a paginator for pages identified by an offset.
+    ///
+    /// The offset grows by the number of items received, so none is lost if the server returns
+    /// fewer than requested.
     ///
     /// - Parameters:
-    ///   - first: The offset of the first item: 0, or 1 with some servers.
-    ///   - itemsPerPage: How many items are asked for.
-    ///   - end: What ends the list.
-    ///   - items: Makes the task for the page; what it throws is thrown by ``moveNext()``.
+    ///   - first: The offset of the first item: 0, or 1 for some servers. Defaults to 0.
+    ///   - itemsPerPage: The number of items to request.
+    ///   - end: The end of the list. Defaults to ``PageEnd/emptyPage``.
+    ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: PageEnd = .emptyPage,
         items: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<[Item]>
     ) -> Paginator {
-        offset(from: first, itemsPerPage: itemsPerPage, end: end, page: { offset, limit in try await items(offset, limit).map { Page($0) } })
+        offset(
+            from: first, itemsPerPage: itemsPerPage, end: end,
+            page: { offset, limit in try await items(offset, limit).map { Page($0) } })
     }
 
-    /// The same as ``offset(from:itemsPerPage:end:items:)`` for answers that say how long the list is (``Page/total``), so
-    /// that no request is needed to find the end.
+    /// Returns a paginator for pages identified by an offset, with the length of the list.
+    ///
+    /// The same as ``offset(from:itemsPerPage:end:items:)`` for responses that contain the length
+    /// of the list (``Page/total``), so that no additional request is needed to find the end.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: PageEnd = .emptyPage,
         page: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -35,22 +42,27 @@ extension Paginator where Position == Int {
         }
     }
 
-    /// Pages found by their number.
+    /// Returns a paginator for pages identified by a number.
     ///
     /// - Parameters:
-    ///   - first: The number of the first page: 1, or 0 with some servers.
-    ///   - itemsPerPage: How many items are asked for.
-    ///   - end: What ends the list.
-    ///   - items: Makes the task for the page; what it throws is thrown by ``moveNext()``.
+    ///   - first: The number of the first page: 1, or 0 for some servers. Defaults to 1.
+    ///   - itemsPerPage: The number of items to request.
+    ///   - end: The end of the list. Defaults to ``PageEnd/emptyPage``.
+    ///   - items: Returns a task for the page; ``moveNext()`` rethrows its errors.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: PageEnd = .emptyPage,
         items: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<[Item]>
     ) -> Paginator {
-        pageNumber(from: first, itemsPerPage: itemsPerPage, end: end, page: { number, limit in try await items(number, limit).map { Page($0) } })
+        pageNumber(
+            from: first, itemsPerPage: itemsPerPage, end: end,
+            page: { number, limit in try await items(number, limit).map { Page($0) } })
     }
 
-    /// The same as ``pageNumber(from:itemsPerPage:end:items:)`` for answers that say how long the list is (``Page/total``), so
-    /// that no request is needed to find the end, unless it was reset to a later page before.
+    /// Returns a paginator for pages identified by a number, with the length of the list.
+    ///
+    /// The same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that contain the
+    /// length of the list (``Page/total``), so that no additional request is needed to find the
+    /// end, unless the paginator was reset to a later page.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: PageEnd = .emptyPage,
         page: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -61,13 +73,14 @@ extension Paginator where Position == Int {
         }
     }
 
-    /// - Parameter next: The position behind a page that does not end the list; `nil` where it does all the same.
+    /// - Parameter next: Returns the position after a page that does not end the list by its items,
+    ///   or `nil` if the list ends there nevertheless.
     private static func counting(
         from first: Int, _ itemsPerPage: Int, _ end: PageEnd,
         _ task: @escaping @Sendable (Int, Int) async throws -> TypedTask<Page<Item, Int>>,
         next: @escaping @Sendable (Int, Page<Item, Int>) throws -> Int?
     ) -> Paginator {
-        // Positions only grow, so none comes again, and an empty page is the end.
+        // Positions only grow, so none is repeated, and an empty page ends the list.
         Paginator(itemsPerPage: itemsPerPage, tracks: false, maximumEmptyPages: 0) { position, saved in
             let position = position ?? first
             let limit = saved ?? itemsPerPage
@@ -83,24 +96,32 @@ extension Paginator where Position == Int {
         return overflows ? nil : sum
     }
 
-    private static var outOfRange: WebServiceError { WebServiceError(.pageOutOfRange, "the position of the next page is too great") }
+    private static var outOfRange: WebServiceError {
+        WebServiceError(.pageOutOfRange, "the position of the next page exceeds the range of Int")
+    }
 }
 
 extension Paginator {
-    /// Pages that name the next one by a cursor: a text, or anything else that a server tells and takes back.
+    /// Returns a paginator for pages that contain a cursor for the next page.
+    ///
+    /// A cursor is a string, or any other value that the server provides and accepts.
     ///
     /// ```swift
     /// let brewers = Paginator.cursor { cursor in
-    ///     service.GET("/brewers").setQueryParameters(cursor.map { ["cursor": $0] } ?? [:]).decode(BrewersAnswer.self)
+    ///     service.GET("/brewers")
+    ///         .setQueryParameters(cursor.map { ["cursor": $0] } ?? [:])
+    ///         .decode(BrewersAnswer.self)
     ///         .map { Page($0.brewers, next: $0.nextCursor) }
     /// }
     /// ```
     /// - Parameters:
-    ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
-    ///   - page: Makes the task for the page, with `nil` for the first one; what it throws is thrown by ``moveNext()``. A page without a next cursor,
-    ///     or with one that is an empty text, is the last one.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
+    ///     Defaults to 10.
+    ///   - page: Returns a task for the page, with `nil` for the first one; ``moveNext()`` rethrows
+    ///     its errors. A page without a next cursor, or with an empty string, is the last one.
     public static func cursor(
-        maximumEmptyPages: Int = 10, page: @escaping @Sendable (_ cursor: Position?) async throws -> TypedTask<Page<Item, Position>>
+        maximumEmptyPages: Int = 10,
+        page: @escaping @Sendable (_ cursor: Position?) async throws -> TypedTask<Page<Item, Position>>
     ) -> Paginator {
         Paginator(maximumEmptyPages: maximumEmptyPages) { position in
             var answer = try await Self.page(try await page(position))
@@ -109,10 +130,10 @@ extension Paginator {
         }
     }
 
-    /// The page that a task makes, with its answer.
+    /// Returns the page of a task with its response.
     static func page(_ task: TypedTask<Page<Item, Position>>) async throws -> Page<Item, Position> {
         var page = try await task.value
-        if page.response == nil { page.response = try? await task.response }  // a value that stands in for an error has no answer
+        if page.response == nil { page.response = try? await task.response }  // none if an error was replaced
         return page
     }
 }

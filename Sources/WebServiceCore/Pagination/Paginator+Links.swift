@@ -1,32 +1,42 @@
 public import Foundation
 
 extension Paginator where Position == URL {
-    /// Pages that name the next one in the header field `Link` (RFC 8288).
+    /// Returns a paginator for pages whose header field `Link` contains the next page (RFC 8288).
     ///
     /// ```swift
     /// let brewers = Paginator.links(from: service.request(.GET, path: "/brewers")) { request in
     ///     service.sessionTask(request: request).decode([Brewer].self)
     /// }
     /// ```
-    /// The request for a later page is the first one with the link as its URL: header fields, interceptors and a body stay, parameters for the URL do
-    /// not, because the link holds its own. A link is followed to the first request's ``Origin`` and to `origins`, so that what the request carries
-    /// stays there; any other, also one on a page that was redirected to elsewhere, is ``WebServiceError/Code/linkRefused``. Only an
-    /// ``Authentication`` decides about its credentials by itself: `origins` says nothing to it.
+    /// The request for a later page is the first request with the link as its URL: header fields,
+    /// interceptors and the body are retained; parameters in the URL are not, because the link
+    /// contains its own.
+    ///
+    /// A link is followed to the ``Origin`` of the first request and to `origins` only, so that the
+    /// request's data is not sent elsewhere. A link to any other origin, or on a page that was
+    /// redirected to another origin, fails with ``WebServiceError/Code/linkRefused``. The
+    /// credentials of an ``Authentication`` are controlled by its own ``Authentication/origins``,
+    /// not by this parameter.
     ///
     /// - Parameters:
     ///   - request: The request for the first page.
-    ///   - relation: The type of the link that leads on, such as `prev` to go back.
-    ///   - origins: Origins beside that of the first request that links may lead to. Header fields of the request go there as well.
-    ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
-    ///   - items: Makes the task for a request; what it throws is thrown by ``moveNext()``. A stored answer has no links, which is
-    ///     ``WebServiceError/Code/linkRefused`` as well.
+    ///   - relation: The relation type of the link to follow, such as `prev` to page backward.
+    ///     Defaults to `next`.
+    ///   - origins: The origins, in addition to that of the first request, that links may lead to.
+    ///     The header fields of the request are sent there as well.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
+    ///     Defaults to 10.
+    ///   - items: Returns a task for a request; ``moveNext()`` rethrows its errors. A response read
+    ///     from a storage has no links and fails with ``WebServiceError/Code/linkRefused``.
     public static func links(
         from request: Request, relation: String = "next", origins: Set<Origin> = [], maximumEmptyPages: Int = 10,
         items: @escaping @Sendable (_ request: Request) async throws -> TypedTask<[Item]>
     ) -> Paginator {
         let allowed = origins.union([request.url.flatMap(Origin.init)].compactMap(\.self))
         return Paginator(maximumEmptyPages: maximumEmptyPages) { position in
-            if let position, !allowed(position) { throw refused("the next page lies at another origin", nil) }
+            if let position, !allowed(position) {
+                throw refused("the next page is at an origin other than the allowed ones", nil)
+            }
             let task = try await items(position.map(request.following) ?? request)
             let found = try await task.value
             let response = try await task.response
@@ -37,10 +47,12 @@ extension Paginator where Position == URL {
     }
 
     private static func next(_ response: Response, _ relation: String, _ allowed: Set<Origin>) throws -> URL? {
-        guard let here = response.url else { throw refused("an answer without header fields has no links", response) }
+        guard let here = response.url else { throw refused("a response without header fields has no links", response) }
         guard let link = response.link(relation) else { return nil }
-        guard allowed(here) else { throw refused("a page from another origin has a link", response) }
-        guard let url = URL(string: link.target) else { throw refused("the link to the next page is no URL", response) }
+        guard allowed(here) else { throw refused("the page with the link was redirected to another origin", response) }
+        guard let url = URL(string: link.target) else {
+            throw refused("the link to the next page is not a valid URL", response)
+        }
         return url
     }
 
@@ -56,7 +68,7 @@ extension Set<Origin> {
 }
 
 extension Request {
-    /// The same request for a URL that a server has given.
+    /// Returns the same request for a URL received from the server.
     fileprivate func following(_ url: URL) -> Request {
         var next = self
         next.url = url

@@ -1,36 +1,44 @@
 import Foundation
 
-/// Asks for a long list page by page.
+/// A paginator that requests a long list one page at a time.
 ///
 /// ```swift
 /// let brewers = Paginator.offset(itemsPerPage: 20) { offset, limit in
-///     service.GET("/brewers").setQueryParameters(["offset": offset, "limit": limit]).decode([Brewer].self)
+///     service.GET("/brewers")
+///         .setQueryParameters(["offset": offset, "limit": limit])
+///         .decode([Brewer].self)
 /// }
-/// for try await brewer in brewers.items(prefetch: true) { … }      // all of them
-/// while let page = try await brewers.moveNext() { show(page.items) } // or by hand
+/// for try await brewer in brewers.items(prefetch: true) { … }  // all items
+/// while let page = try await brewers.moveNext() { show(page.items) }  // or page by page
 /// ```
-/// ``offset(from:itemsPerPage:end:items:)``, ``pageNumber(from:itemsPerPage:end:items:)``, ``cursor(maximumEmptyPages:page:)`` and
-/// ``links(from:relation:origins:maximumEmptyPages:items:)`` make one, as does ``WebService/pages(of:maximumEmptyPages:performing:)`` for a
-/// ``PagedRequest``.
-/// - Nothing is asked for before somebody wants a page. Every page comes once, in order: of several that call ``moveNext()`` one waits for the other.
-/// - An error keeps the position: the next call asks for the same page again. So does a cancel, which ends the request under way.
-/// - ``reset(to:)-(Position?)`` makes it usable again, whatever came before.
-/// - The end is a page without a next one; for offsets and page numbers, which no server names, ``Page/total`` items as well.
-/// - A next page that was there already, also longer ago, is ``WebServiceError/Code/repeatedCursor``: not asked for again, by no call, until a reset.
-///   For this each cursor or link is remembered until then.
-/// - A page that is empty but names a next one is a page like any other, but too many of them in a row are
-///   ``WebServiceError/Code/tooManyEmptyPages``.
-/// - ``state`` can be saved and gone on from.
+/// Create one with ``offset(from:itemsPerPage:end:items:)``,
+/// ``pageNumber(from:itemsPerPage:end:items:)``, ``cursor(maximumEmptyPages:page:)``,
+/// ``links(from:relation:origins:maximumEmptyPages:items:)``, or with
+/// ``WebService/pages(of:maximumEmptyPages:performing:)`` for a ``PagedRequest``.
+/// - No page is requested before it is needed. Every page is returned once, in order; concurrent
+///   calls of ``moveNext()`` are serialized.
+/// - An error or a cancellation leaves the position unchanged: the next call requests the same page
+///   again. A cancellation ends the request in flight.
+/// - ``reset(to:)-(Position?)`` makes the paginator usable again in any state.
+/// - The list ends with a page without a next position and, for offsets and page numbers, also
+///   after ``Page/total`` items.
+/// - A next page that has been visited before fails with ``WebServiceError/Code/repeatedCursor``
+///   and is not requested again until a reset. For this purpose, every cursor or link is retained
+///   until then.
+/// - An empty page with a next position is returned like any other page, but too many in succession
+///   fail with ``WebServiceError/Code/tooManyEmptyPages``.
+/// - ``state`` can be saved and restored.
 ///
 /// All members may be used from any thread.
 public final class Paginator<Item: Sendable, Position: Hashable & Codable & Sendable>: Sendable {
     typealias Load = @Sendable (_ position: Position?, _ itemsPerPage: Int?) async throws -> Page<Item, Position>
 
-    /// One page on its way.
+    /// A page request in flight.
     private struct Flight {
         let id: UInt64
         let task: Task<Page<Item, Position>, any Error>
-        /// Whether somebody waits for it; if not, it was begun ahead.
+        /// A Boolean value that indicates whether a caller waits for the page; if `false`, it is
+        /// prefetched.
         var isAwaited: Bool
     }
 
@@ -47,16 +55,21 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     private let maximumEmptyPages: Int
     private let load: Load
 
-    /// Makes a paginator for a list whose pages are found in a way of your own.
+    /// Creates a paginator for a list with a custom kind of paging.
     ///
     /// - Parameters:
-    ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
-    ///   - page: Brings the page at a position, `nil` for the first one, in a Swift task that is cancelled when nobody wants the page any more.
-    ///     Called for one page at a time, cancelled ones aside. What it throws is thrown by ``moveNext()``.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
+    ///     Defaults to 10.
+    ///   - page: Returns the page at a position, `nil` for the first one, in a Swift task that is
+    ///     cancelled when the page is no longer needed. Apart from cancelled calls, it is called
+    ///     for one page at a time. ``moveNext()`` rethrows its errors.
     public convenience init(
-        maximumEmptyPages: Int = 10, page: @escaping @Sendable (_ position: Position?) async throws -> Page<Item, Position>
+        maximumEmptyPages: Int = 10,
+        page: @escaping @Sendable (_ position: Position?) async throws -> Page<Item, Position>
     ) {
-        self.init(itemsPerPage: nil, tracks: true, maximumEmptyPages: maximumEmptyPages) { position, _ in try await page(position) }
+        self.init(itemsPerPage: nil, tracks: true, maximumEmptyPages: maximumEmptyPages) { position, _ in
+            try await page(position)
+        }
     }
 
     init(itemsPerPage: Int?, tracks: Bool, maximumEmptyPages: Int, load: @escaping Load) {
@@ -71,27 +84,33 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         shared.withLock { $0.flight }?.task.cancel()
     }
 
-    /// Whether there may be another page: `false` only at the end.
+    /// A Boolean value that indicates whether there may be another page; `false` only at the end.
     public var canMoveNext: Bool { !state.isAtEnd }
 
-    /// How far it has come: behind the last page that ``moveNext()`` has returned. A page that was begun ahead does not count.
+    /// The state after the last page that ``moveNext()`` returned.
+    ///
+    /// A prefetched page does not count.
     public var state: PaginatorState<Position> { shared.withLock { $0.saved } }
 
-    /// The next page; `nil` at the end.
+    /// Returns the next page, or `nil` at the end.
     ///
-    /// - Throws: What the request for the page threw; ``WebServiceError/Code/repeatedCursor``, ``WebServiceError/Code/tooManyEmptyPages``,
-    ///   ``WebServiceError/Code/pageOutOfRange``, ``WebServiceError/Code/linkRefused``; `URLError.cancelled` when the Swift task is cancelled or
-    ///   there was a reset meanwhile.
+    /// - Throws: The error of the request for the page; ``WebServiceError/Code/repeatedCursor``,
+    ///   ``WebServiceError/Code/tooManyEmptyPages``, ``WebServiceError/Code/pageOutOfRange``,
+    ///   ``WebServiceError/Code/linkRefused``; `URLError.cancelled` if the Swift task is cancelled
+    ///   or the paginator is reset in the meantime.
     public func moveNext() async throws -> Page<Item, Position>? {
         let turn = turns.enter()
         defer { turns.leave(turn) }
         return try await move(turn)
     }
 
-    /// Asks for the next page at once. The closure gets it, `nil` at the end, or the error of ``moveNext()``, once, on the main actor, in the order
-    /// of the calls; the call after it goes on when it has returned.
+    /// Requests the next page immediately.
     ///
-    /// - Returns: What can be cancelled.
+    /// The closure receives the page, `nil` at the end, or the error of ``moveNext()``. It is
+    /// called once, on the main actor, in the order of the calls; the next call continues after it
+    /// has returned.
+    ///
+    /// - Returns: A task with which the call can be cancelled.
     @discardableResult
     public func moveNext(
         completion: @escaping @MainActor @Sendable (_ result: Result<Page<Item, Position>?, any Error>) -> Void
@@ -105,16 +124,19 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         }
     }
 
-    /// Begins anew at a position, `nil` for the beginning of the list. What is under way is cancelled and ends with `URLError.cancelled`.
+    /// Restarts at a position, or at the beginning of the list for `nil`.
+    ///
+    /// A request in flight is cancelled, and its caller receives `URLError.cancelled`.
     @discardableResult
     public func reset(to position: Position? = nil) -> Self {
         reset(to: PaginatorState(at: position, itemsPerPage: itemsPerPage))
     }
 
-    /// Goes on from a saved state, also that of another paginator for the same list. What is under way is cancelled and ends with
-    /// `URLError.cancelled`.
+    /// Continues from a saved state, which may come from another paginator for the same list.
     ///
-    /// A state keeps the items per page, because page numbers mean nothing without them.
+    /// A request in flight is cancelled, and its caller receives `URLError.cancelled`.
+    ///
+    /// A state includes the items per page, because page numbers depend on it.
     @discardableResult
     public func reset(to state: PaginatorState<Position>) -> Self {
         let flight = shared.withLock { shared in
@@ -137,7 +159,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
             flight.task.cancel()
         }
         return try shared.withLock { shared in
-            guard shared.flight?.id == flight.id else { throw URLError(.cancelled) }  // there was a reset
+            guard shared.flight?.id == flight.id else { throw URLError(.cancelled) }  // the paginator was reset
             shared.flight = nil
             let page = try result.get()
             try shared.saved.advance(over: page, tracks: tracks, maximumEmptyPages: maximumEmptyPages)
@@ -145,11 +167,13 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         }
     }
 
-    /// The next page on its way; `nil` at the end.
+    /// Returns the request for the next page, started if necessary, or `nil` at the end.
     private func flight(isAwaited: Bool) throws -> Flight? {
         try shared.withLock { shared in
             if shared.saved.isAtEnd { return nil }
-            if shared.saved.isRepeated { throw WebServiceError(.repeatedCursor, "the next page was there already") }
+            if shared.saved.isRepeated {
+                throw WebServiceError(.repeatedCursor, "the next page has been visited before")
+            }
             if isAwaited { shared.flight?.isAwaited = true }
             if let flight = shared.flight { return flight }
             shared.lastID += 1
@@ -166,15 +190,15 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         }
     }
 
-    /// Whether somebody waits for a page that is on its way.
+    /// A Boolean value that indicates whether a caller waits for the page in flight.
     var isAwaited: Bool { shared.withLock { $0.flight?.isAwaited == true } }
 
-    /// Begins the next page before somebody wants it, unless it is on its way.
+    /// Requests the next page in advance, unless it is already in flight.
     func prefetch() {
-        _ = try? flight(isAwaited: false)  // whoever wants the page gets the error
+        _ = try? flight(isAwaited: false)  // the caller of moveNext() receives the error
     }
 
-    /// Cancels a page that was begun ahead, unless somebody waits for it by now.
+    /// Cancels a prefetched page, unless a caller already waits for it.
     func cancelPrefetch() {
         let flight = shared.withLock { shared in
             shared.flight?.isAwaited == false ? shared.flight.take() : nil

@@ -1,27 +1,29 @@
-/// How far a ``Paginator`` has come: a value to save, as JSON for example, and to go on from with
+/// The progress of a ``Paginator``, which can be saved and restored.
+///
+/// The state can be encoded, for example as JSON, and restored with
 /// ``Paginator/reset(to:)-(PaginatorState<Position>)``.
 ///
-/// It holds positions in clear: cursors and links of some servers are secrets.
+/// It contains positions in plain text; the cursors and links of some servers are secret.
 public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, Hashable, Sendable {
-    /// Where the next page begins; `nil` for the beginning of the list, and at the end where no position is known.
+    /// The position of the next page; `nil` at the beginning, and at the end if it is unknown.
     public internal(set) var position: Position?
 
-    /// Whether there are no more pages.
+    /// A Boolean value that indicates whether there are no more pages.
     public internal(set) var isAtEnd = false
 
-    /// How many items there were since the beginning, or since the last reset.
+    /// The number of items since the beginning or the last reset.
     public internal(set) var itemCount = 0
 
-    /// How many items a page is asked for; `nil` where the server decides.
+    /// The number of items requested per page; `nil` if the server decides.
     public internal(set) var itemsPerPage: Int?
 
-    /// How many items the whole list has, where the server has said it.
+    /// The number of items in the whole list, if the server has reported it.
     public internal(set) var total: Int?
 
-    /// How many empty pages there were in a row.
+    /// The number of consecutive empty pages.
     var emptyPages = 0
 
-    /// Where there have been pages already; stays empty where positions only grow.
+    /// The visited positions; remains empty if positions only grow.
     var visited: Set<Position> = []
 
     init(at position: Position? = nil, itemsPerPage: Int?) {
@@ -29,14 +31,15 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
         self.itemsPerPage = itemsPerPage
     }
 
-    /// Whether the next page was there already.
+    /// A Boolean value that indicates whether the next page has been visited before.
     var isRepeated: Bool { position.map(visited.contains) ?? false }
 
-    /// Goes behind a page.
+    /// Advances past a page.
     ///
     /// - Parameters:
-    ///   - tracks: Whether the server names the next page: its position is remembered, to notice when it comes again, and a total does not end the list.
-    ///   - maximumEmptyPages: How many pages in a row may be empty while others follow.
+    ///   - tracks: Whether the server names the next page. Positions are then recorded to detect
+    ///     repetitions, and a total does not end the list.
+    ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
     mutating func advance(
         over page: Page<some Sendable, Position>, tracks: Bool, maximumEmptyPages: Int
     ) throws(WebServiceError) {
@@ -45,7 +48,8 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
         } else {
             guard emptyPages < maximumEmptyPages else {
                 throw WebServiceError(
-                    .tooManyEmptyPages, "more than \(maximumEmptyPages) empty pages in a row", response: page.response?.urlResponse,
+                    .tooManyEmptyPages, "more than \(maximumEmptyPages) consecutive empty pages",
+                    response: page.response?.urlResponse,
                     body: page.response?.data)
             }
             emptyPages += 1
@@ -60,23 +64,23 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
 }
 
 extension PaginatorState: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// How many items there were and whether more follow: safe to log.
+    /// The number of items and whether more follow; safe to log.
     public var description: String { "\(itemCount) items, \(isAtEnd ? "at the end" : "more follow")" }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``, because positions may be secrets.
+    /// A mirror with ``description`` only, because positions may be secret.
     public var customMirror: Mirror { Mirror(self, children: ["state": description], displayStyle: .struct) }
 }
 
 extension WebServiceError.Code {
-    /// A page names a next one that was there already, so that the list would never end.
+    /// The next page has been visited before, so that the list would never end.
     public static let repeatedCursor = WebServiceError.Code("repeatedCursor")
-    /// More empty pages in a row than a ``Paginator`` goes over.
+    /// More consecutive empty pages than the ``Paginator`` allows.
     public static let tooManyEmptyPages = WebServiceError.Code("tooManyEmptyPages")
-    /// An offset or a page number that is greater than `Int` can hold.
+    /// An offset or a page number that exceeds the range of `Int`.
     public static let pageOutOfRange = WebServiceError.Code("pageOutOfRange")
-    /// A `Link` to a next page that must not be followed, or an answer that can have none.
+    /// A `Link` to the next page that must not be followed, or a response that cannot have one.
     public static let linkRefused = WebServiceError.Code("linkRefused")
 }

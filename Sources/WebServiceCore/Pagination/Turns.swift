@@ -1,9 +1,9 @@
 import Foundation
 
-/// Lets one after another go on, in the order in which they came.
+/// A queue whose members proceed one at a time, in the order of their arrival.
 final class Turns: Sendable {
     private struct State {
-        /// The first one has its turn.
+        /// The first member may proceed.
         var queue: [UInt64] = []
         var waiters: [UInt64: CheckedContinuation<Void, any Error>] = [:]
         var lastID: UInt64 = 0
@@ -11,7 +11,7 @@ final class Turns: Sendable {
 
     private let state = Mutex(State())
 
-    /// Takes a place at the end of the queue, to be left by ``leave(_:)`` whatever comes of it.
+    /// Appends a member to the queue. The caller must call ``leave(_:)`` in every case.
     func enter() -> UInt64 {
         state.withLock { state in
             state.lastID += 1
@@ -20,7 +20,7 @@ final class Turns: Sendable {
         }
     }
 
-    /// Returns when it is this one's turn; cancelling the Swift task ends the wait at once.
+    /// Waits until the member is first. Cancelling the Swift task ends the wait immediately.
     func wait(_ id: UInt64) async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { waiter in
@@ -29,7 +29,7 @@ final class Turns: Sendable {
                     return state.queue.first == id
                 }
                 if isItsTurn { waiter.resume() }
-                // A cancel that came before has found nobody to tell.
+                // A cancellation before this line found no waiter.
                 if Task.isCancelled { giveUp(id) }
             }
         } onCancel: {

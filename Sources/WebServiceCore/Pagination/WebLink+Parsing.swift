@@ -1,13 +1,16 @@
 extension WebLink {
-    /// Parses one value of the field (RFC 8288, appendix B.2), in time that grows with its length.
+    /// Parses one field value (RFC 8288, appendix B.2) in linear time.
     ///
-    /// - Parameter base: What relative references are resolved against.
+    /// - Parameter base: The URL against which relative references are resolved.
     static func parse(_ field: String, base: String?) -> [WebLink] {
         var links: [WebLink] = []
         var input = Input(rest: Array(field.utf8)[...])
         while true {
-            input.skip { Input.isBlank($0) || $0 == UInt8(ascii: ",") }  // a list may have empty elements (RFC 9110, section 5.6.1)
-            guard input.take(UInt8(ascii: "<")), let target = input.text(before: UInt8(ascii: ">")) else { return links }
+            // A list may have empty elements (RFC 9110, section 5.6.1).
+            input.skip { Input.isBlank($0) || $0 == UInt8(ascii: ",") }
+            guard input.take(UInt8(ascii: "<")), let target = input.text(before: UInt8(ascii: ">")) else {
+                return links
+            }
             let parameters = input.parameters()
             links.append(WebLink(target: target, parameters, base: base))
             guard input.take(UInt8(ascii: ",")) else { return links }
@@ -22,10 +25,12 @@ extension WebLink {
         self.base = base
         self.parameters = parameters
         anchorReference = first("anchor")
-        relations = (first("rel") ?? "").utf8.split(whereSeparator: Input.isBlank).map { String(decoding: $0, as: UTF8.self).asciiLowercased() }
+        relations = (first("rel") ?? "").utf8.split(whereSeparator: Input.isBlank).map {
+            String(decoding: $0, as: UTF8.self).asciiLowercased()
+        }
     }
 
-    /// What is left of a field.
+    /// The unparsed remainder of a field.
     private struct Input {
         var rest: ArraySlice<UInt8>
 
@@ -43,14 +48,14 @@ extension WebLink {
             return true
         }
 
-        /// What stands before a byte, which is taken as well; `nil` when there is no such byte.
+        /// Returns the string before a byte and consumes both; `nil` if the byte does not occur.
         mutating func text(before end: UInt8) -> String? {
             guard let place = rest.firstIndex(of: end) else { return nil }
             defer { rest = rest[(place + 1)...] }
             return String(decoding: rest[..<place], as: UTF8.self)
         }
 
-        /// What stands before the first of some bytes, without blanks at its end.
+        /// Returns the string before the first of several bytes, without trailing whitespace.
         mutating func text(beforeAny ends: String) -> String {
             let text = rest.prefix { !ends.utf8.contains($0) }
             rest = rest[text.endIndex...]
@@ -58,7 +63,7 @@ extension WebLink {
             return String(decoding: text[..<end], as: UTF8.self)
         }
 
-        /// RFC 8288, appendix B.3.
+        /// Parses the parameters (RFC 8288, appendix B.3).
         mutating func parameters() -> [Parameter] {
             var parameters: [Parameter] = []
             while true {
@@ -75,7 +80,8 @@ extension WebLink {
             }
         }
 
-        /// A quoted string behind its first quote (appendix B.4); one that is not closed goes to the end.
+        /// Parses a quoted string after its opening quote (appendix B.4). An unterminated string
+        /// extends to the end.
         private mutating func quoted() -> String {
             var text: [UInt8] = []
             while var byte = rest.popFirst(), byte != UInt8(ascii: "\"") {

@@ -2,34 +2,43 @@ import Foundation
 
 /// A link of the header field `Link` (RFC 8288).
 public struct WebLink: Sendable, Hashable {
-    /// One parameter of a link. The name is in lower case.
+    /// A parameter of a link.
     public struct Parameter: Sendable, Hashable {
         /// The name, in lower case.
         public let name: String
-        /// The value without quotes; empty where there is none. `title*` and its like stay encoded (RFC 8187).
+        /// The value without quotes; empty if the parameter has none.
+        ///
+        /// `title*` and similar parameters remain encoded (RFC 8187).
         public let value: String
     }
 
-    /// Where the link leads: absolute where the URL of the answer is known (RFC 3986, section 5), else as it came. What scheme it has is not checked.
-    /// Resolved each time it is read, because a response may have tens of thousands of links.
+    /// The target of the link.
+    ///
+    /// It is absolute if the URL of the response is known (RFC 3986, section 5), and otherwise as
+    /// received. The scheme is not validated. The target is resolved on each access, because a
+    /// response may have tens of thousands of links.
     public var target: String { resolved(reference) }
 
-    /// What the link leads from, where that is not the answer itself; absolute as ``target`` is.
+    /// The context of the link if that is not the response itself; absolute like ``target``.
     public var anchor: String? { anchorReference.map(resolved) }
 
     let reference: String
     let anchorReference: String?
-    /// What relative references are resolved against.
+    /// The URL against which relative references are resolved.
     let base: String?
 
-    /// What the target is to the answer, such as `next`; in lower case, because these types have none (RFC 8288, section 2.1).
+    /// The relation types of the target, such as `next`, in lower case.
+    ///
+    /// Relation types are case-insensitive (RFC 8288, section 2.1).
     public let relations: [String]
 
-    /// All parameters, in order, repeated ones as well.
+    /// All parameters, in order, including repeated ones.
     public let parameters: [Parameter]
 
-    /// The value of a parameter, the first one where it is repeated (RFC 8288, section 3.4); `nil` when there is none. Names are compared without
-    /// regard to ASCII case.
+    /// Returns the value of a parameter, or `nil` if it is absent.
+    ///
+    /// Names are compared without regard to ASCII case. If the parameter is repeated, the first
+    /// value is returned (RFC 8288, section 3.4).
     public subscript(name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
     }
@@ -38,23 +47,29 @@ public struct WebLink: Sendable, Hashable {
         base.flatMap { URLReference.resolve(reference, against: $0) } ?? reference
     }
 
-    /// Whether the target is of this type to the answer; compared without regard to ASCII case.
+    /// Returns whether the link has a relation type; compared without regard to ASCII case.
     public func isOf(_ relation: String) -> Bool {
         relations.contains { $0.equalsIgnoringASCIICase(relation) }
     }
 }
 
 extension Response {
-    /// The links of the header field `Link` (RFC 8288), in order, relative ones resolved against ``url``. What stands behind a mistake in a field is
-    /// left out.
+    /// The links of the header field `Link` (RFC 8288), in order.
+    ///
+    /// Relative targets are resolved against ``url``. The remainder of a field after a syntax error
+    /// is ignored.
     public var links: [WebLink] {
         let base = url?.absoluteString
         return head.values(for: "Link").flatMap { WebLink.parse($0, base: base) }
     }
 
-    /// The first link of a type that leads from the answer itself; `nil` when there is none among the first 100 of that type.
+    /// Returns the first link with a relation type whose context is the response itself.
+    ///
+    /// - Returns: `nil` if there is none among the first 100 links of that type.
     public func link(_ relation: String) -> WebLink? {
         let here = url?.absoluteString
-        return links.lazy.filter { $0.isOf(relation) }.prefix(100).first { $0.anchorReference == nil || $0.anchor == here }
+        return links.lazy.filter { $0.isOf(relation) }.prefix(100).first {
+            $0.anchorReference == nil || $0.anchor == here
+        }
     }
 }

@@ -4,7 +4,7 @@ public import Foundation
 ///
 /// ```
 ///    0.0 ms  attempt    12.4 ms  GET https://h/v1/brewers -> 503
-///   12.4 ms  retry               status 503, Retry-After asks for 2.0 seconds
+///   12.4 ms  retry               status 503, Retry-After of 2.0 seconds
 ///   12.5 ms  wait     2000.3 ms
 /// 2012.9 ms  attempt     9.8 ms  GET https://h/v1/brewers -> 200
 /// ```

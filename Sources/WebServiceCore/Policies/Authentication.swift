@@ -4,7 +4,7 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Sends the credentials of one account along, and gets new ones when they are refused: one refresh at a time, however many requests are refused.
+/// An interceptor that adds the credential of one account, and refreshes it after a 401.
 ///
 /// ```swift
 /// let authentication = Authentication(
@@ -12,47 +12,57 @@ import FoundationNetworking
 /// )
 /// service.interceptors = [.retry(), authentication]
 /// ```
-/// Install it on a service, or on single requests (``Request/interceptors``, ``SessionTask/intercepted(by:)``).
-/// - Credentials go only to the origin of the service's base URL and to ``origins``, and not along a redirect to another one.
-/// - A request that has the header field already is left alone.
-/// - When a request is refused with 401 for a credential that is still the current one, a refresh begins, unless one runs already; the request is parked and
-///   then sent again, once. When the credential has changed meanwhile, it is only sent again. A second refusal is the answer.
-/// - A credential that expires within ``leeway`` is refreshed before it is sent; where that fails, it is sent as long as it has not expired.
-/// - A refresh that fails, or takes longer than ``refreshLimit``, fails everybody who waits with ``WebServiceError/Code/authenticationFailed``; the next
-///   refused request tries again, at most ``maximumRefreshes`` times in ``refreshWindow``, and with ``WebServiceError/Code/excessiveRefresh``
-///   beyond. After the second failure in succession, refused requests fail with the same error for one second before the next refresh, and twice as
-///   long after each further failure, up to ``refreshWindow``.
-/// - ``clear()`` is log-out, ``update(_:)`` a credential from elsewhere.
+/// Install it on a service, or on single requests (``Request/interceptors``,
+/// ``SessionTask/intercepted(by:)``).
+/// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
+///   never along a redirect to another origin.
+/// - A request that already has the header field is sent unchanged.
+/// - If the server responds with 401 to the current credential, a refresh starts unless one is in
+///   progress; the request waits for it and is then sent again, once. If the credential has changed
+///   in the meantime, the request is sent again without a refresh. A second 401 is the response.
+/// - A credential that expires within ``leeway`` is refreshed before it is sent. If that refresh
+///   fails, the credential is sent as long as it has not expired.
+/// - If a refresh fails or takes longer than ``refreshLimit``, every waiting request fails with
+///   ``WebServiceError/Code/authenticationFailed``, and the next request with a 401 starts another
+///   refresh. More than ``maximumRefreshes`` refreshes in ``refreshWindow`` fail with
+///   ``WebServiceError/Code/excessiveRefresh``. After the second consecutive failure, requests that
+///   need a refresh fail with the error of the last one for one second; this duration doubles with
+///   each further failure, up to ``refreshWindow``.
+/// - Call ``clear()`` at log-out, and ``update(_:)`` with a credential from another source.
 ///
-/// All members may be used from any thread. Each wait is in the task's ``Timeline``.
+/// All members may be used from any thread. Each wait is recorded in the task's ``Timeline``.
 public final class Authentication: Interceptor {
-    /// Origins beside that of the base URL that credentials may go to.
+    /// The origins, in addition to that of the base URL, that credentials are sent to.
     public let origins: Set<Origin>
-    /// How long before its expiry a credential is refreshed.
+    /// The number of seconds before its expiry at which a credential is refreshed.
     public let leeway: TimeInterval
-    /// How long a refresh may take.
+    /// The longest duration of a refresh.
     public let refreshLimit: Duration
-    /// How many refreshes may begin within ``refreshWindow``.
+    /// The maximum number of refreshes that may start within ``refreshWindow``.
     public let maximumRefreshes: Int
-    /// The window for ``maximumRefreshes``.
+    /// The duration over which ``maximumRefreshes`` is counted.
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
     private let now: @Sendable () -> Date
     private let flight = RefreshFlight()
 
-    /// The authentications whose refresh the current Swift task runs for.
+    /// The authentications on whose behalf the current Swift task runs a refresh.
     @TaskLocal static var refreshing: Set<ObjectIdentifier> = []
 
-    /// Makes an authentication for one account.
+    /// Creates an authentication for one account.
     ///
     /// - Parameters:
-    ///   - provider: Reads the credential and gets a new one.
-    ///   - origins: Origins beside that of the base URL that credentials may go to.
-    ///   - leeway: How long before its expiry a credential is refreshed, in seconds.
-    ///   - refreshLimit: How long a refresh may take.
-    ///   - maximumRefreshes: How many refreshes may begin within `refreshWindow`.
-    ///   - refreshWindow: The window for `maximumRefreshes`.
+    ///   - provider: Returns the credential and refreshes it.
+    ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
+    ///     Defaults to none.
+    ///   - leeway: The number of seconds before its expiry at which a credential is refreshed.
+    ///     Defaults to 30.
+    ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
+    ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
+    ///     Defaults to 5.
+    ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
+    ///     seconds.
     ///   - now: The wall clock that expiry dates are compared with.
     public init(
         _ provider: any TokenProvider,
@@ -72,13 +82,18 @@ public final class Authentication: Interceptor {
         self.now = now
     }
 
-    /// Log-out: forgets the credential that a refresh gave. Requests that are parked fail with ``WebServiceError/Code/authenticationFailed``, a running refresh is
-    /// cancelled and its result ignored, and no request that was begun before is sent again with credentials, by retries neither.
+    /// Discards the current credential, for a log-out.
+    ///
+    /// Requests that wait for a refresh fail with ``WebServiceError/Code/authenticationFailed``, a
+    /// refresh in progress is cancelled and its result ignored, and no earlier request is sent
+    /// again with credentials, not even by a retry.
     public func clear() {
         flight.clear()
     }
 
-    /// Takes a credential from elsewhere, such as a new log-in of the same account; parked requests are sent again with it at once.
+    /// Replaces the credential, for example after a new log-in of the same account.
+    ///
+    /// Requests that wait for a refresh are sent again with it at once.
     public func update(_ credential: Credential) {
         flight.update(credential)
     }
@@ -93,13 +108,16 @@ public final class Authentication: Interceptor {
         var ticket = flight.ticket
         guard next.context.log.account(id, ticket.account) == ticket.account else { throw Self.cleared }
         var credential = try await current(ticket)
-        if let given = credential, request.headers[given.header] != nil { return try await next(request.marking(given.header)) }
+        if let given = credential, request.headers[given.header] != nil {
+            return try await next(request.marking(given.header))
+        }
         if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
                 credential = try await current(ticket)
             } catch {
-                // What is still accepted is still sent, unless its account is gone or nobody waits any more.
+                // A credential that is still accepted is sent, unless the account was cleared or
+                // the task cancelled.
                 guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > now() else { throw error }
             }
         }
@@ -121,10 +139,11 @@ public final class Authentication: Interceptor {
         return try await next(request.with(replacement))
     }
 
-    /// Calls a closure whose requests pass this authentication without credentials and without a refresh.
+    /// Calls a closure whose requests bypass this authentication: no credentials, no refresh.
     ///
-    /// A refresh needs it only where it sends its request from a Dispatch queue or another thread: there the framework cannot tell that request
-    /// from others, and it would wait for the refresh that it belongs to, until ``refreshLimit``. The request has to be resumed inside the closure.
+    /// A refresh needs this method only if it sends its request from a Dispatch queue or another
+    /// thread. Such a request cannot be recognized as part of the refresh, and would wait for that
+    /// refresh until ``refreshLimit``. Resume the request inside the closure.
     /// ```swift
     /// queue.async { authentication.bypassing { service.POST("/token").response { … }.resume() } }
     /// ```
@@ -133,7 +152,7 @@ public final class Authentication: Interceptor {
         try Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)]), operation: body)
     }
 
-    /// How many requests wait for a refresh.
+    /// The number of requests that wait for a refresh.
     public var parkedRequests: Int { flight.waiting }
 
     private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
@@ -141,7 +160,7 @@ public final class Authentication: Interceptor {
         return try await provider.credential()
     }
 
-    /// Waits until there is a credential newer than the ticket's.
+    /// Waits for a credential newer than the ticket's.
     private func refreshed(
         _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ next: Next, reason: String
     ) async throws -> RefreshFlight.Ticket {
@@ -150,7 +169,9 @@ public final class Authentication: Interceptor {
         defer { next.context.log.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
-            try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) { try await provider.refresh(rejected) }
+            try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) {
+                try await provider.refresh(rejected)
+            }
         }
     }
 
@@ -164,7 +185,7 @@ extension Request {
         return request.marking(credential.header)
     }
 
-    /// Marks a field as one that holds a credential.
+    /// Marks a field as one that contains a credential.
     fileprivate func marking(_ field: Headers.Name) -> Request {
         var request = self
         request.credentialFields.insert(field)
@@ -173,8 +194,8 @@ extension Request {
 }
 
 extension WebServiceError.Code {
-    /// Credentials could not be refreshed in time, or were cleared while a request waited for them.
+    /// The credentials could not be refreshed, or were cleared while a request waited for them.
     public static let authenticationFailed = WebServiceError.Code("authenticationFailed")
-    /// More refreshes than ``Authentication/maximumRefreshes`` within its window.
+    /// More than ``Authentication/maximumRefreshes`` refreshes within the refresh window.
     public static let excessiveRefresh = WebServiceError.Code("excessiveRefresh")
 }

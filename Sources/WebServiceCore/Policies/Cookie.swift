@@ -1,47 +1,51 @@
 public import Foundation
 
-/// One cookie of a ``CookieJar``. What it prints holds everything but its value.
+/// A cookie of a ``CookieJar``. Its descriptions omit the value.
 public struct Cookie: Sendable, Hashable {
     /// The name; never empty.
     public let name: String
-    /// The value as the server wrote it, with its quotation marks; may be empty.
+    /// The value as received, including quotation marks; may be empty.
     public let value: String
-    /// The host that set it, or the domain that its `Domain` attribute named: lower case, without a dot in front.
+    /// The host that set the cookie, or its `Domain` attribute: lower case, without a leading dot.
     public let domain: String
-    /// The path at and below which it is sent.
+    /// The path for which, and below which, the cookie is sent.
     public let path: String
-    /// When it ends, at the latest in the year 9999. `nil` where the server named no end.
+    /// The expiry date, in the year 9999 at the latest; `nil` for a session cookie.
     public let expires: Date?
-    /// Whether it goes over https only.
+    /// A Boolean value that indicates whether the cookie is sent over https only.
     public let isSecure: Bool
-    /// Whether it goes to ``domain`` alone, and to no host below it.
+    /// A Boolean value that indicates whether the cookie is sent to no subdomain of ``domain``.
     public let isHostOnly: Bool
-    /// Whether the server wants it kept from scripts; that has no meaning here.
+    /// A Boolean value that indicates whether the cookie has the `HttpOnly` attribute.
+    ///
+    /// It has no effect here.
     public let isHTTPOnly: Bool
 }
 
 extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Name, domain and path: safe to log.
+    /// The name, domain and path; safe to log.
     public var description: String { "\(name) of \(domain)\(path)".escapingControls }
 
     /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What `dump` shows: the same as ``description``, because the value may be a secret.
+    /// A mirror with ``description`` only, because the value may be secret.
     public var customMirror: Mirror {
         Mirror(self, children: ["cookie": description], displayStyle: .struct)
     }
 }
 
 extension Cookie {
-    /// Name and value together, in bytes (RFC 6265, section 6.1).
+    /// The maximum length of name and value together, in bytes (RFC 6265, section 6.1).
     static let maximumLength = 4_096
-    /// What is longer counts as not written.
+    /// The maximum length of an attribute value, in bytes. A longer attribute is ignored.
     static let maximumAttributeLength = 1_024
 
-    /// The cookies of one `Set-Cookie` field, of which Foundation makes one where a response has several: `", "` and a name with its `=` begin
-    /// the next one. The comma of a date is followed by a day without `=`. A server that lets a part of a cookie's value be chosen cannot
-    /// be told from one that sent several fields, so cookies after a comma whose prefix promises more are left out.
+    /// Splits a `Set-Cookie` field into its cookies. Foundation joins the fields of a response into
+    /// one, so `", "` followed by a name and `=` starts the next cookie; the comma in a date is
+    /// followed by a day without `=`. Such a field is indistinguishable from one cookie part of
+    /// whose value was chosen by an attacker, so a cookie after a comma is dropped if its name has
+    /// a cookie prefix.
     static func split(_ field: String) -> [ArraySlice<UInt8>] {
         let bytes = Array(field.utf8)
         var cookies: [ArraySlice<UInt8>] = []
@@ -54,7 +58,7 @@ extension Cookie {
         return cookies.prefix(1) + cookies.dropFirst().filter { !hasPrefix($0.drop(while: isBlank)) }
     }
 
-    /// Whether a name promises that the cookie is `Secure`, or that its host set it (RFC 6265bis, section 4.1.3).
+    /// Returns whether a name has the prefix `__Secure-` or `__Host-` (RFC 6265bis, section 4.1.3).
     private static func hasPrefix(_ name: some Sequence<UInt8>) -> Bool {
         let name = name.prefix(9).map(ASCII.lowercased)
         return name.starts(with: "__host-".utf8) || name.starts(with: "__secure-".utf8)
@@ -62,15 +66,17 @@ extension Cookie {
 
     private static func beginsCookie(_ bytes: ArraySlice<UInt8>) -> Bool {
         let name = bytes.drop(while: isBlank)
-        guard name.startIndex > bytes.startIndex, let end = name.firstIndex(where: { "=;,\" \t".utf8.contains($0) }) else { return false }
+        guard name.startIndex > bytes.startIndex, let end = name.firstIndex(where: { "=;,\" \t".utf8.contains($0) })
+        else { return false }
         return end > name.startIndex && name[end] == UInt8(ascii: "=")
     }
 
-    /// Reads one cookie by RFC 6265, sections 5.2 and 5.3. `nil` where it has to be ignored.
+    /// Parses a cookie (RFC 6265, sections 5.2 and 5.3). Returns `nil` if it must be ignored.
     init?(_ text: ArraySlice<UInt8>, from location: Location, at now: Date) {
         guard text.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else { return nil }
         let parts = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map(Self.halves)
-        guard let (name, value) = parts.first, let value, !name.isEmpty, name.utf8.count + value.utf8.count <= Self.maximumLength,
+        guard let (name, value) = parts.first, let value, !name.isEmpty,
+            name.utf8.count + value.utf8.count <= Self.maximumLength,
             !name.utf8.contains(0x09), !value.utf8.contains(0x09)
         else { return nil }
 
@@ -102,20 +108,23 @@ extension Cookie {
         self.value = value
         (self.domain, isHostOnly) = scope
         self.path = path ?? location.defaultPath
-        expires = maxAge.map { $0 <= 0 ? .distantPast : min(now.addingTimeInterval(Double($0)), HTTPDate.latest) } ?? end
+        expires =
+            maxAge.map { $0 <= 0 ? .distantPast : min(now.addingTimeInterval(Double($0)), HTTPDate.latest) } ?? end
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
     }
 
-    /// What stands before and behind the first `=`, without the blanks around it.
+    /// Splits at the first `=` and trims whitespace.
     private static func halves(_ text: ArraySlice<UInt8>) -> (name: String, value: String?) {
-        let halves = text.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map { half in
+        let halves = text.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map {
+            half in
             String(decoding: half.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
         }
         return (halves.first ?? "", halves.count == 2 ? halves[1] : nil)
     }
 
-    /// The number of a `Max-Age` attribute (RFC 6265, section 5.2.2); one beyond the year 9999 is as good as any other.
+    /// Parses the number of a `Max-Age` attribute (RFC 6265, section 5.2.2). The result is capped
+    /// well beyond the year 9999, which limits ``expires``.
     private static func seconds(_ text: String.UTF8View) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = text.dropFirst(isNegative ? 1 : 0)
@@ -131,24 +140,26 @@ extension Cookie {
         expires.map { $0 <= now } ?? false
     }
 
-    /// RFC 6265, section 5.4, step 1.
+    /// Implements RFC 6265, section 5.4, step 1.
     func isSent(to location: Location) -> Bool {
         (location.isSecure || !isSecure) && Self.path(location.path, matches: path)
             && (isHostOnly ? location.host == domain : location.domains.contains(domain))
     }
 
-    /// Whether both are one and the same cookie with, at most, another value and another end (RFC 6265, section 5.3, step 11).
+    /// Returns whether both have the same name, domain and path, so that one replaces the other
+    /// (RFC 6265, section 5.3, step 11).
     func replaces(_ other: Cookie) -> Bool {
         domain == other.domain && name.utf8.elementsEqual(other.name.utf8) && path.utf8.elementsEqual(other.path.utf8)
     }
 
-    /// Whether this cookie could be sent in the place of another: same name, domains one of which holds the other, a path below the other's.
+    /// Returns whether this cookie could be sent instead of another: same name, equal or nested
+    /// domains, and a path at or below the other's.
     func overlaps(_ other: Cookie) -> Bool {
         name.utf8.elementsEqual(other.name.utf8) && Self.path(path, matches: other.path)
             && (domain == other.domain || domain.hasSuffix("." + other.domain) || other.domain.hasSuffix("." + domain))
     }
 
-    /// RFC 6265, section 5.1.4.
+    /// Implements RFC 6265, section 5.1.4.
     private static func path(_ path: String, matches prefix: String) -> Bool {
         guard path.utf8.starts(with: prefix.utf8) else { return false }
         return path.utf8.count == prefix.utf8.count || prefix.utf8.last == UInt8(ascii: "/")
@@ -157,19 +168,20 @@ extension Cookie {
 }
 
 extension Cookie {
-    /// The parts of a URL that decide over cookies.
+    /// The components of a URL that are relevant for cookies.
     struct Location {
-        /// Lower case; an IPv6 address in its brackets.
+        /// The host in lower case; an IPv6 address in brackets.
         let host: String
-        /// Percent-encoded, as it is sent.
+        /// The percent-encoded path, as it is sent.
         let path: String
         let isSecure: Bool
-        /// The host and, unless it is an IP address, every domain above it.
+        /// The host and, unless it is an IP address, all its parent domains.
         let domains: [String]
 
-        /// `nil` for what is no http or https URL, holds user information, or has a host longer than the 255 bytes of a DNS name.
+        /// Returns `nil` for a URL that is not http or https, has user information, or has a host
+        /// longer than the 255 bytes of a DNS name.
         init?(_ url: URL) {
-            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // no request goes to what is refused here, so no cookie either
+            let parts = try? BaseURL.splitOrigin(of: Array(url.absoluteString.utf8))  // never requested
             guard let parts, let origin = Origin(parts.origin) else { return nil }
             host = origin.host
             isSecure = origin.scheme == "https"
@@ -185,18 +197,19 @@ extension Cookie {
             self.domains = domains
         }
 
-        /// An IPv6 or IPv4 address.
+        /// Returns whether a host is an IPv4 or IPv6 address.
         static func isAddress(_ host: String) -> Bool {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
-        /// RFC 6265, section 5.1.4: the path up to its last slash.
+        /// The path up to its last slash (RFC 6265, section 5.1.4).
         var defaultPath: String {
             let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[..<$0] } ?? ""
             return parent.isEmpty ? "/" : String(parent)
         }
 
-        /// Where a cookie with that `Domain` attribute goes (RFC 6265, section 5.3, steps 4 to 6). `nil` where this host must not set it.
+        /// Returns the domain of a cookie with this `Domain` attribute (RFC 6265, section 5.3,
+        /// steps 4 to 6), or `nil` if this host must not set it.
         func scope(domain: String?) -> (domain: String, isHostOnly: Bool)? {
             let domain = (domain ?? "").asciiLowercased().utf8
             let name = domain.dropFirst(domain.first == UInt8(ascii: ".") ? 1 : 0)

@@ -1,38 +1,48 @@
 public import Foundation
 
-/// The cookies of one service, in memory, by the rules of RFC 6265 for user agents (section 5).
+/// The cookies of one service, in memory, as RFC 6265 defines them for user agents (section 5).
 ///
 /// ```swift
 /// let jar = CookieJar()
 /// jar.store(["sid=1; Path=/; Secure"], from: url)
 /// jar.header(for: url)  // "sid=1"
 /// ```
-/// What is guaranteed:
-/// - A cookie goes to the host that set it, and to hosts below its `Domain` attribute where it has one. A host can name itself and the domains
-///   above it that have a dot in them; an IP address only itself. There is no list of public suffixes, so a host below `co.uk` can set a cookie
-///   for all of `co.uk`. Hosts are compared as they are sent: a `Domain` outside ASCII matches none.
-/// - A `Secure` cookie comes and goes over https only, and over http none can be set that would stand in its place. The prefixes `__Secure-` and
-///   `__Host-` are enforced.
-/// - Neither port nor scheme isolates cookies otherwise (RFC 6265, section 8.5): `http://h:1` and `https://h:2` share them. `SameSite` is
-///   ignored, because here is no site that sends requests to another.
-/// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and value is ignored. Of one response the last
-///   180 cookies count. Beyond 180 cookies of one domain, or 3,000 in all, an expired one goes first, else the one that was not used for
-///   longest (RFC 6265, section 6.1). In the second case it is one of the site that has the most cookies, where that has more than 50, so that no
-///   site removes those of others by setting many; a site is what ends in the same two labels.
+/// Guarantees:
+/// - A cookie is sent to the host that set it and, if it has a `Domain` attribute, to the
+///   subdomains of that domain. A host can name itself and those of its parent domains that contain
+///   a dot; an IP address can name only itself. There is no public suffix list, so a host below
+///   `co.uk` can set a cookie for all of `co.uk`. Hosts are compared in the form in which they are
+///   sent: a `Domain` with non-ASCII characters matches none.
+/// - A `Secure` cookie is accepted and sent over https only, and no cookie set over http replaces
+///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
+/// - Cookies are not isolated by port or, apart from that, by scheme (RFC 6265, section 8.5):
+///   `http://h:1` and `https://h:2` share them. `SameSite` is ignored, because there is no site
+///   that initiates requests.
+/// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and
+///   value is ignored. Of one response, the last 180 cookies are stored. If there are more than 180
+///   cookies for one domain, or 3,000 in total, an expired cookie is removed first, and otherwise
+///   the least recently used one (RFC 6265, section 6.1). For the total, it is removed from the
+///   site with the most cookies if that site has more than 50, so that no site can evict the
+///   cookies of others by setting many. A site consists of the hosts that share their last two
+///   labels.
 ///
-/// Every member may be called on any thread. Nothing is written to disk, and nothing printed holds a value.
+/// All members may be used from any thread. Nothing is written to disk, and no description contains
+/// a value.
 public final class CookieJar: Sendable {
-    /// How many cookies one domain can have.
+    /// The maximum number of cookies of one domain.
     static let maximumPerDomain = 180
-    /// How many cookies there can be.
+    /// The maximum number of cookies in total.
     static let maximumCount = 3_000
-    /// How many cookies one site can have before it alone makes room for others (RFC 6265, section 6.1).
+    /// The number of cookies above which the site with the most cookies has to evict its own (RFC
+    /// 6265, section 6.1).
     static let fairCount = 50
 
     private let state = Mutex(State())
     private let now: @Sendable () -> Date
 
-    /// Makes an empty jar. `now` tells the time by which cookies expire; it is called on the thread of the caller.
+    /// Creates an empty jar.
+    ///
+    /// `now` is the clock for expiry; it is called on the thread of the caller.
     public init(now: @escaping @Sendable () -> Date = { Date() }) {
         self.now = now
     }
@@ -44,31 +54,41 @@ public final class CookieJar: Sendable {
         return all.filter { !$0.cookie.isExpired(at: now) }.sorted { $0.created < $1.created }.map(\.cookie)
     }
 
-    /// The value of the `Cookie` field for a request (RFC 6265, section 5.4): longer paths first, then older cookies.
+    /// Returns the value of the `Cookie` field for a request (RFC 6265, section 5.4).
     ///
-    /// `nil` where no cookie matches, and for what is no http or https URL or holds user information. Cookies with which the value would be
-    /// longer than ``Request/maximumHeaderValueLength`` are left out.
+    /// Cookies with longer paths come first, then older ones. A cookie with which the value would
+    /// exceed ``Request/maximumHeaderValueLength`` is omitted.
+    ///
+    /// - Returns: `nil` if no cookie matches, and for a URL that is not http or https or has user
+    ///   information.
     public func header(for url: URL) -> String? {
         guard state.withLock({ $0.count > 0 }), let location = Cookie.Location(url) else { return nil }
         let now = now()
         let found = state.withLock { $0.use(for: location, at: now) }
         var value = ""
-        for cookie in found.sorted(by: { ($1.cookie.path.utf8.count, $0.created) < ($0.cookie.path.utf8.count, $1.created) }).map(\.cookie) {
+        for cookie in found.sorted(by: {
+            ($1.cookie.path.utf8.count, $0.created) < ($0.cookie.path.utf8.count, $1.created)
+        }).map(\.cookie) {
             let pair = "\(value.isEmpty ? "" : "; ")\(cookie.name)=\(cookie.value)"
             if value.utf8.count + pair.utf8.count <= Request.maximumHeaderValueLength { value += pair }
         }
         return value.isEmpty ? nil : value
     }
 
-    /// Takes over the cookies of a response (RFC 6265, sections 5.2 and 5.3). What the rules refuse is ignored. A cookie replaces the one of the
-    /// same name, domain and path and keeps its place in the order; one that has expired removes it.
+    /// Stores the cookies of a response (RFC 6265, sections 5.2 and 5.3).
+    ///
+    /// Cookies that violate the rules are ignored. A cookie replaces the one with the same name,
+    /// domain and path and retains its position in the order; an expired one removes it.
     ///
     /// - Parameters:
     ///   - setCookieFields: The values of the `Set-Cookie` fields.
-    ///   - joined: Whether several cookies may be joined in one value with `", "`, as Foundation does. Then a cookie's own value ends before a
-    ///     comma, a blank, a name and `=`, and what follows may come from anyone who could choose a part of that value, so only the first
-    ///     cookie of a field may have the prefix `__Secure-` or `__Host-`. With `false` each value is one cookie.
-    ///   - url: The URL that answered; a redirect's cookies belong to the URL that redirected. What is no http or https URL sets no cookie.
+    ///   - joined: Whether a value may contain several cookies joined with `", "`, as Foundation
+    ///     does. The value of a cookie then ends before a comma, a space, a name and `=`. The
+    ///     remainder may have been injected through the value, so only the first cookie of a field
+    ///     may have the prefix `__Secure-` or `__Host-`. If `false`, each value is one cookie.
+    ///     Defaults to `true`.
+    ///   - url: The URL of the response; for a redirect, the URL that redirected. A URL that is not
+    ///     http or https sets no cookie.
     public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
         guard !setCookieFields.isEmpty, let location = Cookie.Location(url) else { return }
         let now = now()
@@ -76,28 +96,31 @@ public final class CookieJar: Sendable {
         let cookies = fields.compactMap { Cookie($0, from: location, at: now) }.suffix(Self.maximumPerDomain)
         state.withLock { state in
             let secure = location.isSecure ? [:] : state.secure(at: now)
-            for cookie in cookies where !(secure[cookie.name]?.contains(where: cookie.overlaps) ?? false) { state.store(cookie, at: now) }
+            for cookie in cookies where !(secure[cookie.name]?.contains(where: cookie.overlaps) ?? false) {
+                state.store(cookie, at: now)
+            }
             state.removeExcess(at: now)
         }
     }
 
-    /// Removes every cookie.
+    /// Removes all cookies.
     public func removeAll() {
         state.withLock { $0 = State() }
     }
 }
 
 extension CookieJar: CustomStringConvertible, CustomReflectable {
-    /// How many cookies have not expired.
+    /// The number of cookies that have not expired.
     public var description: String { "CookieJar(\(cookies.count))" }
 
-    /// What `dump` shows: the same as ``description``.
+    /// A mirror with ``description`` only.
     public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }
 
 private struct Stored {
     var cookie: Cookie
-    /// Its place in the order of creation, kept when the cookie is replaced. Moments of a clock could be equal or run backwards.
+    /// The position in the order of creation, retained when the cookie is replaced. Dates could be
+    /// equal or not monotonic.
     let created: UInt64
     var used: UInt64
 }
@@ -109,13 +132,13 @@ private struct State {
 
     var all: [Stored] { byDomain.values.flatMap(\.self) }
 
-    /// The cookies for a request; from now on they are the ones used last.
+    /// Returns the cookies for a request and marks them as used.
     mutating func use(for location: Cookie.Location, at now: Date) -> [Stored] {
         ticks += 1
         var found: [Stored] = []
         for domain in location.domains {
-            for (index, stored) in (byDomain[domain] ?? []).enumerated() where stored.cookie.isSent(to: location) && !stored.cookie.isExpired(at: now)
-            {
+            for (index, stored) in (byDomain[domain] ?? []).enumerated()
+            where stored.cookie.isSent(to: location) && !stored.cookie.isExpired(at: now) {
                 byDomain[domain]?[index].used = ticks
                 found.append(stored)
             }
@@ -123,7 +146,7 @@ private struct State {
         return found
     }
 
-    /// The `Secure` cookies that have not expired, by name.
+    /// Returns the `Secure` cookies that have not expired, by name.
     func secure(at now: Date) -> [String: [Cookie]] {
         Dictionary(grouping: all.map(\.cookie).filter { $0.isSecure && !$0.isExpired(at: now) }, by: \.name)
     }
@@ -147,7 +170,7 @@ private struct State {
         if byDomain[domain, default: []].count > CookieJar.maximumPerDomain { removeLeastUsed(of: [domain], at: now) }
     }
 
-    /// Removes what is beyond the limit for all cookies.
+    /// Removes the cookies beyond the total limit.
     mutating func removeExcess(at now: Date) {
         guard count > CookieJar.maximumCount else { return }
         let sites = Dictionary(grouping: byDomain.keys, by: Self.site)
@@ -159,7 +182,8 @@ private struct State {
         }
     }
 
-    /// The last two labels of a domain, all of an IP address. Where registrations are made below more labels, as in `co.uk`, more share a site.
+    /// Returns the last two labels of a domain, or the whole of an IP address. Below suffixes with
+    /// several labels, such as `co.uk`, unrelated hosts share a site.
     private static func site(of domain: String) -> Substring {
         guard let last = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }
         let name = domain[..<last].lastIndex(of: ".").map { domain.index(after: $0) }

@@ -1,37 +1,38 @@
 public import Foundation
 
-/// What proves to a server who asks: a header field and its value.
+/// A credential for a server: a header field and its value.
 ///
-/// Its descriptions hide the value.
+/// Its descriptions omit the value.
 public struct Credential: Sendable, Hashable {
-    /// The header field, `Authorization` by default.
+    /// The name of the header field. Defaults to `Authorization`.
     public var header: Headers.Name
     /// The value of the field.
     public var value: String
-    /// When it ceases to be accepted; `nil` when that is not known.
+    /// The expiry date; `nil` if it is not known.
     public var expires: Date?
 
-    /// Makes a credential.
+    /// Creates a credential.
     public init(header: Headers.Name = .authorization, value: String, expires: Date? = nil) {
         self.header = header
         self.value = value
         self.expires = expires
     }
 
-    /// `Authorization: Bearer …` (RFC 6750).
+    /// Returns `Authorization: Bearer …` (RFC 6750).
     public static func bearer(_ token: String, expires: Date? = nil) -> Credential {
         Credential(value: "Bearer \(token)", expires: expires)
     }
 
-    /// `Authorization: Basic …` in UTF-8 (RFC 7617).
+    /// Returns `Authorization: Basic …` in UTF-8 (RFC 7617).
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control characters in either.
+    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
+    ///   characters in either.
     public static func basic(user: String, password: String) throws -> Credential {
         guard !user.utf8.contains(UInt8(ascii: ":")) else {
-            throw WebServiceError(.encoding, "a user name with a colon cannot be sent by Basic authentication")
+            throw WebServiceError(.encoding, "the user name for Basic authentication must not contain a colon")
         }
         guard (user + password).utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw WebServiceError(.encoding, "control characters cannot be sent by Basic authentication")
+            throw WebServiceError(.encoding, "credentials for Basic authentication must not contain control characters")
         }
         return Credential(value: "Basic " + Data("\(user):\(password)".utf8).base64EncodedString())
     }
@@ -42,49 +43,59 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
     public var description: String { "\(header.rawValue): [redacted]" }
     /// The same as ``description``.
     public var debugDescription: String { description }
-    /// What `dump` shows: the same as ``description``.
+    /// A mirror with the name of the field only.
     public var customMirror: Mirror { Mirror(self, children: ["header": header.rawValue], displayStyle: .struct) }
 }
 
-/// Knows the credential of an account, and how to get a new one. A source for ``Authentication``; called from several exchanges at once.
+/// A source of credentials for ``Authentication``.
 ///
-/// ``TokenSource`` makes one of closures.
+/// It is called from several exchanges concurrently.
+///
+/// ``TokenSource`` implements it with closures.
 public protocol TokenProvider: Sendable {
-    /// The credential to send now, asked for before each request unless a refresh has given a newer one; `nil` to send none.
+    /// Returns the credential to send, or `nil` to send none.
     ///
-    /// - Throws: What becomes the error of the request.
+    /// It is called before each request unless a refresh or an update has provided a newer
+    /// credential.
+    ///
+    /// - Throws: An error that becomes the error of the request.
     func credential() async throws -> Credential?
 
-    /// Gets a new credential in place of one that was refused or is about to expire. ``Authentication`` calls it once at a time.
+    /// Returns a new credential in place of one that was rejected or is about to expire.
     ///
-    /// Requests that it sends through a service with the same ``Authentication`` pass without credentials and are not refreshed, and redirects
-    /// of a request with a body to other origins are refused, so that a refresh token stays where it belongs.
+    /// ``Authentication`` never runs two refreshes at once.
     ///
-    /// - Returns: `nil` when there is no way to get one; the refusal is the answer then.
-    /// - Throws: What everybody who waits gets as the underlying error of ``WebServiceError/Code/authenticationFailed``.
+    /// Requests that the refresh sends through a service with the same ``Authentication`` are sent
+    /// without credentials and are not refreshed. Their redirects to other origins are refused if
+    /// the request has a body, so that a refresh token is not sent elsewhere.
+    ///
+    /// - Returns: `nil` if no refresh is possible; the 401 is then the response.
+    /// - Throws: An error that every waiting request receives as the underlying error of
+    ///   ``WebServiceError/Code/authenticationFailed``.
     func refresh(_ rejected: Credential?) async throws -> Credential?
 }
 
 extension TokenProvider {
-    /// No way to get a new one.
+    /// Returns `nil`: no refresh is possible.
     public func refresh(_ rejected: Credential?) async throws -> Credential? { nil }
 }
 
-/// A ``TokenProvider`` made of a fixed credential or of closures.
+/// A ``TokenProvider`` with a fixed credential or closures.
 public struct TokenSource: TokenProvider {
     private let read: @Sendable () async throws -> Credential?
     private let renew: (@Sendable (Credential?) async throws -> Credential?)?
 
-    /// A credential that never changes.
+    /// Creates a source of a credential that never changes.
     public init(_ credential: Credential) {
         self.init { credential }
     }
 
-    /// Reads the credential before each request.
+    /// Creates a source that reads the credential before each request.
     ///
     /// - Parameters:
-    ///   - read: The credential to send now; `nil` for none.
-    ///   - refresh: Gets a new one in place of one that was refused; `nil` when there is no way.
+    ///   - read: Returns the credential to send, or `nil` for none.
+    ///   - refresh: Returns a new credential in place of a rejected one, or `nil` if that is
+    ///     impossible. Defaults to `nil`, no refresh.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refresh: (@Sendable (_ rejected: Credential?) async throws -> Credential?)? = nil
@@ -93,13 +104,18 @@ public struct TokenSource: TokenProvider {
         renew = refresh
     }
 
-    /// Reads the credential before each request, and refreshes it by code that calls back.
+    /// Creates a source that refreshes the credential with a callback.
+    ///
+    /// The credential is read before each request.
     ///
     /// - Parameters:
-    ///   - read: Gives the current credential; `nil` when there is none.
-    ///   - refresh: Gets a new one and calls the closure with it, once, on any thread, also at once; later calls are ignored. If it
-    ///     never calls, ``Authentication/refreshLimit`` ends the wait; if it lets go of the closure, the refresh has failed. A request that it sends
-    ///     from a Dispatch queue through a service with the same ``Authentication`` has to be resumed inside ``Authentication/bypassing(_:)``.
+    ///   - read: Returns the credential to send, or `nil` for none.
+    ///   - refresh: Obtains a new credential and calls the completion handler with the result,
+    ///     once, on any thread, possibly before it returns; later calls are ignored. If the handler
+    ///     is never called, ``Authentication/refreshLimit`` ends the wait; if it is deallocated
+    ///     without a call, the refresh fails. A request that the closure sends from a Dispatch
+    ///     queue through a service with the same ``Authentication`` must be resumed inside
+    ///     ``Authentication/bypassing(_:)``.
     public init(
         _ read: @escaping @Sendable () async throws -> Credential?,
         refreshWithCallback refresh:
@@ -109,16 +125,17 @@ public struct TokenSource: TokenProvider {
     ) {
         self.init(read) { rejected in
             try await withCheckedThrowingContinuation { continuation in
-                let forgotten = WebServiceError(.authenticationFailed, "the refresh has let go of its completion without calling it")
+                let forgotten = WebServiceError(
+                    .authenticationFailed, "the refresh did not call its completion handler")
                 let waiter = OneTimeContinuation(continuation, forgotten: forgotten)
                 refresh(rejected) { waiter.resume(with: $0) }
             }
         }
     }
 
-    /// Calls the closure.
+    /// Returns the result of the closure.
     public func credential() async throws -> Credential? { try await read() }
 
-    /// Calls the closure.
+    /// Returns the result of the closure, or `nil` without one.
     public func refresh(_ rejected: Credential?) async throws -> Credential? { try await renew?(rejected) }
 }

@@ -4,62 +4,73 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Turns answers that typed tasks do not accept into errors of your own domain, ahead of any other error.
+/// A mapper from unacceptable responses to custom errors.
 ///
 /// ```swift
 /// service.errorMapper = .decoding(APIError.self)
 /// ```
-/// Typed tasks and typed requests ask it for every answer whose status they do not accept: that of the request first (``Request/errorMapper``), then that of
-/// the service (``WebService/errorMapper``). When neither knows better, the error is ``WebServiceError/Code/unacceptableStatus``. Failures of the transport
-/// stay what they are: `URLError`. Delegates and untyped handlers get every answer as it came.
+/// Typed tasks and typed requests call it for every response whose status they do not accept: first
+/// the mapper of the request (``Request/errorMapper``), then that of the service
+/// (``WebService/errorMapper``). If neither returns an error, the error is
+/// ``WebServiceError/Code/unacceptableStatus``. Transport errors are not mapped: they remain
+/// `URLError`. Delegates and untyped handlers receive every response unchanged.
 public protocol ErrorMapper: Sendable {
-    /// The error that an answer stands for; `nil` when the mapper does not know it. Called in the background, from several exchanges at once.
+    /// Returns the error for a response, or `nil` if the response is not mapped.
+    ///
+    /// It is called in the background, from several exchanges concurrently.
     func error(for response: Response) -> (any Error)?
 }
 
-/// An ``ErrorMapper`` made of a closure.
+/// An ``ErrorMapper`` with a closure.
 public struct ClosureErrorMapper: ErrorMapper {
     private let body: @Sendable (Response) -> (any Error)?
 
-    /// Makes a mapper of a closure, which gets status, header fields and body.
+    /// Creates a mapper with a closure.
     public init(_ body: @escaping @Sendable (_ response: Response) -> (any Error)?) {
         self.body = body
     }
 
-    /// What the closure says.
+    /// Returns the result of the closure.
     public func error(for response: Response) -> (any Error)? {
         body(response)
     }
 }
 
 extension ErrorMapper where Self == ClosureErrorMapper {
-    /// A mapper made of a closure, which gets status, header fields and body.
-    public static func closure(_ body: @escaping @Sendable (_ response: Response) -> (any Error)?) -> ClosureErrorMapper {
+    /// Returns a mapper with a closure.
+    public static func closure(
+        _ body: @escaping @Sendable (_ response: Response) -> (any Error)?
+    ) -> ClosureErrorMapper {
         ClosureErrorMapper(body)
     }
 
-    /// Decodes the body to an error of your own; a body that is something else is nobody's error.
+    /// Returns a mapper that decodes the body as a custom error.
+    ///
+    /// A body that cannot be decoded is not mapped.
     ///
     /// - Parameters:
-    ///   - type: The error, as the server writes it.
-    ///   - statuses: The statuses for which the body is looked at; all unless given.
-    ///   - decoder: What decodes it.
+    ///   - type: The type of the error.
+    ///   - statuses: The status codes whose responses are mapped. Defaults to all.
+    ///   - decoder: The decoder of the body.
     public static func decoding<Failure: Error & Decodable>(
         _ type: Failure.Type, statuses: ClosedRange<Int> = 0...999, decoder: some BodyDecoder = JSONDecoder()
     ) -> ClosureErrorMapper {
         ClosureErrorMapper { response in
             guard statuses.contains(response.status) else { return nil }
-            return try? JSON.decode(type, from: response.data, using: decoder)  // a body that cannot be decoded is not what the mapper is for
+            return try? JSON.decode(type, from: response.data, using: decoder)  // an undecodable body is not mapped
         }
     }
 }
 
 extension URLError {
-    /// Whether there was no connection: the device is offline, the host has no address or cannot be reached, or the connection was lost. No server has
-    /// answered; to ask again later may help.
+    /// A Boolean value that indicates whether the connection failed, so that a retry may succeed.
+    ///
+    /// This is the case if the device is offline, the host cannot be resolved or reached, the
+    /// connection was lost, or the request timed out. No response was received.
     public var isConnectionFailure: Bool {
         switch code {
-        case .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .timedOut,
+        case .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed,
+            .timedOut,
             .internationalRoamingOff, .dataNotAllowed, .callIsActive:
             true
         default: false
@@ -68,6 +79,9 @@ extension URLError {
 }
 
 extension Response {
-    /// Whether the answer says that what the caller has is still good (304, RFC 9110, section 15.4.5). It has no body; a `ResponseCache` answers with its own.
+    /// A Boolean value that indicates whether the status is 304 (RFC 9110, section 15.4.5).
+    ///
+    /// The caller's own representation is then still valid. The response has no body; a
+    /// ``ResponseCache`` returns the stored one instead.
     public var isNotModified: Bool { status == 304 }
 }

@@ -4,43 +4,56 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What to do with an answer that points elsewhere (RFC 9110, section 15.4): the same rules over every session.
+/// The handling of redirects (RFC 9110, section 15.4). The rules are the same for every session.
 ///
 /// | status | method and body of the next request |
 /// | --- | --- |
-/// | 301, 302 | POST becomes GET; all others stay |
-/// | 303 | everything but HEAD becomes GET |
-/// | 307, 308 | stay |
+/// | 301, 302 | POST becomes GET; other methods are unchanged |
+/// | 303 | every method except HEAD becomes GET |
+/// | 307, 308 | unchanged |
 ///
-/// Where a method becomes GET, the body goes, and the header fields that describe it with it. All
-/// other statuses, an answer without a `Location` and one whose `Location` is no usable URL are
-/// delivered as they are. A redirect fails with ``WebServiceError/Code/redirectRefused`` when it
-/// leads to anything but http and https, to a URL with user information, to a host that ends in a
-/// number and is not an IPv4 address in canonical form (`127.1`, `0x7f000001`: parsers do not agree
-/// on the host), from https to http, or to another ``Origin`` with a body, and when it needs a body
-/// stream a second time; with ``WebServiceError/Code/tooManyRedirects`` when it is one too many.
+/// When a method becomes GET, the body and the header fields that describe it are removed. A
+/// response with another status, without a `Location`, or with a `Location` that is not a usable
+/// URL is delivered as it is.
 ///
-/// A backslash is a character of the path and is percent-encoded (RFC 3986): `/\host/x` and
-/// `\\host/x` stay on the origin, while browsers (WHATWG URL) take both for another host.
+/// A redirect fails with ``WebServiceError/Code/redirectRefused`` if
+/// - its target has a scheme other than http and https, user information, or a host that ends in a
+///   number and is not an IPv4 address in canonical form (`127.1`, `0x7f000001`), because parsers
+///   disagree about such hosts,
+/// - it leads from https to http, unless ``allowsDowngrade`` is `true`,
+/// - it sends a body to another ``Origin``, unless ``resendsBodyAcrossOrigins`` is `true`, or
+/// - it needs a body stream a second time.
 ///
-/// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent` go along, and with a body its `Content-Type` and
-/// `Content-Encoding`. Everything else may be a credential and is dropped for the rest of the chain, also where that leads back. Neither
-/// `Referer` nor a fragment is ever made from the URL that redirected.
+/// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``.
+///
+/// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
+/// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
+///
+/// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and
+/// `User-Agent` are sent, and with a body its `Content-Type` and `Content-Encoding`. All other
+/// fields may be credentials and are dropped for the remainder of the chain, even if it returns to
+/// the first origin. No `Referer` is added, and no fragment is inherited from the URL that
+/// redirected.
 public struct RedirectPolicy: Sendable, Hashable {
-    /// How many redirects are followed one after another. With 0 the first one is an error; a negative number is taken for 0.
+    /// The maximum number of consecutive redirects.
+    ///
+    /// With 0, the first redirect is an error; a negative number becomes 0.
     public var maximum: Int {
         didSet { maximum = max(0, maximum) }
     }
-    /// Whether a redirect may lead from https to http, where everybody on the way can read along.
+    /// A Boolean value that indicates whether redirects from https to http are followed.
     public var allowsDowngrade: Bool
-    /// Whether a body may be sent again to another origin.
+    /// A Boolean value that indicates whether a body is sent again to another origin.
     public var resendsBodyAcrossOrigins: Bool
-    /// Whether redirects are followed at all; if not, the answer that redirects is the outcome.
+    /// A Boolean value that indicates whether redirects are followed.
+    ///
+    /// If `false`, the redirect is delivered as the response.
     public var followsRedirects: Bool
 
-    /// Makes a policy; what is left out is that of ``follow``.
+    /// Creates a policy. The default arguments are those of ``follow``.
     public init(
-        maximum: Int = 20, allowsDowngrade: Bool = false, resendsBodyAcrossOrigins: Bool = false, followsRedirects: Bool = true
+        maximum: Int = 20, allowsDowngrade: Bool = false, resendsBodyAcrossOrigins: Bool = false,
+        followsRedirects: Bool = true
     ) {
         self.maximum = max(0, maximum)
         self.allowsDowngrade = allowsDowngrade
@@ -48,14 +61,14 @@ public struct RedirectPolicy: Sendable, Hashable {
         self.followsRedirects = followsRedirects
     }
 
-    /// Follows up to 20 redirects by the rules above.
+    /// A policy that follows up to 20 redirects.
     public static let follow = RedirectPolicy()
-    /// Follows none: the answer that redirects is the outcome.
+    /// A policy that follows no redirects and delivers them as responses.
     public static let manual = RedirectPolicy(followsRedirects: false)
 }
 
 extension WebServiceError.Code {
-    /// A redirect that ``RedirectPolicy`` does not follow because it could give away or lose something.
+    /// A redirect that ``RedirectPolicy`` refuses, because it could disclose or lose data.
     public static let redirectRefused = WebServiceError.Code("redirectRefused")
     /// More redirects than ``RedirectPolicy/maximum``.
     public static let tooManyRedirects = WebServiceError.Code("tooManyRedirects")
@@ -63,37 +76,47 @@ extension WebServiceError.Code {
 
 extension RedirectPolicy {
     enum Decision: Sendable {
-        /// The answer at hand is the outcome.
+        /// The response is delivered.
         case deliver
-        /// The request for the next hop. `droppedCredentials` says that it goes to another origin than the request before: what belonged to that one
-        /// must not be added to it again.
+        /// The next request. `droppedCredentials` indicates that it leads to another origin than
+        /// the previous one, whose credentials must not be added again.
         case follow(Request, droppedCredentials: Bool)
         case fail(WebServiceError)
     }
 
-    /// Decides what follows an answer.
+    /// Returns the decision for a response.
     ///
     /// - Parameters:
-    ///   - request: The request as it was sent on this hop.
-    ///   - url: The absolute URL that it was sent to.
-    ///   - locations: The values of `Location`; also one value that joins several with a comma and a blank.
-    ///   - followed: How many redirects were followed before.
+    ///   - request: The request as sent on this hop.
+    ///   - url: The absolute URL of that request.
+    ///   - locations: The values of `Location`; one value may contain several joined by a comma and
+    ///     a space.
+    ///   - followed: The number of redirects followed before.
     func decision(for request: Request, at url: String, status: Int, locations: [String], followed: Int) -> Decision {
-        guard followsRedirects, [301, 302, 303, 307, 308].contains(status), locations.count == 1, let location = locations.first,
-            let here = Origin(url), let reference = Self.usable(location), let target = URLReference.resolve(reference, against: url)
+        guard followsRedirects, [301, 302, 303, 307, 308].contains(status), locations.count == 1,
+            let location = locations.first,
+            let here = Origin(url), let reference = Self.usable(location),
+            let target = URLReference.resolve(reference, against: url)
         else { return .deliver }
         let parts = URLReference(target)
-        guard parts.scheme.map({ Self.isWeb($0) }) == true else { return refuse(request, "only redirects to http and https are followed") }
-        if parts.authority?.contains(UInt8(ascii: "@")) == true { return refuse(request, "the redirect leads to a URL with user information") }
+        guard parts.scheme.map({ Self.isWeb($0) }) == true else {
+            return refuse(request, "only redirects to http and https are followed")
+        }
+        if parts.authority?.contains(UInt8(ascii: "@")) == true {
+            return refuse(request, "the redirect leads to a URL with user information")
+        }
         if let authority = parts.authority, BaseURL.hasAmbiguousHost(authority) {
             return refuse(request, "the redirect leads to a host that \(BaseURL.ambiguousNumber)")
         }
         guard let text = Self.encoded(target), let there = Origin(text) else { return .deliver }
 
         guard followed < maximum else {
-            return .fail(WebServiceError(.tooManyRedirects, "more than \(maximum) redirects in a row", request: request))
+            return .fail(
+                WebServiceError(.tooManyRedirects, "more than \(maximum) consecutive redirects", request: request))
         }
-        if here.scheme == "https", there.scheme == "http", !allowsDowngrade { return refuse(request, "the redirect leads from https to http") }
+        if here.scheme == "https", there.scheme == "http", !allowsDowngrade {
+            return refuse(request, "the redirect leads from https to http")
+        }
         let becomesGET = status == 303 ? request.method != .HEAD : status < 303 && request.method == .POST
         if !becomesGET, request.template?.httpBodyStream != nil {
             return refuse(request, "the body is an httpBodyStream, which cannot be sent a second time")
@@ -101,7 +124,9 @@ extension RedirectPolicy {
         if !becomesGET, here != there, request.hasBody, !resendsBodyAcrossOrigins {
             return refuse(request, "the redirect would send the body to another origin")
         }
-        return .follow(request.redirected(to: text, becomesGET: becomesGET, crossesOrigins: here != there), droppedCredentials: here != there)
+        return .follow(
+            request.redirected(to: text, becomesGET: becomesGET, crossesOrigins: here != there),
+            droppedCredentials: here != there)
     }
 
     private func refuse(_ request: Request, _ message: String) -> Decision {
@@ -113,22 +138,27 @@ extension RedirectPolicy {
         return scheme.equalsIgnoringASCIICase("https") || scheme.equalsIgnoringASCIICase("http")
     }
 
-    /// The value without blanks around it. `nil` where it is too long, holds control characters, bytes that were no UTF-8, or several values joined to
-    /// one; what else is illegal in a URL will be percent-encoded.
+    /// Returns the value without surrounding whitespace, or `nil` if it is too long or contains
+    /// control characters, invalid UTF-8, or several joined values. Other characters that are
+    /// illegal in a URL are percent-encoded later.
     private static func usable(_ location: String) -> String? {
         guard location.utf8.count <= Request.maximumHeaderValueLength else { return nil }
         let isBlank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        let text = String(decoding: location.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
+        let text = String(
+            decoding: location.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
         let isClean = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F && $0 != "\u{FFFD}" }
-        let isJoined = zip(text.utf8, text.utf8.dropFirst()).contains { $0 == UInt8(ascii: ",") && $1 == UInt8(ascii: " ") }
+        let isJoined = zip(text.utf8, text.utf8.dropFirst()).contains {
+            $0 == UInt8(ascii: ",") && $1 == UInt8(ascii: " ")
+        }
         return isClean && !isJoined ? text : nil
     }
 
-    /// The target as a request has it: host checked, every byte legal, no fragment. `nil` for what no request can be sent to, and for what is longer
-    /// than a header value may be, so that URLs which grow with each hop come to an end.
+    /// Returns the target as the URL of a request: a valid host, legal bytes only, no fragment.
+    /// Returns `nil` if no request can be sent to it, or if it is longer than a header value may
+    /// be, which ends chains of growing URLs.
     private static func encoded(_ target: String) -> String? {
         guard target.utf8.count <= Request.maximumHeaderValueLength else { return nil }
-        // A brace begins no placeholder here.
+        // Here `{` does not start a placeholder.
         let pieces = target.utf8.split(separator: UInt8(ascii: "{"), omittingEmptySubsequences: false)
         let text = String(decoding: Array(pieces.joined(separator: "%7B".utf8)), as: UTF8.self)
         var writer = ByteWriter(reserving: text.utf8.count)
@@ -152,7 +182,8 @@ extension Request {
         }
     }
 
-    /// The next request of a chain. The target holds what its server wants in it, so the parameters for the URL are not added again.
+    /// Returns the next request of a chain. The target is complete, so query parameters are not
+    /// added again.
     fileprivate func redirected(to target: String, becomesGET: Bool, crossesOrigins: Bool) -> Request {
         var next = self
         next.location = .absolute(target)

@@ -1,16 +1,17 @@
 import Foundation
 
-/// The refresh of one account: at most one at a time, keyed by the generation of the credential, with everybody who waits for it.
+/// The refresh of one account: at most one at a time per generation of the credential, with the
+/// requests that wait for it.
 final class RefreshFlight: Sendable {
-    /// What a request was sent with.
+    /// The state of the account when a request was sent.
     struct Ticket: Sendable {
-        /// Counts log-outs.
+        /// The number of log-outs so far.
         var account: Int
-        /// Counts credentials.
+        /// The number of credentials so far.
         var generation: Int
-        /// Counts refreshes that failed.
+        /// The number of failed refreshes so far.
         var failures: Int
-        /// The credential that the last refresh or update gave; `nil` when there was none.
+        /// The credential of the last refresh or update; `nil` if there was none.
         var credential: Credential?
     }
 
@@ -25,13 +26,14 @@ final class RefreshFlight: Sendable {
     fileprivate struct State {
         var ticket = Ticket(account: 0, generation: 0, failures: 0)
         var lastFailure: (any Error)?
-        /// How many refreshes have failed since the last credential.
+        /// The number of failed refreshes since the last credential.
         var failuresInSuccession = 0
-        /// When the last one failed.
+        /// The instant of the last failure.
         var failedAt: UInt64 = 0
         var waiters: [Int: Waiter] = [:]
         var nextWaiter = 0
-        /// The number of the refresh that runs; `nil` when none does. What an older one brings is ignored.
+        /// The number of the refresh in progress, or `nil`. The result of any other refresh is
+        /// ignored.
         var running: Int?
         var task: Task<Void, Never>?
         var nextFlight = 0
@@ -46,7 +48,9 @@ final class RefreshFlight: Sendable {
 
     func clear() {
         let (waiters, task) = state.withLock { state in
-            state.ticket = Ticket(account: state.ticket.account + 1, generation: state.ticket.generation + 1, failures: state.ticket.failures)
+            state.ticket = Ticket(
+                account: state.ticket.account + 1, generation: state.ticket.generation + 1,
+                failures: state.ticket.failures)
             state.failuresInSuccession = 0
             return (state.takeWaiters(), state.takeRunning())
         }
@@ -66,16 +70,18 @@ final class RefreshFlight: Sendable {
     }
 
     fileprivate enum Arrival {
-        /// There is something newer, or an error, already.
+        /// A newer credential or an error is already available.
         case over(Result<Ticket, any Error>)
         case parked
-        /// Parked, and the refresh has to be begun.
+        /// The request waits, and the refresh must be started.
         case first(flight: Int)
     }
 
-    /// Waits until there is a credential newer than the ticket's; begins a refresh when none runs. Cancelling the Swift task ends the wait of this one only.
+    /// Waits for a credential newer than the ticket's, and starts a refresh unless one is in
+    /// progress. Cancelling the Swift task ends only this wait.
     func wait(
-        _ ticket: Ticket, _ limits: Limits, _ clock: TaskClock, refresh: @escaping @Sendable () async throws -> Credential?
+        _ ticket: Ticket, _ limits: Limits, _ clock: TaskClock,
+        refresh: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Ticket {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -83,7 +89,7 @@ final class RefreshFlight: Sendable {
         }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { waiter in
-                // A cancel that came before has found nobody to tell.
+                // A cancellation before this line found no waiter.
                 guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
                 let now = clock.now
                 switch state.withLock({ $0.arrive(id, waiter, ticket, limits, now) }) {
@@ -103,10 +109,14 @@ final class RefreshFlight: Sendable {
     }
 
     private func begin(
-        _ flight: Int, _ limits: Limits, _ clock: TaskClock, _ refresh: @escaping @Sendable () async throws -> Credential?
+        _ flight: Int, _ limits: Limits, _ clock: TaskClock,
+        _ refresh: @escaping @Sendable () async throws -> Credential?
     ) {
         let limit = Limit { [self] in
-            land(flight, .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")), at: clock.now)
+            land(
+                flight,
+                .failure(WebServiceError(.authenticationFailed, "the refresh took longer than \(limits.duration)")),
+                at: clock.now)
         }
         let alarm = clock.schedule(after: limits.duration, limit)
         let task = Task {
@@ -116,7 +126,8 @@ final class RefreshFlight: Sendable {
                 land(flight, .success(credential), at: clock.now)
             } catch {
                 clock.cancel(alarm)
-                let failure = WebServiceError(.authenticationFailed, "the credentials could not be refreshed", underlying: error)
+                let failure = WebServiceError(
+                    .authenticationFailed, "the credentials could not be refreshed", underlying: error)
                 land(flight, .failure(failure), at: clock.now)
             }
         }
@@ -133,7 +144,7 @@ final class RefreshFlight: Sendable {
         package func ring() { body() }
     }
 
-    /// A refresh has ended. The first word of the one that runs counts.
+    /// Completes the refresh in progress; the result of any other is ignored.
     private func land(_ flight: Int, _ result: Result<Credential?, any Error>, at now: UInt64) {
         let landed = state.withLock { state -> (waiters: [Waiter], ticket: Ticket, task: Task<Void, Never>?)? in
             guard state.running == flight else { return nil }
@@ -144,7 +155,7 @@ final class RefreshFlight: Sendable {
                 state.ticket.credential = credential
                 state.failuresInSuccession = 0
             case .success(nil):
-                state.begun.removeLast()  // there was no way to get one, so it was no refresh
+                state.begun.removeLast()  // no refresh was possible, so none is counted
             case .failure(let error):
                 state.ticket.failures += 1
                 state.lastFailure = error
@@ -154,7 +165,7 @@ final class RefreshFlight: Sendable {
             return (state.takeWaiters(), state.ticket, task)
         }
         guard let landed else { return }
-        landed.task?.cancel()  // the one that took too long; for one that has ended it means nothing
+        landed.task?.cancel()  // ends a refresh that exceeded its limit; no effect on a finished one
         for waiter in landed.waiters { waiter.resume(with: result.map { _ in landed.ticket }) }
     }
 }
@@ -165,18 +176,19 @@ extension RefreshFlight.State {
         return Array(waiters.values)
     }
 
-    /// - Returns: The refresh that ran, whose word counts no more.
+    /// - Returns: The refresh in progress, whose result no longer counts.
     fileprivate mutating func takeRunning() -> Task<Void, Never>? {
         defer { (running, task) = (nil, nil) }
         return task
     }
 
     fileprivate mutating func arrive(
-        _ id: Int, _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits, _ now: UInt64
+        _ id: Int, _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits,
+        _ now: UInt64
     ) -> RefreshFlight.Arrival {
         guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
         guard theirs.generation == ticket.generation else { return .over(.success(ticket)) }
-        // A refresh has failed since the request was sent: its failure is the answer to this one too, however late it comes.
+        // A refresh has failed since this request was sent, so it fails with the same error.
         if theirs.failures != ticket.failures, let lastFailure { return .over(.failure(lastFailure)) }
         if running != nil {
             waiters[id] = waiter
@@ -195,7 +207,7 @@ extension RefreshFlight.State {
         return .first(flight: nextFlight)
     }
 
-    /// How long no refresh begins after the last failure.
+    /// Returns the duration after the last failure during which no refresh starts.
     private func backOff(_ limits: RefreshFlight.Limits) -> Duration {
         guard failuresInSuccession > 1 else { return .zero }
         return min(.seconds(1 << min(failuresInSuccession - 2, 30)), limits.window)

@@ -4,57 +4,66 @@ public import Foundation
 import FoundationNetworking
 #endif
 
-/// Sends a request again when that may help: after a transport error or a status that passes, with growing pauses, within a budget of time.
+/// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
-/// Only idempotent methods are sent again (RFC 9110, section 9.2.2), and others when they carry an `Idempotency-Key` or ``retriesAnyMethod`` says so.
-/// The pause before retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``; a `Retry-After` of the server (seconds or a
-/// date, RFC 9110, section 10.2.3) is obeyed instead. A pause that does not fit into ``budget`` is not begun: the answer or error at hand is the
-/// outcome. Every decision is in the task's ``Timeline``.
+/// A request is sent again after a transport error in ``errorCodes`` or a status in ``statuses``,
+/// if its method is idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or
+/// ``retriesAnyMethod`` is `true`. A body that is a stream is never sent again. The pause before
+/// retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A
+/// `Retry-After` of the server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. If a
+/// pause does not fit into ``budget``, the last response or error is the result. Every decision is
+/// recorded in the task's ``Timeline``.
 public struct RetryPolicy: Interceptor {
-    /// How often a request is sent at most, the first time included; at least 1.
+    /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
     public var maximumAttempts: Int
     /// The pause before the first retry, before jitter.
     public var baseDelay: Duration
-    /// The longest pause of our own; a server may ask for longer ones.
+    /// The maximum pause, except for a `Retry-After` of the server.
     public var maximumDelay: Duration
-    /// How long all attempts and pauses may take together. A retry that would begin later is not made.
+    /// The maximum duration of all attempts and pauses. A retry that would start later is not made.
     public var budget: Duration
-    /// The statuses after which a request is sent again.
+    /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
-    /// Whether requests are sent again whatever their method.
+    /// A Boolean value that indicates whether non-idempotent requests are sent again.
     public var retriesAnyMethod: Bool
-    /// Limits the retries of all requests that share it; `nil` for no such limit.
+    /// The limit for the retries of all requests that share it, or `nil` for no such limit.
     public var retryBudget: RetryBudget?
 
     private let now: @Sendable () -> Date
     private let random: @Sendable () -> Double
     private let sleep: (@Sendable (Duration) async throws -> Void)?
 
-    /// 408, 425, 429, 500, 502, 503 and 504: what passes by itself.
+    /// The status codes of transient failures: 408, 425, 429, 500, 502, 503 and 504.
     public static let defaultStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
 
-    /// Lost and refused connections, time-outs, and names that do not resolve.
+    /// Failed and lost connections, timeouts, failed DNS lookups and invalid responses.
     public static let defaultErrorCodes: Set<URLError.Code> = [
-        .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed, .notConnectedToInternet,
+        .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed,
+        .notConnectedToInternet,
         .badServerResponse,
     ]
 
-    /// Makes a policy.
+    /// Creates a policy.
     ///
     /// - Parameters:
-    ///   - maximumAttempts: How often a request is sent at most, the first time included.
-    ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each.
-    ///   - maximumDelay: The longest pause of our own.
-    ///   - budget: How long all attempts and pauses may take together.
-    ///   - statuses: The statuses that may pass.
-    ///   - errorCodes: The transport errors that may pass.
-    ///   - retriesAnyMethod: Whether methods that are not idempotent are sent again as well.
-    ///   - retryBudget: Limits the retries of all requests that share it. Defaults to `nil`, no such limit.
+    ///   - maximumAttempts: The maximum number of attempts, including the first. Defaults to 3.
+    ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each retry.
+    ///     Defaults to 0.5 seconds.
+    ///   - maximumDelay: The maximum pause, except for a `Retry-After` of the server. Defaults to
+    ///     20 seconds.
+    ///   - budget: The maximum duration of all attempts and pauses. Defaults to 60 seconds.
+    ///   - statuses: The status codes after which a request is sent again.
+    ///   - errorCodes: The transport errors after which a request is sent again.
+    ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
+    ///     Defaults to `false`.
+    ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
+    ///     no such limit.
     ///   - now: The wall clock that a `Retry-After` date is compared with.
-    ///   - random: Gives numbers from 0 to 1 for the jitter.
-    ///   - sleep: Waits; throws when the Swift task is cancelled. `nil` for the service's own clock.
+    ///   - random: Returns a number from 0 to 1 for the jitter.
+    ///   - sleep: Waits for a duration; throws if the Swift task is cancelled. Defaults to `nil`,
+    ///     the clock of the service.
     public init(
         maximumAttempts: Int = 3,
         baseDelay: Duration = .milliseconds(500),
@@ -81,7 +90,7 @@ public struct RetryPolicy: Interceptor {
         self.sleep = sleep
     }
 
-    /// Sends the request until it succeeds, or until the policy says that it is enough.
+    /// Sends the request until it succeeds or the policy allows no further attempt.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let start = next.context.service.clock.now
         retryBudget?.recordRequest()
@@ -91,7 +100,7 @@ public struct RetryPolicy: Interceptor {
             do { result = .success(try await next(request)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
             let spent = Duration.nanoseconds(Int64(clamping: next.context.service.clock.now - start))
-            switch decide(request, attempt: attempt, spent: spent, response: try? result.get()) {  // only the header fields of an answer matter
+            switch decide(request, attempt: attempt, spent: spent, response: try? result.get()) {  // only headers count
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
@@ -132,36 +141,40 @@ public struct RetryPolicy: Interceptor {
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
         let asked = response?.header(.retryAfter).flatMap { RetryAfter($0, now: now()) }
         let pause = asked?.delay ?? jittered(attempt)
-        if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into what is left of \(budget)") }
-        if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is used up") }
-        return .wait(pause, asked.map { "Retry-After asks for \($0.delay)" } ?? "pause of \(pause)")
+        if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
+        if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
+        return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
 
-    /// From half to all of the pause that doubles with each attempt; the arithmetic cannot overflow.
+    /// Returns half to all of the pause, which doubles with each attempt. The arithmetic cannot
+    /// overflow.
     private func jittered(_ attempt: Int) -> Duration {
         let doubled = Double(min(attempt - 1, 30))
         let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)
         let random = random()
-        let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN is no more than 0
+        let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
         return .seconds(max(0, seconds) * share)
     }
 }
 
 extension Interceptor where Self == RetryPolicy {
-    /// Sends again what may succeed the next time; see ``RetryPolicy``.
-    public static func retry(maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60)) -> RetryPolicy {
+    /// Returns a policy that retries transient failures; see ``RetryPolicy``.
+    public static func retry(
+        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60)
+    ) -> RetryPolicy {
         RetryPolicy(maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget)
     }
 }
 
-/// The value of a `Retry-After` field: how long to wait (RFC 9110, section 10.2.3).
+/// The delay of a `Retry-After` field (RFC 9110, section 10.2.3).
 struct RetryAfter {
-    /// Longer waits are taken for this one: six hours.
+    /// The maximum delay, six hours; longer delays are reduced to it.
     static let maximum = Duration.seconds(6 * 3600)
 
     let delay: Duration
 
-    /// - Returns: `nil` for what is neither a number of seconds nor a date. A date that has passed means no delay.
+    /// - Returns: `nil` for a value that is neither a number of seconds nor a date. A date in the
+    ///   past means no delay.
     init?(_ value: String, now: Date) {
         let text = value.trimmingCharacters(in: .whitespaces)
         guard !text.isEmpty else { return nil }
@@ -169,7 +182,7 @@ struct RetryAfter {
             delay = min(.seconds(text.utf8.count > 9 ? 999_999_999 : Int(text) ?? 0), Self.maximum)
         } else if let date = HTTPDate.parse(text, now: now) {
             let seconds = date.timeIntervalSince(now)
-            delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN is no more than 0
+            delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN counts as 0
         } else {
             return nil
         }
@@ -181,7 +194,8 @@ extension Duration {
 }
 
 extension Request.Method {
-    /// Whether sending twice means the same as sending once (RFC 9110, section 9.2.2).
+    /// A Boolean value that indicates whether repeating a request has the same effect as sending it
+    /// once (RFC 9110, section 9.2.2).
     package var isIdempotent: Bool {
         switch rawValue {
         case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true

@@ -1,5 +1,6 @@
-/// What kind of data an answer is, so that kinds can be kept and deleted apart: an open set.
+/// A kind of data, for storing and deleting responses of different kinds separately.
 ///
+/// The set of classifications is open:
 /// ```swift
 /// extension DataClassification {
 ///     static let user = DataClassification("user")
@@ -9,11 +10,11 @@ public struct DataClassification: Sendable, Hashable, CustomStringConvertible {
     /// The name of the classification.
     public let description: String
 
-    /// Makes a classification of your own; two are equal when their names are.
+    /// Creates a custom classification; two are equal if their names are equal.
     public init(_ name: String) {
         description = name
     }
 
-    /// What requests have that say nothing else.
+    /// The classification of requests that specify no other.
     public static let `default` = DataClassification("default")
 }

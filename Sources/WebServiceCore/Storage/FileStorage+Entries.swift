@@ -1,26 +1,27 @@
 import Foundation
 
 extension FileStorage {
-    /// What a wrapped file turned out to be.
+    /// The result of reading a wrapped file.
     enum Wrapped {
         case entry(StorageEntry)
-        /// Whole, but of another key or of a newer version of this framework.
+        /// Intact, but of another key or of a newer version of this framework.
         case foreign
         case damaged
     }
 
-    /// A file of format `wrapped`: magic, version, form, two zero bytes, date, length of the key, length of the data, key, data, checksum of all
-    /// that. Numbers are little-endian. Every version begins with magic and version and ends with the checksum.
+    /// The file format `wrapped`: signature, version, form, two zero bytes, date, length of the
+    /// key, length of the data, key, data, and a checksum of all of it. Numbers are little-endian.
+    /// Every version starts with signature and version and ends with the checksum.
     enum WrappedFile {
         private static let magic = Array("WSEn".utf8)
         private static let version: UInt8 = 1
         private static let headCount = 28
-        /// How much longer than key and data together.
+        /// The size of a file in addition to key and data.
         static let overhead = headCount + 8
-        /// What stands for no date.
+        /// The value for an unknown date.
         private static let noDate = Int64.min
 
-        /// - Parameter data: That of the entry.
+        /// - Parameter data: The data of the entry.
         static func bytes(_ entry: StorageEntry, _ data: Data, _ key: StorageKey) -> Data {
             var bytes = Data(capacity: overhead + key.bytes.count + data.count)
             bytes.append(contentsOf: magic + [version, form(of: entry.content), 0, 0])
@@ -33,7 +34,8 @@ extension FileStorage {
             return bytes
         }
 
-        /// Whether a file that begins with these bytes has the length that they name; of other versions it is not known.
+        /// Returns whether a file that starts with these bytes has the length that they specify.
+        /// For other versions, the length is not checked.
         static func isWhole(_ head: Data, count: Int) -> Bool {
             guard head.count >= headCount, count >= overhead, head.starts(with: magic) else { return false }
             return head.withUnsafeBytes { head in
@@ -47,11 +49,14 @@ extension FileStorage {
             guard bytes.count >= overhead else { return .damaged }
             return bytes.withUnsafeBytes { file in
                 let all = UnsafeRawBufferPointer(rebasing: file.dropLast(8))
-                guard all.starts(with: magic), XXHash64.hash(all) == number(file, at: all.count, UInt64.self) else { return .damaged }
+                guard all.starts(with: magic), XXHash64.hash(all) == number(file, at: all.count, UInt64.self) else {
+                    return .damaged
+                }
                 guard all[4] == version else { return .foreign }
                 let room = UInt64(all.count - headCount)
                 let keyCount = UInt64(number(all, at: 16, UInt32.self))
-                guard all[6] == 0, all[7] == 0, keyCount <= room, number(all, at: 20, UInt64.self) == room - keyCount else {
+                guard all[6] == 0, all[7] == 0, keyCount <= room, number(all, at: 20, UInt64.self) == room - keyCount
+                else {
                     return .damaged
                 }
                 let start = headCount + Int(keyCount)
@@ -95,7 +100,8 @@ extension FileStorage {
         }
     }
 
-    /// The names of a storage's files. Other names are nobody's business here, those of a storage with another prefix included.
+    /// The file names of a storage. Files with other names, including those of a storage with
+    /// another prefix, are ignored.
     struct Names: Sendable {
         enum Kind {
             case entry
@@ -106,12 +112,13 @@ extension FileStorage {
 
         init(prefix: String) throws {
             let isFine = prefix.utf8.allSatisfy {
-                ASCII.isAlpha($0) || ASCII.isDigit($0) || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: ".")].contains($0)
+                ASCII.isAlpha($0) || ASCII.isDigit($0)
+                    || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: ".")].contains($0)
             }
             guard isFine, prefix.utf8.count <= 64, prefix.utf8.first != UInt8(ascii: ".") else {
                 throw WebServiceError(
                     .storage,
-                    "the prefix of a file storage is made of at most 64 letters and digits of ASCII, '_', '-' and '.', and begins with no '.'")
+                    "invalid prefix: use at most 64 ASCII letters, digits, '_', '-' and '.', not starting with '.'")
             }
             self.prefix = prefix
         }
@@ -120,13 +127,15 @@ extension FileStorage {
             prefix + key.fileName + ".entry"
         }
 
-        /// Another one each time.
+        /// Returns a new unique name.
         func temporary(_ key: StorageKey) -> String {
             let digits = String(UInt64.random(in: .min ... .max), radix: 16)
-            return prefix + key.fileName + "." + String(repeating: "0", count: 16 - digits.count) + digits + ".temporary"
+            return prefix + key.fileName + "." + String(repeating: "0", count: 16 - digits.count) + digits
+                + ".temporary"
         }
 
-        /// What a file of this name is; `nil` for one that is none of ours.
+        /// Returns the kind of a file with this name, or `nil` if it does not belong to the
+        /// storage.
         func kind(of name: String) -> Kind? {
             var rest = name.utf8[...]
             guard rest.starts(with: prefix.utf8) else { return nil }
@@ -140,7 +149,8 @@ extension FileStorage {
         private static func dropDigits(_ count: Int, of text: inout Substring.UTF8View) -> Bool {
             let digits = text.prefix(count)
             text = text.dropFirst(count)
-            return digits.count == count && digits.allSatisfy { ASCII.isDigit($0) || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 }
+            return digits.count == count
+                && digits.allSatisfy { ASCII.isDigit($0) || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 }
         }
     }
 }

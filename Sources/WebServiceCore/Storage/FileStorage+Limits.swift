@@ -1,16 +1,18 @@
 import Foundation
 
 extension FileStorage {
-    /// What a storage believes to be in its folder: exact after a count, and true to what this storage does afterwards.
+    /// The contents of a folder as far as this storage knows them: exact after a scan, then updated
+    /// with its own changes.
     struct Inventory: Sendable {
         private var count = 0
         private var bytes = 0
-        /// A part of the entries: those that were written longest ago, the very oldest last.
+        /// Some of the entries: those written the longest ago, the oldest last.
         private var oldest: [(name: String, status: FileStatus)] = []
 
         /// - Parameters:
-        ///   - now: What was written more than a minute later, when the clock was wrong, was written longest ago.
-        ///   - kept: An entry that is no old one, whatever its time.
+        ///   - now: The current date. Entries dated more than a minute later, by a wrong clock,
+        ///     count as the oldest.
+        ///   - kept: An entry that counts as the newest, regardless of its date.
         init(of folder: borrowing Folder, _ names: Names, now: Date, keeping kept: String) throws(SystemFailure) {
             var entries: [(name: String, status: FileStatus)] = []
             for name in try folder.names() where names.kind(of: name) == .entry {
@@ -35,14 +37,16 @@ extension FileStorage {
             bytes -= old.size
         }
 
-        /// Removes the entries written longest ago, save one, until both limits hold. It counts again when it knows of no old ones any more.
+        /// Removes the oldest entries, except for one, until both limits are met. It scans the
+        /// folder again when its list of old entries is exhausted.
         mutating func makeRoom(
-            in folder: borrowing Folder, _ names: Names, maximumBytes: Int, maximumCount: Int, now: Date, keeping kept: String
+            in folder: borrowing Folder, _ names: Names, maximumBytes: Int, maximumCount: Int, now: Date,
+            keeping kept: String
         ) throws(SystemFailure) {
             var countHelps = true
             while bytes > maximumBytes || count > maximumCount {
                 if let (name, status) = oldest.popLast() {
-                    // Written again or removed since the count.
+                    // The entry was written again or removed after the scan.
                     guard name != kept, try folder.status(of: name) == status else { continue }
                     try folder.remove(name)
                     remove(status)
@@ -65,7 +69,7 @@ extension FileStorage {
 }
 
 extension Int {
-    /// The sum, or the most there is: files with holes may say any length.
+    /// Returns the sum, or the maximum on overflow: sparse files may have any length.
     fileprivate func addingSaturated(_ other: Int) -> Int {
         let (sum, overflows) = addingReportingOverflow(other)
         return overflows ? .max : sum

@@ -1,41 +1,50 @@
 public import Foundation
 
-/// Keeps answers in files, one for each, in a folder of your choice.
+/// A storage that stores each response in a file, in a custom folder.
 ///
-/// A file holds the bytes of the answer, its key (identifier, classification and account, in clear) and when it was stored: nothing else of the
-/// exchange, so no header fields, and nothing of the request. (What a ``ResponseCache`` keeps has header fields, and its identifier is the URL.) Files
-/// are the user's alone (mode 0600), and so are folders that this storage makes (0700); nothing is encrypted. Names of files come from a hash, so no identifier leads out of the folder. A folder that is a symbolic link is
-/// refused, and no link in it is followed; the folders above it are not judged.
+/// A file contains the bytes of the response, its key (identifier, classification and account,
+/// unencrypted) and the date at which it was stored. It contains no header fields and nothing of
+/// the request. (The entries of a ``ResponseCache`` include header fields, and their identifier is
+/// the URL.) Files are accessible to the user only (mode 0600), as are folders that this storage
+/// creates (0700); nothing is encrypted. File names are derived from a hash, so no identifier can
+/// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in
+/// it is followed; its parent folders are not checked.
 ///
-/// A new file takes the place of the old one as a whole: at any moment, and after the end of the process at any moment, there is the one or the
-/// other. ``StorageDurability/power`` asks the disk to write it before it counts as stored, and removals likewise. A file that is damaged (a checksum
-/// tells; it is no defence against a forger) counts as none and is removed.
+/// Files are replaced atomically: at any time, and after the process has terminated at any time,
+/// either the old or the new file exists. With ``StorageDurability/power``, a file is written to
+/// the disk before it counts as stored, and so are removals. A damaged file counts as absent and is
+/// removed; the checksum detects damage, but not manipulation.
 ///
-/// Several storages and several processes may use one folder: with the same prefix they share what is there, with different ones (in more than upper
-/// and lower case) they do not touch each other's, nor anything else there. One prefix has one ``Format``. With limits, each process counts what it
-/// found and what it does itself, so where several write, the limits hold for the last one that counted. What a process that ended left half written
-/// is removed once it is an hour old, when the folder is first used.
+/// Several storages and several processes may use one folder. With the same prefix they share its
+/// entries; with prefixes that differ in more than case, they do not access each other's files or
+/// any others. All storages with one prefix must use the same ``Format``. Limits are enforced per
+/// process, from the files it has found and its own changes; with several writing processes, the
+/// limits are met after a store of the process that scanned last. Incomplete files of terminated
+/// processes are removed when the folder is first used and they are at least one hour old.
 ///
-/// Nothing is read or written before the first call. Everything happens on a queue of the storage, one call after another, on none of the threads of
-/// Swift's own pool (in a forked process, on the thread of the caller); a call that has begun is finished, also when its task is cancelled. With limits, the first store counts all files, and so does
-/// every store after as many removals for want of room as an eighth of them; the others cost no more than without.
+/// Nothing is read or written before the first call. All calls are executed in order on a queue of
+/// the storage, not on a thread of the Swift concurrency pool (in a forked process, on the caller's
+/// thread). A call that has started is completed even if its task is cancelled. With limits, the
+/// first store scans all files, as does a later one each time an eighth of them has been removed to
+/// meet the limits; other stores cost the same as without limits.
 public final class FileStorage: ResponseStorage {
-    /// What is in a file.
+    /// The content of a file.
     public enum Format: Sendable, Hashable {
-        /// The data with its key, time and checksum.
+        /// The data with its key, date and checksum.
         case wrapped
-        /// The data alone, for files that others read. There is nothing then to notice damage by, or that two keys have one name; the time is unknown
-        /// (`nil`), and what is read is ``StorageEntry/Content/unlabelled(_:)``, whatever it was when it was stored.
+        /// The data only, for files that other programs read. Neither damage nor a collision of
+        /// file names is detected. The date is unknown (`nil`), and an entry is read as
+        /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare
     }
 
-    /// Where the files are.
+    /// The folder with the files.
     public let folder: URL
-    /// What kinds of data belong here; `nil` for any.
+    /// The accepted classifications; `nil` for any.
     public let classifications: Set<DataClassification>?
-    /// How many bytes all files may take; `nil` for any number.
+    /// The maximum number of bytes of all files; `nil` for no limit.
     public let maximumBytes: Int?
-    /// How many entries there are at most; `nil` for any number.
+    /// The maximum number of entries; `nil` for no limit.
     public let maximumCount: Int?
 
     private struct State {
@@ -48,44 +57,53 @@ public final class FileStorage: ResponseStorage {
     private let format: Format
     private let durability: StorageDurability
     private let now: @Sendable () -> Date
-    /// A forked process does not have the threads that the queue of its parent runs on.
+    /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
     /// Changed on the queue only.
     private let state = Mutex(State())
 
-    /// Makes a storage; the disk is not touched.
+    /// Creates a storage without accessing the disk.
     ///
     /// - Parameters:
-    ///   - folder: Where the files are; the first store makes it where it is missing.
-    ///   - prefix: What names of files begin with: at most 64 ASCII letters and digits, `_`, `-` and `.`, and no `.` at the beginning.
-    ///   - format: What is in a file.
-    ///   - classifications: What kinds of data belong here; `nil` for any.
-    ///   - maximumBytes: How many bytes all files may take, each 36 bytes longer than key and data when wrapped; `nil` for any number.
-    ///   - maximumCount: How many entries there are at most, none below 1; `nil` for any number.
-    ///   - durability: What a stored entry survives.
-    /// - Throws: ``WebServiceError/Code/storage`` when the URL is not one of a folder of this computer, or for such a prefix.
+    ///   - folder: The folder for the files. The first store creates it if necessary.
+    ///   - prefix: The start of every file name: at most 64 ASCII letters, digits, `_`, `-` and
+    ///     `.`, not starting with `.`. Defaults to an empty string.
+    ///   - format: The content of a file. Defaults to ``Format/wrapped``.
+    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
+    ///   - maximumBytes: The maximum number of bytes of all files; with ``Format/wrapped``, a file
+    ///     is 36 bytes longer than its key and data. Defaults to `nil`, no limit.
+    ///   - maximumCount: The maximum number of entries; below 1, nothing can be stored. Defaults to
+    ///     `nil`, no limit.
+    ///   - durability: The guarantee for a stored entry. Defaults to ``StorageDurability/process``.
+    /// - Throws: ``WebServiceError/Code/storage`` if the URL is not that of a local folder, or the
+    ///   prefix is invalid.
     public convenience init(
-        folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil, maximumBytes: Int? = nil,
+        folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
+        maximumBytes: Int? = nil,
         maximumCount: Int? = nil, durability: StorageDurability = .process
     ) throws {
         try self.init(
-            folder: folder, prefix: prefix, format: format, classifications: classifications, maximumBytes: maximumBytes, maximumCount: maximumCount,
+            folder: folder, prefix: prefix, format: format, classifications: classifications,
+            maximumBytes: maximumBytes, maximumCount: maximumCount,
             durability: durability, now: { Date() })
     }
 
-    /// - Parameter now: The clock for the order of entries and the age of what was left behind.
+    /// - Parameter now: The clock for the order of entries and the age of incomplete files.
     init(
-        folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil, maximumBytes: Int? = nil,
+        folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
+        maximumBytes: Int? = nil,
         maximumCount: Int? = nil, durability: StorageDurability = .process, now: @escaping @Sendable () -> Date
     ) throws {
         let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
         var path = isLocal ? folder.absoluteURL.path : ""
-        // With one of these at its end, a path follows a link.
-        while path.utf8.count > 1, let end = [2, 1].first(where: { path.utf8.suffix($0).elementsEqual("/.".utf8.prefix($0)) }) {
+        // With a trailing `/` or `/.`, the path would follow a symbolic link.
+        while path.utf8.count > 1,
+            let end = [2, 1].first(where: { path.utf8.suffix($0).elementsEqual("/.".utf8.prefix($0)) })
+        {
             path.removeLast(end)
         }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw WebServiceError(.storage, "the folder of a file storage is no folder of this computer")
+            throw WebServiceError(.storage, "the folder of a file storage must be a local folder")
         }
         names = try Names(prefix: prefix)
         self.path = path
@@ -98,47 +116,61 @@ public final class FileStorage: ResponseStorage {
         self.now = now
     }
 
-    /// `WebService` in the system's folder for caches of this user (on Linux `$XDG_CACHE_HOME` or `~/.cache`), which the system may empty when space
-    /// runs out; `nil` when there is none. Outside a sandbox all programs share it: append a name of your own.
+    /// The folder `WebService` in the user's caches folder, or `nil` if there is none.
+    ///
+    /// On Linux, the caches folder is `$XDG_CACHE_HOME` or `~/.cache`. The system may purge it when
+    /// storage space is low. Outside a sandbox, all programs share it: append a custom name.
     public static var defaultFolder: URL? {
-        FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first?.appendingPathComponent("WebService", isDirectory: true)
+        FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first?.appendingPathComponent(
+            "WebService", isDirectory: true)
     }
 
-    /// The entry of a key.
+    /// Returns the entry for a key.
     ///
-    /// - Returns: `nil` when there is none. A damaged file, and one that is longer than the memory, counts as none and is removed; one of a newer version of this framework, or of another key
-    ///   whose name is the same, counts as none and stays.
-    /// - Throws: ``WebServiceError/Code/storage`` when it cannot be told, such as for want of permission; its underlying error is a `POSIXError`.
+    /// - Returns: `nil` if there is no entry. A file that is damaged or too large for the memory
+    ///   counts as absent and is removed; a file of a newer version of this framework, or of
+    ///   another key with the same file name, counts as absent and is retained.
+    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, for example for lack
+    ///   of permission; the underlying error is a `POSIXError`.
     public func entry(for key: StorageKey) async throws -> StorageEntry? {
         try await perform("an entry could not be read") { try self.read(key) }
     }
 
-    /// Keeps an entry in place of the one of the same key; with limits, those written longest ago then go until the limits hold. One that was written
-    /// more than a minute from now, because the clock was wrong, counts as the oldest.
+    /// Stores an entry in place of the one with the same key.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` when it alone is more than the limits allow; ``WebServiceError/Code/storage`` for a value
-    ///   that is no bytes, and when it cannot be written: its underlying error is a `POSIXError` then. The old entry is still there. (Where only the
-    ///   last step of ``StorageDurability/power`` fails, the new one is, but a power failure may cost it.)
+    /// With limits, the oldest entries are then removed until the limits are met. An entry dated
+    /// more than a minute in the future, by a wrong clock, counts as the oldest.
+    ///
+    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits;
+    ///   ``WebServiceError/Code/storage`` for a value without bytes, or, with a `POSIXError` as the
+    ///   underlying error, if the file cannot be written. The previous entry remains. (If only the
+    ///   last step of ``StorageDurability/power`` fails, the new entry is stored, but a power
+    ///   failure may lose it.)
     public func store(_ entry: StorageEntry, for key: StorageKey) async throws {
         try await perform("an entry could not be written") { try self.write(entry, key) }
     }
 
-    /// Removes the entry of a key; that there is none is no error.
+    /// Removes the entry for a key; a missing entry is not an error.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when it cannot be removed; its underlying error is a `POSIXError`.
+    /// - Throws: ``WebServiceError/Code/storage`` if the entry cannot be removed; the underlying
+    ///   error is a `POSIXError`.
     public func removeEntry(for key: StorageKey) async throws {
         try await perform("an entry could not be removed") {
-            guard let folder = try self.openFolder(), let status = try folder.status(of: self.names.entry(key)), !status.isFolder else { return }
+            guard let folder = try self.openFolder(), let status = try folder.status(of: self.names.entry(key)),
+                !status.isFolder
+            else { return }
             try folder.remove(self.names.entry(key))
             self.state.withLock { $0.inventory?.remove(status) }
             if self.durability == .power { try folder.synchronize() }
         }
     }
 
-    /// Removes all entries that have this storage's prefix, half-written ones of other processes included, whose stores then fail. Everything else in
-    /// the folder stays.
+    /// Removes all entries with this storage's prefix; all other files are retained.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when one cannot be removed, after all the others; its underlying error is a `POSIXError`.
+    /// Incomplete files of other processes are removed as well, and their stores then fail.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be removed, after the others
+    ///   have been; the underlying error is a `POSIXError`.
     public func removeAll() async throws {
         try await perform("the entries could not be removed") {
             guard let folder = try self.openFolder() else { return }
@@ -156,7 +188,9 @@ public final class FileStorage: ResponseStorage {
         }
     }
 
-    private func perform<Result: Sendable>(_ complaint: String, _ work: @escaping @Sendable () throws -> Result) async throws -> Result {
+    private func perform<Result: Sendable>(
+        _ complaint: String, _ work: @escaping @Sendable () throws -> Result
+    ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             let body: @Sendable () -> Void = {
                 do {
@@ -173,7 +207,7 @@ public final class FileStorage: ResponseStorage {
 
     // MARK: - On the queue
 
-    /// - Returns: `nil` when there is none.
+    /// - Returns: `nil` if the folder does not exist.
     private func openFolder(making: Bool = false) throws -> Folder? {
         if let folder = try Folder(path) {
             try tidy(folder)
@@ -185,13 +219,15 @@ public final class FileStorage: ResponseStorage {
         return try Folder(path)
     }
 
-    /// Removes what processes that ended left half written, the first time.
+    /// Removes incomplete files of terminated processes, once.
     private func tidy(_ folder: borrowing Folder) throws {
         guard !state.withLock({ $0.isTidy }) else { return }
         let anHourAgo = Int((now().timeIntervalSince1970 - 3600).rounded(.down))
         for name in try folder.names() where names.kind(of: name) == .temporary {
-            guard let status = try folder.status(of: name), !status.isFolder, status.modifiedSeconds < anHourAgo else { continue }
-            try? folder.remove(name)  // it harms nobody, and the next process tries again
+            guard let status = try folder.status(of: name), !status.isFolder, status.modifiedSeconds < anHourAgo else {
+                continue
+            }
+            try? folder.remove(name)  // harmless; the next process tries again
         }
         state.withLock { $0.isTidy = true }
     }
@@ -208,7 +244,9 @@ public final class FileStorage: ResponseStorage {
             return nil
         }
         guard let (bytes, status) = found else {
-            if let status = try folder.status(of: name), !status.isRegular, !status.isFolder { discard(name, status, key, in: folder) }
+            if let status = try folder.status(of: name), !status.isRegular, !status.isFolder {
+                discard(name, status, key, in: folder)
+            }
             return nil
         }
         guard format == .wrapped else { return StorageEntry(.unlabelled(bytes), date: nil) }
@@ -222,28 +260,32 @@ public final class FileStorage: ResponseStorage {
     }
 
     private func discard(_ name: String, _ status: FileStatus, _ key: StorageKey, in folder: borrowing Folder) {
-        try? folder.remove(name, ifStill: status, aside: names.temporary(key))  // what cannot be removed is a miss all the same
+        try? folder.remove(name, ifStill: status, aside: names.temporary(key))  // a file that remains is a miss as well
         state.withLock { $0.inventory = nil }
     }
 
     private func write(_ entry: StorageEntry, _ key: StorageKey) throws {
-        guard let data = entry.data else { throw WebServiceError(.storage, "a file storage keeps bytes only") }
+        guard let data = entry.data else { throw WebServiceError(.storage, "a file storage stores bytes only") }
         let size = format == .wrapped ? data.count + key.bytes.count + WrappedFile.overhead : data.count
         guard size <= maximumBytes ?? .max, maximumCount ?? 1 >= 1 else {
-            throw WebServiceError(.entryTooLarge, "an entry of \(size) bytes does not fit into a file storage with these limits")
+            throw WebServiceError(
+                .entryTooLarge, "an entry of \(size) bytes does not fit into a file storage with these limits")
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil
         let (name, now) = (names.entry(key), now())
-        var inventory = isLimited ? try state.withLock { $0.inventory.take() } ?? Inventory(of: folder, names, now: now, keeping: name) : nil
+        var inventory =
+            isLimited
+            ? try state.withLock { $0.inventory.take() } ?? Inventory(of: folder, names, now: now, keeping: name) : nil
         defer { state.withLock { $0.inventory = inventory } }
         let old = isLimited ? try folder.status(of: name) : nil
         try folder.replace(
             name, with: format == .wrapped ? WrappedFile.bytes(entry, data, key) : data,
             through: names.temporary(key), date: now, synchronize: durability == .power)
         inventory?.add(size, replacing: old)
-        try? inventory?.makeRoom(  // the entry is there, so this is no failure of the store; the next one tries again
-            in: folder, names, maximumBytes: maximumBytes ?? .max, maximumCount: maximumCount ?? .max, now: now, keeping: name)
+        try? inventory?.makeRoom(  // the entry is stored; the next store tries again
+            in: folder, names, maximumBytes: maximumBytes ?? .max, maximumCount: maximumCount ?? .max, now: now,
+            keeping: name)
         if durability == .power { try folder.synchronize() }
     }
 }

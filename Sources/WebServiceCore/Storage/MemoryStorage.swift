@@ -1,55 +1,70 @@
 import Foundation
 
-/// Keeps answers in memory, the ones used last, within limits of number and size.
+/// A storage that stores the most recently used responses in memory, up to a number and a size.
 ///
-/// It also keeps values that cannot become bytes: requests that conform to ``StorableRequest`` alone. Reading and storing take constant time; reading
-/// counts as use. All members may be used from any thread; nothing survives the process.
+/// It also stores values without a byte representation, those of requests that conform to
+/// ``StorableRequest`` only. Reading and storing take constant time; reading counts as use. All
+/// members may be used from any thread. Entries are lost when the process ends.
 public final class MemoryStorage: ResponseStorage {
-    /// What kinds of data belong here; `nil` for any.
+    /// The accepted classifications; `nil` for any.
     public let classifications: Set<DataClassification>?
-    /// How many entries there are at most.
+    /// The maximum number of entries.
     public let maximumCount: Int
-    /// How many bytes all entries may take, keys included. A value that is kept itself counts as 64 bytes: nobody knows its size.
+    /// The maximum number of bytes of all entries, including keys.
+    ///
+    /// A value without a byte representation counts as 64 bytes, because its size is unknown.
     public let maximumBytes: Int
 
     private let entries = Mutex(LeastRecentlyUsed())
 
+    /// Creates an empty storage.
+    ///
     /// - Parameters:
-    ///   - classifications: What kinds of data belong here; `nil` for any.
-    ///   - maximumCount: How many entries there are at most; none below 1.
-    ///   - maximumBytes: How many bytes all entries may take, keys included; 64 MiB unless given.
-    public init(classifications: Set<DataClassification>? = nil, maximumCount: Int = 10_000, maximumBytes: Int = 64 << 20) {
+    ///   - classifications: The accepted classifications. Defaults to `nil`, any.
+    ///   - maximumCount: The maximum number of entries; below 1, nothing can be stored. Defaults to
+    ///     10,000.
+    ///   - maximumBytes: The maximum number of bytes of all entries, including keys. Defaults to 64
+    ///     MiB.
+    public init(
+        classifications: Set<DataClassification>? = nil, maximumCount: Int = 10_000, maximumBytes: Int = 64 << 20
+    ) {
         self.classifications = classifications
         self.maximumCount = maximumCount
         self.maximumBytes = maximumBytes
     }
 
-    /// Every request that says an identifier.
+    /// Returns `true`: every request is supported.
     public func supports(_ request: any StorableRequest) -> Bool { true }
 
-    /// The entry of a key, which is now the one used last; `nil` when there is none.
+    /// Returns the entry for a key, or `nil` if there is none.
+    ///
+    /// The entry becomes the most recently used.
     public func entry(for key: StorageKey) -> StorageEntry? {
         entries.withLock { $0.use(key) }
     }
 
-    /// Keeps an entry; those that were not used for longest make room for it.
+    /// Stores an entry; the least recently used ones are removed until the limits are met.
     ///
-    /// - Throws: ``WebServiceError/Code/entryTooLarge`` when it alone is more than the limits allow; the old entry stays.
+    /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits; the
+    ///   previous entry remains.
     public func store(_ entry: StorageEntry, for key: StorageKey) throws {
         let size = key.bytes.count + (entry.data?.count ?? 64)
         guard size <= maximumBytes, maximumCount >= 1 else {
-            throw WebServiceError(.entryTooLarge, "an entry of \(size) bytes does not fit into a memory storage of \(maximumBytes) bytes")
+            throw WebServiceError(
+                .entryTooLarge, "an entry of \(size) bytes does not fit into a memory storage of \(maximumBytes) bytes")
         }
-        // What has to go is freed outside the lock.
+        // Removed entries are deallocated outside the lock.
         let removed = entries.withLock { entries in
             var removed = [entries.insert(entry, size: size, for: key)]
-            while entries.count > maximumCount || entries.bytes > maximumBytes { removed.append(entries.removeOldest()) }
+            while entries.count > maximumCount || entries.bytes > maximumBytes {
+                removed.append(entries.removeOldest())
+            }
             return removed
         }
         withExtendedLifetime(removed) {}
     }
 
-    /// Removes the entry of a key.
+    /// Removes the entry for a key.
     public func removeEntry(for key: StorageKey) {
         let removed = entries.withLock { $0.remove(key) }
         withExtendedLifetime(removed) {}
@@ -64,14 +79,14 @@ public final class MemoryStorage: ResponseStorage {
         withExtendedLifetime(removed) {}
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     public var count: Int { entries.withLock { $0.count } }
 
-    /// How many bytes they take, keys included.
+    /// The number of bytes of all entries, including keys.
     public var bytes: Int { entries.withLock { $0.bytes } }
 }
 
-/// Entries in the order of their use: a list through places of an array, and where in it each key is.
+/// Entries in the order of their use: a linked list in an array, and the index of each key.
 private struct LeastRecentlyUsed: Sendable {
     private struct Node: Sendable {
         var content: (key: StorageKey, entry: StorageEntry)?
@@ -98,7 +113,7 @@ private struct LeastRecentlyUsed: Sendable {
         return nodes[place].content?.entry
     }
 
-    /// - Returns: The entry that was there.
+    /// - Returns: The previous entry.
     mutating func insert(_ entry: StorageEntry, size: Int, for key: StorageKey) -> StorageEntry? {
         let old = remove(key)
         let node = Node(content: (key, entry), size: size)

@@ -1,54 +1,64 @@
-/// Where successful answers are kept: ``MemoryStorage``, ``FileStorage``, `SQLiteStorage`, or a type of your own.
+/// A storage for successful responses.
 ///
-/// A service has an ordered list of them (``WebService/storages``). The first one that supports a request and its classification keeps its answer;
-/// the others never hear of it. What a service does with one key happens one after another, so a read that follows a write sees it.
-/// Different keys, and calls that do not come from one service, meet: every member may be called from any thread at any time.
+/// Use ``MemoryStorage``, ``FileStorage``, `SQLiteStorage`, or a custom type.
 ///
-/// What a storage throws never fails a request: the service hands it to ``WebService/storageErrorObserver``.
+/// A service has an ordered list of storages (``WebService/storages``). The first one that supports
+/// a request and its classification stores the response; the others are not called. A service
+/// executes the operations on one key in order, so a read after a write returns what was written.
+/// Operations on different keys, and those of different services, run concurrently: every member
+/// may be called from any thread at any time.
 ///
-/// A storage may take its time, but a service and a ``ResponseCache`` wait at most 10 seconds until an entry is read, earlier changes of its
-/// key included: then the read has failed with ``WebServiceError/Code/storage``. Their methods that remove entries throw
-/// the same error after 10 seconds; the entries are removed when the storage continues. Of one key, at most 64 changes
-/// wait for the storage; later responses are not stored, which is reported as such a failure as well, and later removals
-/// throw it at once.
+/// An error of a storage never fails a request: the service passes it to
+/// ``WebService/storageErrorObserver``.
+///
+/// A service and a ``ResponseCache`` wait at most 10 seconds for an entry, including the earlier
+/// changes of its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
+/// that remove entries throw the same error after 10 seconds; the entries are removed when the
+/// storage continues. At most 64 changes of one key may be pending. Beyond that, responses are not
+/// stored, which is reported as the same failure, and removals throw it immediately.
 public protocol ResponseStorage: Sendable {
-    /// What kinds of data belong here; `nil` for any. Left out, it is `nil`.
+    /// The accepted classifications; `nil` for any. Defaults to `nil`.
     var classifications: Set<DataClassification>? { get }
 
-    /// Whether answers to the request can be kept here, whatever their kind. Left out, it is so for requests whose answers become bytes:
-    /// ``RawStorableRequest`` and ``ValueStorableRequest``.
+    /// Returns whether responses to the request can be stored, regardless of their classification.
+    ///
+    /// Defaults to `true` for requests whose responses have a byte representation,
+    /// ``RawStorableRequest`` and ``ValueStorableRequest``, and to `false` for others.
     func supports(_ request: any StorableRequest) -> Bool
 
-    /// The entry of a key.
+    /// Returns the entry for a key.
     ///
-    /// - Returns: `nil` when there is none. An entry that is damaged counts as none, and is removed.
-    /// - Throws: Whatever kept the storage from looking.
+    /// - Returns: `nil` if there is no entry. A damaged entry counts as absent and is removed.
+    /// - Throws: Any error that prevents reading.
     func entry(for key: StorageKey) async throws -> StorageEntry?
 
-    /// Keeps an entry in place of the one of the same key. When this returns, the entry is there.
+    /// Stores an entry in place of the one with the same key.
     ///
-    /// - Throws: Whatever kept the storage from it; then the old entry is still there.
+    /// When the method returns, the entry is stored.
+    ///
+    /// - Throws: Any error that prevents storing; the previous entry then remains.
     func store(_ entry: StorageEntry, for key: StorageKey) async throws
 
-    /// Removes the entry of a key; that there is none is no error.
+    /// Removes the entry for a key; a missing entry is not an error.
     func removeEntry(for key: StorageKey) async throws
 
-    /// Removes everything that this storage keeps.
+    /// Removes all entries of this storage.
     func removeAll() async throws
 }
 
 extension ResponseStorage {
-    /// Any kind.
+    /// `nil`: any classification is accepted.
     public var classifications: Set<DataClassification>? { nil }
 
-    /// Whether the answers become bytes.
+    /// Returns whether the responses have a byte representation.
     public func supports(_ request: any StorableRequest) -> Bool {
         request is any RawStorableRequest || request is any ValueStorableRequest
     }
 
-    /// Reads an entry after the changes that were begun before, within 10 seconds.
+    /// Reads an entry after all earlier changes of its key, within 10 seconds.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` after that; what the storage throws; `CancellationError`.
+    /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the storage;
+    ///   `CancellationError`.
     func entry(for key: StorageKey, after order: StorageOrder, _ clock: TaskClock) async throws -> StorageEntry? {
         try await clock.storageValue {
             await order.settled(key)
@@ -56,29 +66,33 @@ extension ResponseStorage {
         }
     }
 
-    /// Whether answers to the request are kept here.
+    /// Returns whether responses to the request are stored here.
     func isFor(_ request: any StorableRequest) -> Bool {
         classifications?.contains(request.dataClassification) ?? true && supports(request)
     }
 }
 
 extension TaskClock {
-    /// Waits for a storage, 10 seconds at most.
+    /// Waits for an operation of a storage for at most 10 seconds.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` after that; what the operation throws; `CancellationError`.
-    func storageValue<Value: Sendable>(_ operation: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the operation;
+    ///   `CancellationError`.
+    func storageValue<Value: Sendable>(
+        _ operation: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
         let value = try await value(within: .seconds(10), of: operation)
         guard let value else { throw WebServiceError(.storage, "the storage did not respond within 10 seconds") }
         return value
     }
 }
 
-/// What a promise that something is stored is good for.
+/// The guarantee for a stored entry.
 public enum StorageDurability: Sendable, Hashable {
-    /// A stored entry survives the end of the process at any moment, `SIGKILL` included. The system writes it to the disk when it likes: a power failure
-    /// can cost the last entries, but never leaves half of one.
+    /// A stored entry survives the end of the process at any time, including `SIGKILL`. The system
+    /// decides when to write it to the disk: a power failure can lose the last entries, but never
+    /// leaves a partial one.
     case process
-    /// A stored entry survives a power failure as well: the disk is asked to write it (`fsync`) before the storage says that it is stored. That takes
-    /// milliseconds.
+    /// A stored entry also survives a power failure: it is written to the disk (`fsync`) before the
+    /// store completes. This takes milliseconds.
     case power
 }

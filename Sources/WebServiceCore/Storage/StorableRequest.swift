@@ -1,22 +1,27 @@
 public import Foundation
 
-/// A request whose successful answers are kept in the first of the service's storages that supports it.
+/// A request whose successful responses are stored.
 ///
-/// Conform to ``RawStorableRequest`` to keep the bytes that came, or to ``ValueStorableRequest`` to keep the value as bytes; every storage supports
-/// both. A request that conforms to this protocol alone is kept as the value it is, in memory only (``MemoryStorage``).
+/// A response is stored in the first storage of the service that supports the request.
 ///
-/// Nothing is kept of a request that does not conform: storing is opted in to.
+/// Conform to ``RawStorableRequest`` to store the bytes received, or to ``ValueStorableRequest`` to
+/// store the value as bytes; every storage supports both. For a request that conforms to this
+/// protocol only, the value itself is stored, in memory only (``MemoryStorage``).
+///
+/// Responses to requests that do not conform are not stored.
 public protocol StorableRequest: ServiceRequest {
-    /// What the answer is found by later, together with ``dataClassification`` and ``WebService/storageAccount``; any text. `nil` when this request is
-    /// not to be kept.
+    /// The identifier of the stored response; `nil` if the response must not be stored.
+    ///
+    /// Any string identifies the response, in combination with ``dataClassification`` and
+    /// ``WebService/storageAccount``.
     var storageIdentifier: String? { get }
 
-    /// What kind of data the answer is. Left out, it is ``DataClassification/default``.
+    /// The classification of the response. Defaults to ``DataClassification/default``.
     var dataClassification: DataClassification { get }
 }
 
 extension StorableRequest {
-    /// The default kind.
+    /// The default classification.
     public var dataClassification: DataClassification { .default }
 
     func storageKey(account: String?) -> StorageKey? {
@@ -24,31 +29,37 @@ extension StorableRequest {
     }
 }
 
-/// A request whose answers are kept as the bytes that came. When they are read, the endpoint processes them like those of a new answer.
+/// A request whose responses are stored as the bytes received.
+///
+/// When they are read, the endpoint processes them like those of a new response.
 public protocol RawStorableRequest: StorableRequest {}
 
-/// A request whose answers are kept as values, turned into bytes and back by the request itself. For a `Codable` output nothing is to be written.
+/// A request whose responses are stored as values, which the request converts to bytes and back.
+///
+/// A `Codable` output needs no code.
 public protocol ValueStorableRequest: StorableRequest {
-    /// The bytes of a value.
+    /// Returns the byte representation of a value.
     ///
-    /// - Returns: `nil` when this value is not to be kept; the one kept before stays.
-    /// - Throws: What kept it from being turned into bytes, which is reported as the storage's failure.
+    /// - Returns: `nil` if this value must not be stored; the previous entry remains.
+    /// - Throws: Any error of the conversion; it is reported as a failure of the storage.
     func storageData(for value: Output) throws -> Data?
 
-    /// The value of bytes that ``storageData(for:)`` made, perhaps in an older version of the program.
+    /// Returns the value from bytes that ``storageData(for:)`` returned.
     ///
-    /// - Returns: `nil` when they are of no use any more. Then, and when it throws, there is no stored value
-    ///   (``WebServiceError/Code/noStoredData``).
+    /// The bytes may come from an older version of the program.
+    ///
+    /// - Returns: `nil` if the bytes are obsolete. In this case, and if the method throws, there is
+    ///   no stored value (``WebServiceError/Code/noStoredData``).
     func storedValue(from data: Data) throws -> Output?
 }
 
 extension ValueStorableRequest where Output: Codable {
-    /// The value in JSON.
+    /// Returns the value as JSON.
     public func storageData(for value: Output) throws -> Data? {
         try JSONEncoder().encode(value)
     }
 
-    /// The value out of JSON.
+    /// Returns the value from JSON.
     public func storedValue(from data: Data) throws -> Output? {
         try JSON.decode(Output.self, from: data)
     }

@@ -1,32 +1,33 @@
 public import Foundation
 
-/// What a ``ResponseStorage`` keeps under a key.
+/// An entry of a ``ResponseStorage``.
 public struct StorageEntry: Sendable {
-    /// What is kept.
+    /// The content of an entry.
     public enum Content: Sendable {
-        /// The bytes as the endpoint fetched them; its own processing makes the value again.
+        /// The bytes as received by the endpoint, which processes them into a value when they are
+        /// read.
         case raw(Data)
-        /// The value, turned into bytes by the request.
+        /// The bytes of a value, converted by the request.
         case value(Data)
-        /// Bytes of which the storage does not know which of these they are; the request does.
+        /// Bytes whose kind the storage does not record; the request determines it.
         case unlabelled(Data)
-        /// The value itself, for storages that keep it in memory.
+        /// A value without a byte representation, for storages in memory.
         case live(any Sendable)
     }
 
-    /// What is kept.
+    /// The content.
     public var content: Content
 
-    /// When it was written; `nil` where the storage does not know.
+    /// The date at which the entry was stored; `nil` if it is unknown.
     public var date: Date?
 
-    /// Makes an entry.
+    /// Creates an entry.
     public init(_ content: Content, date: Date?) {
         self.content = content
         self.date = date
     }
 
-    /// The bytes that are kept; `nil` for a value that is kept itself.
+    /// The stored bytes; `nil` for a value without a byte representation.
     public var data: Data? {
         switch content {
         case .raw(let data), .value(let data), .unlabelled(let data): data

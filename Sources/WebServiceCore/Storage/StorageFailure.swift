@@ -1,21 +1,22 @@
-/// What a storage could not do.
+/// A failed operation of a storage.
 public struct StorageFailure: Error, Sendable {
-    /// What was to be done.
+    /// An operation of a storage.
     public enum Operation: Sendable, Hashable {
-        /// To read an entry; whoever asked for it gets the same error.
+        /// Reading an entry. The caller receives the same error.
         case read
-        /// To store an answer, or to make bytes of it. Nothing is stored, the request has its answer all the same.
+        /// Storing a response, including its conversion to bytes. Nothing is stored; the request
+        /// succeeds nevertheless.
         case store
-        /// To remove entries; whoever asked for it gets the same error.
+        /// Removing entries. The caller receives the same error.
         case remove
     }
 
-    /// What was to be done.
+    /// The failed operation.
     public let operation: Operation
-    /// The key; `nil` where all entries were meant.
+    /// The key; `nil` for an operation on all entries.
     public let key: StorageKey?
     /// The storage.
     public let storage: any ResponseStorage
-    /// What it threw.
+    /// The error of the storage.
     public let error: any Error
 }

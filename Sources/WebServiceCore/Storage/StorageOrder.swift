@@ -1,4 +1,4 @@
-/// Brings what a service does with its storages into order: of one key, one change after another, and reads behind them.
+/// Serializes changes to a storage per key; reads follow the changes before them.
 final class StorageOrder: Sendable {
     private struct Change {
         let id: UInt64
@@ -6,17 +6,21 @@ final class StorageOrder: Sendable {
     }
 
     private struct State {
-        /// The last change of each key that has any; it stands behind the earlier ones.
+        /// The last change of each key with pending changes; it runs after the earlier ones.
         var byKey: [StorageKey: Change] = [:]
-        /// How many changes of each key wait; under `nil` those of everything.
+        /// The number of pending changes per key; under `nil`, of all entries.
         var counts: [StorageKey?: Int] = [:]
-        /// The last change of everything.
+        /// The last change of all entries.
         var ofAll: Change?
         var lastID: UInt64 = 0
 
-        /// - Parameter key: `nil` for all.
+        /// - Parameter key: The key, or `nil` for all entries.
         func before(_ key: StorageKey?) -> [Change] {
-            if let key { [byKey[key], ofAll].compactMap(\.self) } else { Array(byKey.values) + [ofAll].compactMap(\.self) }
+            if let key {
+                [byKey[key], ofAll].compactMap(\.self)
+            } else {
+                Array(byKey.values) + [ofAll].compactMap(\.self)
+            }
         }
 
         mutating func add(_ change: Change, _ key: StorageKey?) {
@@ -31,20 +35,22 @@ final class StorageOrder: Sendable {
         }
     }
 
-    /// How many changes of one key, or of everything, may wait: each may hold the body of a response.
+    /// The maximum number of pending changes per key or of all entries: each may retain a response
+    /// body.
     private static let maximumCount = 64
 
     private let state = Mutex(State())
 
-    /// Makes a change behind those that were begun before it, unless 64 of its key wait for the storage.
+    /// Makes a change after all earlier ones, unless 64 changes of its key are pending.
     ///
     /// - Parameters:
-    ///   - key: What is changed; `nil` for all.
-    ///   - last: A change that is made once in place of those that are too many.
-    /// - Throws: ``WebServiceError/Code/storage`` when the change is not made.
+    ///   - key: The key to change, or `nil` for all entries.
+    ///   - last: A change that is made once in place of those beyond the limit.
+    /// - Throws: ``WebServiceError/Code/storage`` if the change is not made.
     @discardableResult
     func change(
-        _ key: StorageKey?, orElse last: (@Sendable () async -> Void)? = nil, _ work: @escaping @Sendable () async -> Void
+        _ key: StorageKey?, orElse last: (@Sendable () async -> Void)? = nil,
+        _ work: @escaping @Sendable () async -> Void
     ) throws(WebServiceError) -> Task<Void, Never> {
         let task = state.withLock { state -> Task<Void, Never>? in
             let count = state.counts[key] ?? 0
@@ -52,12 +58,16 @@ final class StorageOrder: Sendable {
             if count == Self.maximumCount, let last { add(last, key, to: &state) }
             return nil
         }
-        guard let task else { throw WebServiceError(.storage, "too many changes of one key wait for the storage") }
+        guard let task else {
+            throw WebServiceError(.storage, "too many changes of one key are pending in the storage")
+        }
         return task
     }
 
     @discardableResult
-    private func add(_ work: @escaping @Sendable () async -> Void, _ key: StorageKey?, to state: inout State) -> Task<Void, Never> {
+    private func add(
+        _ work: @escaping @Sendable () async -> Void, _ key: StorageKey?, to state: inout State
+    ) -> Task<Void, Never> {
         let before = state.before(key)
         state.lastID += 1
         let id = state.lastID
@@ -70,28 +80,30 @@ final class StorageOrder: Sendable {
         return task
     }
 
-    /// Returns when the changes that were begun so far are made.
+    /// Waits until all changes started so far are complete.
     func settled(_ key: StorageKey?) async {
         for change in state.withLock({ $0.before(key) }) { await change.task.value }
     }
 
-    /// Returns when the changes that were begun so far are made, or after 10 seconds, in a cancelled task as well.
+    /// Waits until all changes started so far are complete, for at most 10 seconds, also in a
+    /// cancelled task.
     ///
-    /// - Returns: Whether they are made.
+    /// - Returns: Whether they are complete.
     func settled(_ clock: TaskClock) async -> Bool {
-        await Task { (try? await clock.storageValue { await self.settled(nil) }) != nil }.value  // only the limit throws
+        await Task { (try? await clock.storageValue { await self.settled(nil) }) != nil }.value  // nil on timeout
     }
 
-    /// Makes a change and waits for it, in a cancelled task as well.
+    /// Makes a change and waits for it, also in a cancelled task.
     ///
-    /// - Throws: ``WebServiceError/Code/storage`` when it is not made within 10 seconds, and at once where too many changes wait.
+    /// - Throws: ``WebServiceError/Code/storage`` if the change is not complete within 10 seconds,
+    ///   and immediately if too many changes are pending.
     func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void) async throws {
         let change = try change(key, orElse: work, work)
         try await Task { try await clock.storageValue { await change.value } }.value
     }
 }
 
-/// Something that is decided once, and who waits for it.
+/// A Boolean value that is set once and awaited by one waiter.
 final class Decision: Sendable {
     private struct State {
         var value: Bool?
@@ -108,7 +120,7 @@ final class Decision: Sendable {
         waiter?.resume(returning: value)
     }
 
-    /// May be awaited once.
+    /// The value; may be awaited once.
     var value: Bool {
         get async {
             await withCheckedContinuation { continuation in

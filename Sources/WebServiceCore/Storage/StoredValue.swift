@@ -1,32 +1,37 @@
 public import Foundation
 
-/// An answer that a storage kept.
+/// A stored response.
 public struct StoredValue<Value: Sendable>: Sendable {
     /// The value.
     public let value: Value
-    /// When it was stored; `nil` where the storage does not know, and for a time that has not come yet: the clock was wrong then or is now.
+    /// The date at which the value was stored.
+    ///
+    /// `nil` if the date is unknown or, because of a wrong clock, in the future.
     public let date: Date?
-    /// How old it was in seconds when it was read; `nil` without a date.
+    /// The age in seconds when the value was read; `nil` without a date.
     public let age: TimeInterval?
 }
 
-/// On what a read depends: a task that asks for the same, so that what is stored is of no use once there is an answer.
+/// The dependency of a read on a task, whose response makes the stored one obsolete.
 public struct StorageReadDependency: Sendable {
-    /// Whether the read is of no use any more; `nil` where it always is.
+    /// Returns whether the read is obsolete; `nil` if it never becomes obsolete.
     let isOver: (@Sendable () -> Bool)?
-    /// Has the closure called when the task has ended and the read is of no use any more. The task holds the closure, which must not hold the task.
+    /// Registers a closure to call when the task has ended and the read is obsolete. The task
+    /// retains the closure, so the closure must not retain the task.
     let observe: (@Sendable (@escaping @Sendable () -> Void) -> Void)?
 
-    /// On nothing.
+    /// No dependency.
     public static let independent = StorageReadDependency(isOver: nil, observe: nil)
 
-    /// The read is cancelled when the task has a value first.
+    /// Returns a dependency that cancels the read if the task has a value first.
     public static func untilSuccess<Value>(of task: TypedTask<Value>) -> StorageReadDependency {
         until(task) { if case .data = $0 { true } else { false } }
     }
 
-    /// The read is cancelled when the task has a value first, or is cancelled, or turns out to be a duplicate. An error of the task leaves the read: what is
-    /// stored is all there is then.
+    /// Returns a dependency that cancels the read if the task ends first without an error.
+    ///
+    /// The task may have a value, be cancelled, or prove to be a duplicate. If it fails, the read
+    /// continues, because the stored response is the only one.
     public static func untilFinished<Value>(_ task: TypedTask<Value>) -> StorageReadDependency {
         until(task) { if case .error = $0 { false } else { true } }
     }

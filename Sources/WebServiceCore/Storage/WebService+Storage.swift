@@ -5,20 +5,28 @@ import FoundationNetworking
 #endif
 
 extension WebService {
-    /// Makes a task that reads the stored answer to a request. Like every task it does nothing before it is resumed; awaiting it resumes it.
+    /// Returns a task that reads the stored response to a request.
     ///
-    /// It sees what was stored by requests of this service that had their answers before. A value that was kept raw is processed by the first endpoint that
-    /// processes stored data of the request. The result has these errors: ``WebServiceError/Code/noStoredData`` when there is nothing, nothing young
-    /// enough, or nothing that can be read any more (then with the reason as the underlying error); ``WebServiceError/Code/noStorage``,
-    /// ``WebServiceError/Code/noEndpoint``; what the storage threw; `URLError.cancelled`.
+    /// Like every task, it starts when it is resumed; awaiting it resumes it.
     ///
-    /// A read that depends on a task is decided on the main actor: handlers added to it run there before any of the task that hold a newer value, or it is
-    /// cancelled.
+    /// The read finds the responses that this service received earlier, even if they are still
+    /// being stored. A value stored as raw bytes is processed by the first endpoint that processes
+    /// stored data of the request. The task fails with ``WebServiceError/Code/noStoredData`` if
+    /// there is no entry, none that is recent enough, or none that can still be read (the reason is
+    /// then the underlying error); with ``WebServiceError/Code/noStorage`` or
+    /// ``WebServiceError/Code/noEndpoint``; with the error of the storage; or with
+    /// `URLError.cancelled`.
+    ///
+    /// A read with a dependency on a task completes on the main actor: handlers added to it run
+    /// there before any handler of the task that receives a newer value, or the read is cancelled.
     ///
     /// - Parameters:
-    ///   - request: What was asked for; only its identifier and classification count.
-    ///   - maximumAge: How old the answer may be, in seconds; one whose age is not known is too old. `nil` for any age.
-    ///   - dependency: On what the read depends.
+    ///   - request: The request whose response is stored; only its identifier and classification
+    ///     are used.
+    ///   - maximumAge: The maximum age in seconds; an entry of unknown age is too old. Defaults to
+    ///     `nil`, any age.
+    ///   - dependency: The task that the read depends on. Defaults to
+    ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<StoredValue<Request.Output>> {
@@ -33,21 +41,28 @@ extension WebService {
                 return try answer.value
             }
         }
-        if dependency.isOver == nil { return TypedTask(task, ResponseRules(.any), isOwn: true, owner: TaskOwner(self), step: step) }
+        if dependency.isOver == nil {
+            return TypedTask(task, ResponseRules(.any), isOwn: true, owner: TaskOwner(self), step: step)
+        }
         return TypedTask(task, ResponseRules(.any), owner: TaskOwner(self), mainStep: { step($0) })
     }
 
-    /// Reads the stored answer to a request at once; see ``stored(_:maximumAge:_:)``. The closure gets what came of it, once, on the main actor.
+    /// Reads the stored response to a request immediately; see ``stored(_:maximumAge:_:)``.
+    ///
+    /// The closure is called once with the result, on the main actor.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
         completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<StoredValue<Request.Output>>) -> Void
     ) -> TypedTask<StoredValue<Request.Output>> {
-        stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) }).resume()
+        stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
+            .resume()
     }
 
-    /// Reads the stored answer to a request at once; see ``stored(_:maximumAge:_:)``. The delegate, which is held weakly, gets the value and the key, once, on
-    /// the main actor; where `onlyData` is true, it hears neither of errors nor of a read that was cancelled.
+    /// Reads the stored response to a request immediately; see ``stored(_:maximumAge:_:)``.
+    ///
+    /// The delegate, which is held weakly, is called once with the result and the key, on the main
+    /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: TimeInterval? = nil,
@@ -60,46 +75,56 @@ extension WebService {
         }
     }
 
-    /// Returns when the answers that have come so far are stored, and the deletes that were begun are made, or after
-    /// 10 seconds. For programs that end themselves: a task has its answer before that is stored.
+    /// Waits until pending storage changes are complete, for at most 10 seconds.
     ///
-    /// - Returns: `false` where a storage was not done within 10 seconds.
+    /// These are the stores of the responses received so far and the deletions started so far. Call
+    /// this method before a program exits, because a response is delivered before it is stored.
+    ///
+    /// - Returns: `false` if a storage has not finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
         await typed.order.settled(core.clock)
     }
 
-    /// Removes what is stored of a request, for the account of now. What a request that is under way brings later is stored all the same: cancel it first.
+    /// Removes the stored response to a request for the current account.
     ///
-    /// - Throws: ``WebServiceError/Code/noStorage``, what the storage throws, or ``WebServiceError/Code/storage`` when it was not done within
-    ///   10 seconds; then the entry is removed when the storage continues.
+    /// The response to a request in flight is stored nevertheless: cancel that request first.
+    ///
+    /// - Throws: ``WebServiceError/Code/noStorage``; the error of the storage; or
+    ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds: the entry is
+    ///   then removed when the storage continues.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
-        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw ServiceCore.noStorage(for: request) }
+        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
+            throw ServiceCore.noStorage(for: request)
+        }
         guard let key = request.storageKey(account: typed.storageAccount) else { return }
         try await remove(key, from: [storage], typed) { try await $0.removeEntry(for: key) }
     }
 
-    /// Empties the storages that are for this kind of data by name; those for any kind are left alone. A storage for several kinds is emptied whole.
+    /// Empties the storages that accept this classification explicitly.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
-    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
+    /// Storages that accept any classification are not emptied. A storage that accepts several
+    /// classifications is emptied entirely.
+    ///
+    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteStored(_ classification: DataClassification) async throws {
         try await removeAll { $0.classifications?.contains(classification) == true }
     }
 
-    /// Empties the storages that are for any kind of data.
+    /// Empties the storages that accept any classification.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
-    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll { $0.classifications == nil }
     }
 
     /// Empties all storages.
     ///
-    /// - Throws: What the first storage that failed throws; the others are emptied all the same;
-    ///   ``WebServiceError/Code/storage`` when they were not done within 10 seconds.
+    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteAllStored() async throws {
         try await removeAll { _ in true }
     }
@@ -111,7 +136,7 @@ extension WebService {
         try await remove(nil, from: typed.storages.filter(isMeant), typed) { try await $0.removeAll() }
     }
 
-    /// - Parameter key: What is removed; `nil` for all.
+    /// - Parameter key: The key to remove, or `nil` for all entries.
     private func remove(
         _ key: StorageKey?, from storages: [any ResponseStorage], _ typed: TypedConfiguration,
         _ body: @escaping @Sendable (any ResponseStorage) async throws -> Void

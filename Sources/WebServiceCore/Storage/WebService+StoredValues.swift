@@ -4,9 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// From entries to values and back.
+/// Conversion between entries and values.
 extension ServiceCore {
-    /// Reads for a task, at its first resume.
+    /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
         of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
         _ answer: Answer<StoredValue<Request.Output>>
@@ -35,20 +35,30 @@ extension ServiceCore {
     func read<Request: StorableRequest>(
         _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration
     ) async throws -> (StoredValue<Request.Output>, Data?) {
-        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else { throw Self.noStorage(for: request) }
-        guard let key = request.storageKey(account: typed.storageAccount) else { throw Self.noStoredData("the request names no identifier") }
+        guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
+            throw Self.noStorage(for: request)
+        }
+        guard let key = request.storageKey(account: typed.storageAccount) else {
+            throw Self.noStoredData("the request has no storage identifier")
+        }
         let place = StoragePlace(storage: storage, key: key)
         let entry: StorageEntry
         do {
-            guard let found = try await storage.entry(for: key, after: typed.order, clock) else { throw Self.noStoredData("nothing is stored") }
+            guard let found = try await storage.entry(for: key, after: typed.order, clock) else {
+                throw Self.noStoredData("nothing is stored")
+            }
             entry = found
         } catch {
-            if (error as? WebServiceError)?.code != .noStoredData, !(error is CancellationError) { typed.report(.read, place, storage, error) }
+            if (error as? WebServiceError)?.code != .noStoredData, !(error is CancellationError) {
+                typed.report(.read, place, storage, error)
+            }
             throw error
         }
         let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
         if let maximumAge {
-            guard let age, age <= maximumAge else { throw Self.noStoredData("what is stored is too old, or nobody knows how old") }
+            guard let age, age <= maximumAge else {
+                throw Self.noStoredData("the stored response is too old or of unknown age")
+            }
         }
         let value = try await value(of: request, entry.content, typed)
         return (StoredValue(value: value, date: age == nil ? nil : entry.date, age: age), entry.data)
@@ -59,14 +69,17 @@ extension ServiceCore {
     ) async throws -> Request.Output {
         switch content {
         case .live(let value):
-            guard let value = value as? Request.Output else { throw Self.noStoredData("what is stored is no \(Request.Output.self)") }
+            guard let value = value as? Request.Output else {
+                throw Self.noStoredData("the stored value is not of type \(Request.Output.self)")
+            }
             return value
         case .value(let data):
             return try Self.value(of: request, data)
         case .raw(let data):
             return try await processed(request, data, typed)
         case .unlabelled(let data):
-            return request is any ValueStorableRequest ? try Self.value(of: request, data) : try await processed(request, data, typed)
+            return request is any ValueStorableRequest
+                ? try Self.value(of: request, data) : try await processed(request, data, typed)
         }
     }
 
@@ -75,34 +88,40 @@ extension ServiceCore {
             let value = try (request as? any ValueStorableRequest).flatMap { try read($0, data) } as? Request.Output
             if let value { return value }
         } catch {
-            throw noStoredData("what is stored can no longer be read", error)
+            throw noStoredData("the stored value can no longer be read", error)
         }
-        throw noStoredData("what is stored can no longer be read")
+        throw noStoredData("the stored value can no longer be read")
     }
 
-    private static func read<Request: ValueStorableRequest>(_ request: Request, _ data: Data) throws -> (any Sendable)? {
+    private static func read<Request: ValueStorableRequest>(
+        _ request: Request, _ data: Data
+    ) throws -> (any Sendable)? {
         try request.storedValue(from: data)
     }
 
-    private func processed<Request: ServiceRequest>(_ request: Request, _ data: Data, _ typed: TypedConfiguration) async throws -> Request.Output {
+    private func processed<Request: ServiceRequest>(
+        _ request: Request, _ data: Data, _ typed: TypedConfiguration
+    ) async throws -> Request.Output {
         for endpoint in typed.endpoints {
             switch endpoint.storedData(of: request) {
             case .leaves: continue
-            case .hides: throw Self.noStoredData("the endpoint hides what is stored")
+            case .hides: throw Self.noStoredData("the endpoint hides stored data")
             case .processes:
                 do {
-                    return try Self.output(of: request, try await endpoint.process(data, of: request, isFromStorage: true))
+                    return try Self.output(
+                        of: request, try await endpoint.process(data, of: request, isFromStorage: true))
                 } catch {
-                    throw Self.noStoredData("what is stored can no longer be processed", error)
+                    throw Self.noStoredData("the stored data can no longer be processed", error)
                 }
             }
         }
         throw WebServiceError(.noEndpoint, "no endpoint processes stored data of \(Request.self)")
     }
 
-    /// Stores an answer; what goes wrong is reported.
+    /// Stores a response and reports any error.
     func store<Request: ServiceRequest>(
-        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace, _ typed: TypedConfiguration
+        _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace,
+        _ typed: TypedConfiguration
     ) async {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
@@ -112,21 +131,25 @@ extension ServiceCore {
         }
     }
 
-    /// - Returns: `nil` when nothing is to be kept.
+    /// - Returns: `nil` if nothing is to be stored.
     private static func content<Request: ServiceRequest>(
         _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request
     ) throws -> StorageEntry.Content? {
-        if let request = request as? any ValueStorableRequest { return try data(output, of: request).map { .value($0) } }
+        if let request = request as? any ValueStorableRequest {
+            return try data(output, of: request).map { .value($0) }
+        }
         if request is any RawStorableRequest { return rawData?.rawData.map { .raw($0) } }
         return .live(output)
     }
 
-    private static func data<Request: ValueStorableRequest>(_ output: any Sendable, of request: Request) throws -> Data? {
+    private static func data<Request: ValueStorableRequest>(
+        _ output: any Sendable, of request: Request
+    ) throws -> Data? {
         try (output as? Request.Output).flatMap { try request.storageData(for: $0) }
     }
 
     static func noStorage(for request: any ServiceRequest) -> WebServiceError {
-        WebServiceError(.noStorage, "no storage keeps answers to \(type(of: request))")
+        WebServiceError(.noStorage, "no storage stores responses to \(type(of: request))")
     }
 
     private static func noStoredData(_ message: String, _ underlying: (any Error)? = nil) -> WebServiceError {

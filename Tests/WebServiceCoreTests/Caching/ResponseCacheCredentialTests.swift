@@ -203,7 +203,7 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "status 304", status: 304, asked: ["If-None-Match": "\"1\""]),
         Refusal(reason: "status 500 without explicit freshness", status: 500, headers: [:]),
         Refusal(
-            reason: "must-understand, and status 599 is not known", status: 599, headers: ["Cache-Control": "must-understand, no-store"]),
+            reason: "must-understand, but status 599 is unknown", status: 599, headers: ["Cache-Control": "must-understand, no-store"]),
         Refusal(reason: "Vary is *", headers: ["Vary": "*"]),
         Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
         Refusal(
@@ -227,7 +227,7 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "the account has changed since", serve: { $0.signIn("bob") }),
         Refusal(reason: "it was removed while the request was in flight", serve: { try await $0.cache.remove(try #require(url)) }),
         Refusal(
-            reason: "the response is not of HTTP",
+            reason: "the response is not an HTTP response",
             prepare: { fixture in
                 let response = URLResponse(url: try #require(url), mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
                 fixture.service.session = HandSession { $0.completion(Data(), response, nil) }
@@ -239,7 +239,7 @@ struct ResponseCacheCredentialTests {
                 fixture.service.session = HeadSession(head: try #require(ResponseHead(bytes: bytes, url: "https://h/v1/a")))
             }),
         Refusal(
-            reason: "too many changes wait for the storage",
+            reason: "too many changes are pending in the storage",
             prepare: { fixture in
                 let storage = try #require(fixture.cache.storage as? HangingStorage)
                 storage.hangs(.store, true)

@@ -27,7 +27,7 @@ struct TemporaryFileTests {
         #expect(try TemporaryFile.mapping(source, in: place) { look(true) } == body)
         #expect(pieces > 4 && names.isEmpty)
         pieces = 0
-        expectFailure(.encoding, naming: ["not wanted"]) { try TemporaryFile.mapping(source, in: place) { look(pieces < 2) } }
+        expectFailure(.encoding, naming: ["was cancelled"]) { try TemporaryFile.mapping(source, in: place) { look(pieces < 2) } }
         #expect(pieces == 3)
         try FileHandle(forWritingTo: folder.url.appendingPathComponent("file")).truncate(atOffset: 5)
         expectFailure(.encoding, naming: ["'photo'"]) { try TemporaryFile.mapping(source, in: place) }

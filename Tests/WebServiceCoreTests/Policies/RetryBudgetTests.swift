@@ -51,7 +51,7 @@ struct RetryBudgetTests {
         let task = failing.GET("/x").data()
         #expect(try await task.response.status == 503)
         #expect(task.task.timeline.events.filter { $0.kind == .attempt }.count == 2)
-        #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, the shared retry budget is used up")
+        #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, the shared retry budget is exhausted")
         let other = RetryBudget(capacity: 1, ratio: 0)
         let succeeding = service(ScriptedSession([.status(200)]), RetryPolicy(retryBudget: other))
         for _ in 0..<10 { #expect(try await succeeding.GET("/x").data().response.status == 200) }

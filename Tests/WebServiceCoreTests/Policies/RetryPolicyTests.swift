@@ -189,7 +189,7 @@ struct RetryPolicyTests {
         if attempts == 2 { (await hand.exchanges.wait(for: 2)[1]).answer() }
         _ = await task.result
         #expect(hand.exchanges.values.count == attempts)
-        let expected = attempts == 2 ? nil : "status 503, a pause of 1.0 seconds does not fit into what is left of 10.0 seconds"
+        let expected = attempts == 2 ? nil : "status 503, a pause of 1.0 seconds does not fit into the remainder of 10.0 seconds"
         #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == expected)
     }
 
