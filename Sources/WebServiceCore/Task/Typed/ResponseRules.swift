@@ -67,35 +67,3 @@ extension StepInput {
             underlying: underlying)
     }
 }
-
-/// Media types (RFC 9110, section 8.3.1), compared without regard to case and parameters.
-enum MediaType {
-    /// Returns the type and subtype in lower case, without parameters; at most 80 printable bytes.
-    static func essence(_ value: String) -> String {
-        let type = String(decoding: value.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
-        let text = type.trimmingCharacters(in: .whitespaces).asciiLowercased()
-        return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
-    }
-
-    /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every
-    ///   `+json` type.
-    static func matches(_ value: String, pattern: String) -> Bool {
-        let type = essence(value)
-        let pattern = essence(pattern)
-        if pattern == "*/*" || type == pattern { return true }
-        if pattern.hasSuffix("/*") { return type.hasPrefix(pattern.dropLast()) }
-        return pattern == ContentType.json && type.hasSuffix("+json")
-    }
-
-    /// Returns the value of a parameter such as `charset`, without quotes.
-    static func parameter(_ name: String, of value: String) -> String? {
-        for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
-            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
-                String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces)
-            }
-            guard pair.count == 2, pair[0].equalsIgnoringASCIICase(name) else { continue }
-            return pair[1].trimmingCharacters(in: ["\"", "'"])
-        }
-        return nil
-    }
-}

@@ -1,5 +1,3 @@
-public import Foundation
-
 extension TypedTask {
     /// The request as the setters have left it. After an exchange it is the request before the
     /// interceptors.
@@ -14,9 +12,4 @@ extension TypedTask {
     /// The state, the metrics, the progress and the request at one instant; see
     /// ``SessionTask/status``.
     public var status: SessionTask.Status { task.status }
-
-    /// Returns the attempts as an HTTP archive; see ``SessionTask/httpArchive(redaction:)``.
-    public func httpArchive(redaction: Redaction = .standard) -> Data {
-        task.httpArchive(redaction: redaction)
-    }
 }

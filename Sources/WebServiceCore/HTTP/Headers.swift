@@ -171,16 +171,6 @@ extension Headers {
     }
 }
 
-/// The media types that the library sets.
-public enum ContentType {
-    /// `application/json` (RFC 8259).
-    public static let json = "application/json"
-    /// `application/x-www-form-urlencoded` (WHATWG URL, section 5).
-    public static let formEncoded = "application/x-www-form-urlencoded"
-    /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of unknown type.
-    public static let octetStream = "application/octet-stream"
-}
-
 extension Headers.Name {
     /// Returns whether two names are equal without regard to ASCII case.
     public static func == (first: Headers.Name, second: Headers.Name) -> Bool {

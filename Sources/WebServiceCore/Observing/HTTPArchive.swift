@@ -36,6 +36,13 @@ extension SessionTask {
 
 }
 
+extension TypedTask {
+    /// Returns the attempts as an HTTP archive; see ``SessionTask/httpArchive(redaction:)``.
+    public func httpArchive(redaction: Redaction = .standard) -> Data {
+        task.httpArchive(redaction: redaction)
+    }
+}
+
 /// The objects of HAR 1.2.
 private enum HTTPArchive {
     static func entry(

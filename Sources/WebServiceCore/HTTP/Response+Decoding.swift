@@ -1,0 +1,85 @@
+public import Foundation
+
+extension Response {
+    /// Decodes the body. An optional type decodes an empty body as `nil`.
+    ///
+    /// - Throws: ``WebServiceError/Code/emptyResponse`` for an empty body, or ``WebServiceError/Code/decoding`` with the decoder's error.
+    public func decode<Value: Decodable>(_ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()) throws -> Value {
+        try decoded(type, decoder)
+    }
+
+    /// Returns the body as JSON of any shape.
+    ///
+    /// - Throws: The errors of ``decode(_:decoder:)``.
+    public func json() throws -> JSONValue {
+        try decoded(JSONValue.self, JSONValue.Parser())
+    }
+}
+
+extension Response {
+    /// Returns the decoded body. An empty body decodes to `nil` for an optional type.
+    func decoded<Value: Decodable>(_ type: Value.Type, _ decoder: any BodyDecoder) throws -> Value {
+        if data.isEmpty {
+            if let optional = type as? any OptionalValue.Type, let nothing = optional.none as? Value { return nothing }
+            throw error(.emptyResponse, "the response with status \(status) has no body to decode \(type) from")
+        }
+        do {
+            return try JSON.decode(type, from: data, using: decoder)
+        } catch {
+            throw self.error(.decoding, "\(type) cannot be decoded\(Self.place(of: error))", underlying: error)
+        }
+    }
+
+    /// Returns the body as a string in the charset of `Content-Type`, or in UTF-8 if it names none.
+    public func text() throws -> String {
+        let charset = header(.contentType).flatMap { MediaType.parameter("charset", of: $0) }
+        guard let encoding = Charset.encoding(named: charset ?? "utf-8") else {
+            throw error(.decoding, "the charset of the response is not supported")
+        }
+        guard let text = String(data: data, encoding: encoding) else {
+            throw error(.decoding, "the response body is not valid in the charset of its Content-Type")
+        }
+        return text
+    }
+
+    private func error(
+        _ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil
+    ) -> WebServiceError {
+        WebServiceError(code, message, response: urlResponse, body: data, underlying: underlying)
+    }
+
+    /// Returns the location of a decoding error within the value. Keys of a type are included; keys
+    /// of a dictionary come from the server and are replaced by `*`.
+    private static func place(of error: any Error) -> String {
+        switch error {
+        case DecodingError.keyNotFound(let key, let context):
+            ": no value for '\(name(of: key))'\(path(context.codingPath))"
+        case DecodingError.valueNotFound(let type, let context): ": no value of type \(type)\(path(context.codingPath))"
+        case DecodingError.typeMismatch(let type, let context):
+            ": the value is not of type \(type)\(path(context.codingPath))"
+        case DecodingError.dataCorrupted(let context): ": the data is corrupted\(path(context.codingPath))"
+        default: ""
+        }
+    }
+
+    private static func path(_ keys: [any CodingKey]) -> String {
+        guard !keys.isEmpty else { return " at the top level" }
+        let text = keys.map { key in key.intValue.map { "[\($0)]" } ?? ".\(name(of: key))" }.joined()
+        return " at \(text.prefix(200))".escapingControls
+    }
+
+    /// A key of a type is an enum case without a payload. Any other key comes from the server.
+    private static func name(of key: any CodingKey) -> String {
+        let mirror = Mirror(reflecting: key)
+        return mirror.displayStyle == .enum && mirror.children.isEmpty ? String(key.stringValue.prefix(80)) : "*"
+    }
+}
+
+/// Identifies optional types at run time.
+private protocol OptionalValue {
+    static var none: Any { get }
+}
+
+extension Optional: OptionalValue {
+    fileprivate static var none: Any { Wrapped?(nilLiteral: ()) as Any }
+}

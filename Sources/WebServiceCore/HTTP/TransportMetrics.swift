@@ -1,0 +1,74 @@
+public import Foundation
+
+/// The progress of an exchange, in bytes of the bodies.
+public struct TransferProgress: Sendable, Hashable {
+    /// The number of bytes of the request body that were passed to the system.
+    public var bytesSent: Int64
+    /// The length of the request body; 0 without a body.
+    public var bytesToSend: Int64
+    /// The number of bytes of the response body that were received, after decompression.
+    public var bytesReceived: Int64
+    /// The length of the response body; `nil` if it is unknown.
+    ///
+    /// It is unknown before the head has arrived, and for a compressed or chunked body.
+    public var bytesToReceive: Int64?
+
+    /// Creates a progress value.
+    public init(bytesSent: Int64 = 0, bytesToSend: Int64 = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil) {
+        self.bytesSent = bytesSent
+        self.bytesToSend = bytesToSend
+        self.bytesReceived = bytesReceived
+        self.bytesToReceive = bytesToReceive
+    }
+
+    /// The fraction of the request body that was sent, from 0 to 1; 1 without a body.
+    public var fractionSent: Double { bytesToSend <= 0 ? 1 : min(1, Double(bytesSent) / Double(bytesToSend)) }
+
+    /// The fraction of the response body that was received, from 0 to 1.
+    ///
+    /// `nil` while the length is unknown.
+    public var fractionReceived: Double? {
+        bytesToReceive.map { $0 <= 0 ? 1 : min(1, Double(bytesReceived) / Double($0)) }
+    }
+}
+
+/// The metrics of one request on a transport, in seconds and bytes.
+///
+/// A phase that did not take place, such as connecting on a reused connection, is `nil`.
+public struct TransportMetrics: Sendable, Hashable {
+    /// The duration of the name lookup.
+    public var nameLookup: TimeInterval?
+    /// The duration of connecting, without TLS.
+    public var connect: TimeInterval?
+    /// The duration of the TLS handshake.
+    public var secureConnect: TimeInterval?
+    /// The duration from the start of the request to the first byte of the response.
+    public var firstByte: TimeInterval?
+    /// The duration from the start of the request to its end.
+    public var total: TimeInterval
+    /// The number of bytes sent, head and body.
+    public var bytesSent: Int64
+    /// The number of bytes received, head and body, before decompression and without chunk framing.
+    public var bytesReceived: Int64
+    /// A Boolean value that indicates whether an existing connection was reused.
+    public var isConnectionReused: Bool
+    /// The protocol: `HTTP/1.1`, `HTTP/2` …; `nil` if nothing was received.
+    public var networkProtocol: String?
+
+    /// Creates metrics.
+    public init(
+        nameLookup: TimeInterval? = nil, connect: TimeInterval? = nil, secureConnect: TimeInterval? = nil,
+        firstByte: TimeInterval? = nil, total: TimeInterval, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
+        isConnectionReused: Bool = false, networkProtocol: String? = nil
+    ) {
+        self.nameLookup = nameLookup
+        self.connect = connect
+        self.secureConnect = secureConnect
+        self.firstByte = firstByte
+        self.total = total
+        self.bytesSent = bytesSent
+        self.bytesReceived = bytesReceived
+        self.isConnectionReused = isConnectionReused
+        self.networkProtocol = networkProtocol
+    }
+}

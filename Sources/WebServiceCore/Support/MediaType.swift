@@ -1,0 +1,65 @@
+import Foundation
+
+/// Media types (RFC 9110, section 8.3.1), compared without regard to case and parameters.
+enum MediaType {
+    /// Returns the type and subtype in lower case, without parameters; at most 80 printable bytes.
+    static func essence(_ value: String) -> String {
+        let type = String(decoding: value.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
+        let text = type.trimmingCharacters(in: .whitespaces).asciiLowercased()
+        return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
+    }
+
+    /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every
+    ///   `+json` type.
+    static func matches(_ value: String, pattern: String) -> Bool {
+        let type = essence(value)
+        let pattern = essence(pattern)
+        if pattern == "*/*" || type == pattern { return true }
+        if pattern.hasSuffix("/*") { return type.hasPrefix(pattern.dropLast()) }
+        return pattern == ContentType.json && type.hasSuffix("+json")
+    }
+
+    /// Returns the value of a parameter such as `charset`, without quotes.
+    static func parameter(_ name: String, of value: String) -> String? {
+        for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
+            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
+                String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+            }
+            guard pair.count == 2, pair[0].equalsIgnoringASCIICase(name) else { continue }
+            return pair[1].trimmingCharacters(in: ["\"", "'"])
+        }
+        return nil
+    }
+}
+
+/// The supported charsets of bodies.
+enum Charset {
+    static func encoding(named name: String) -> String.Encoding? {
+        switch name.asciiLowercased() {
+        case "utf-8", "utf8": .utf8
+        case "us-ascii", "ascii": .ascii
+        case "iso-8859-1", "latin1", "iso_8859-1": .isoLatin1
+        case "iso-8859-2", "latin2": .isoLatin2
+        case "windows-1250": .windowsCP1250
+        case "windows-1251": .windowsCP1251
+        case "windows-1252", "cp1252": .windowsCP1252
+        case "utf-16": .utf16
+        case "utf-16le": .utf16LittleEndian
+        case "utf-16be": .utf16BigEndian
+        case "utf-32": .utf32
+        case "shift_jis", "sjis": .shiftJIS
+        case "euc-jp": .japaneseEUC
+        default: nil
+        }
+    }
+}
+
+/// The media types that the library sets.
+public enum ContentType {
+    /// `application/json` (RFC 8259).
+    public static let json = "application/json"
+    /// `application/x-www-form-urlencoded` (WHATWG URL, section 5).
+    public static let formEncoded = "application/x-www-form-urlencoded"
+    /// `application/octet-stream` (RFC 2046, section 4.5.1): bytes of unknown type.
+    public static let octetStream = "application/octet-stream"
+}
