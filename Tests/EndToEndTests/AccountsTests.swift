@@ -68,7 +68,8 @@ struct AccountsTests {
     func storedAnswers(_ kind: Kind) async throws {
         try await withServer { server, folder in
             let login = Login()
-            let service = WebService(baseURL: server.baseURL, endpoints: [HTTPEndpoint()], storages: [try storage(kind, folder)])
+            let service = WebService(
+                baseURL: server.baseURL, endpoints: [HTTPEndpoint()], storages: [try storage(kind, folder)])
             let request = Profile { login.current }
             for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [CachePolicy] {
                 for name in ["alice", "bob", "alice"] {
@@ -76,7 +77,9 @@ struct AccountsTests {
                     service.storageAccount = name
                     var seen: [String] = []
                     do {
-                        for try await value in service.perform(request, cachePolicy: policy).values { seen.append(value.value) }
+                        for try await value in service.perform(request, cachePolicy: policy).values {
+                            seen.append(value.value)
+                        }
                     } catch let error as WebServiceError {
                         #expect(error.code == .noStoredData)
                     }
@@ -88,10 +91,13 @@ struct AccountsTests {
         }
     }
 
-    @Test("C-61: the HTTP cache, over every storage and every policy, also where a validator is the same", arguments: Kind.allCases)
+    @Test(
+        "C-61: the HTTP cache, over every storage and every policy, also where a validator is the same",
+        arguments: Kind.allCases)
     func httpCache(_ kind: Kind) async throws {
         let policies: [URLRequest.CachePolicy] = [
-            .useProtocolCachePolicy, .returnCacheDataElseLoad, .reloadRevalidatingCacheData, .reloadIgnoringLocalCacheData,
+            .useProtocolCachePolicy, .returnCacheDataElseLoad, .reloadRevalidatingCacheData,
+            .reloadIgnoringLocalCacheData,
             .reloadIgnoringLocalAndRemoteCacheData, .returnCacheDataDontLoad,
         ]
         try await withServer { server, folder in
@@ -102,7 +108,9 @@ struct AccountsTests {
             for policy in policies {
                 for name in ["alice", "bob", "alice", "bob"] {
                     login.change(to: name)
-                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"]).setCachePolicy(policy).string()
+                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"]).setCachePolicy(
+                        policy
+                    ).string()
                     #expect(try await task.value == "Bearer \(name)", "\(policy)")
                     await cache.finishStoring()
                 }

@@ -56,11 +56,13 @@ struct BreweryTests {
         #expect(run.status == 0)
         #expect(run.errors.isEmpty)
         for line in [
-            "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)", "added #4 Trashboat & Söhne (new york)",
+            "3 brewers: #1 Long Trail (vermont)", "2 brewers: #2 Brooklyn (new york)",
+            "added #4 Trashboat & Söhne (new york)",
             "updated to #4 Trashboat + Daughters (new york)", "deleted", "recovered: no brewer has this id",
             "failed as expected: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
-            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503", "Retry-After of 1.0 seconds", "Done.",
+            "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503",
+            "Retry-After of 1.0 seconds", "Done.",
             "/brewers?state=new%20york\n",
         ] {
             #expect(run.output.contains(line), "\(line)")
@@ -77,7 +79,9 @@ struct BreweryTests {
         #expect(lines.filter { $0.count > 80 } == [])
     }
 
-    @Test("standard output that cannot be written is an error with the status 74", arguments: [[], ["--help"], ["--verbose"], ["--serve"]])
+    @Test(
+        "standard output that cannot be written is an error with the status 74",
+        arguments: [[], ["--help"], ["--verbose"], ["--serve"]])
     func fullOutput(arguments: [String]) async throws {
         guard let full = FileHandle(forWritingAtPath: "/dev/full") else { return }  // only Linux has it
         let run = try await run(Self.program, arguments, writingTo: full)
@@ -115,7 +119,9 @@ struct BreweryTests {
     func curl() async throws {
         let run = try await brewery("--transport", "curl")
         #expect(run.status == 0 && run.errors.isEmpty)
-        #expect(run.output.contains("Transport: CurlSession.") && run.output.contains("refreshing the token") && run.output.contains("Done."))
+        #expect(
+            run.output.contains("Transport: CurlSession.") && run.output.contains("refreshing the token")
+                && run.output.contains("Done."))
     }
     #endif
 
@@ -131,9 +137,12 @@ struct BreweryTests {
     @Test(
         "wrong arguments are named, with a usage line and the status 64",
         arguments: [
-            (["--nonsense"], "unknown argument '--nonsense'"), (["x"], "unknown argument 'x'"), (["--verbose", "-h"], "unknown argument '-h'"),
-            ([""], "unknown argument ''"), (["a\nb"], #"unknown argument 'a\nb'"#), (["--server"], "--server needs a value"),
-            (["--store"], "--store needs a value"), (["--store", ""], "--store needs a value"), (["--transport"], "--transport needs a value"),
+            (["--nonsense"], "unknown argument '--nonsense'"), (["x"], "unknown argument 'x'"),
+            (["--verbose", "-h"], "unknown argument '-h'"),
+            ([""], "unknown argument ''"), (["a\nb"], #"unknown argument 'a\nb'"#),
+            (["--server"], "--server needs a value"),
+            (["--store"], "--store needs a value"), (["--store", ""], "--store needs a value"),
+            (["--transport"], "--transport needs a value"),
             (["--server", "ftp://h"], "--server needs an http or https URL, not 'ftp://h'"),
             (["--transport", "pigeon"], "--transport needs 'foundation' or 'curl', not 'pigeon'"),
             (["--serve", "--server", "http://h"], "--serve and --server exclude each other"),
@@ -168,7 +177,8 @@ struct BreweryTests {
         let run = try await brewery("--server", address, "--store", folder.path)
         #expect(run.status == 0)
         #expect(run.errors.hasPrefix("brewery: the server at \(address) cannot be reached"))
-        #expect(run.output.contains(#/Offline. The list of brewers, stored \d+ s ago:\n    #1 Long Trail \(vermont\)\n/#))
+        #expect(
+            run.output.contains(#/Offline. The list of brewers, stored \d+ s ago:\n    #1 Long Trail \(vermont\)\n/#))
     }
 
     @Test("a server that cannot be reached gives one clear sentence and a status that is not zero")

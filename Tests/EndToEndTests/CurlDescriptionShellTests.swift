@@ -3,18 +3,25 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// The text of `curlDescription` as it is meant to be used: run by real shells with the real curl, beside what the framework sends itself.
+/// The text of `curlDescription` as it is meant to be used: run by real shells with the real curl,
+/// beside what the framework sends itself.
 @Suite(
-    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"), .timeLimit(.minutes(10))
+    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"),
+    .timeLimit(.minutes(10))
 )
 struct CurlDescriptionShellTests {
-    /// Sends each request over ``FoundationSession``, then all of them by their descriptions through the shell, and expects the same on the wire.
-    private func expectSame(_ shell: Shell, locale: String = "C.UTF-8", _ make: (WebService) throws -> [Request]) async throws {
+    /// Sends each request over ``FoundationSession``, then all of them by their descriptions
+    /// through the shell, and expects the same on the wire.
+    private func expectSame(_ shell: Shell, locale: String = "C.UTF-8", _ make: (WebService) throws -> [Request])
+        async throws
+    {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
         let service = WebService(baseURLString: server.baseURLString)
         let requests = try make(service)
-        for request in requests { #expect(await service.sessionTask(request: request).answer().status == 200, "\(request)") }
+        for request in requests {
+            #expect(await service.sessionTask(request: request).answer().status == 200, "\(request)")
+        }
         let sent = server.receivedRequests
         #expect(sent.count == requests.count)
 
@@ -22,8 +29,11 @@ struct CurlDescriptionShellTests {
         #expect(outcome == .clean)
         let typed = server.receivedRequests.dropFirst(sent.count)
         #expect(typed.count == requests.count)
-        for (request, (sent, typed)) in zip(requests, zip(sent, typed)) where Message(typed, of: request) != Message(sent, of: request) {
-            Issue.record("\(Message(typed, of: request)) instead of \(Message(sent, of: request)), by \(request.curlDescription(redaction: nil))")
+        for (request, (sent, typed)) in zip(requests, zip(sent, typed))
+        where Message(typed, of: request) != Message(sent, of: request) {
+            Issue.record(
+                "\(Message(typed, of: request)) instead of \(Message(sent, of: request)), by \(request.curlDescription(redaction: nil))"
+            )
         }
     }
 
@@ -31,11 +41,16 @@ struct CurlDescriptionShellTests {
 
     /// What a shell, printf or curl could take for something else than text.
     private static let hostile = [
-        "$(touch CANARY)", "`touch CANARY`", "'$(touch CANARY)'", "\"; touch CANARY; \"", "'; touch CANARY; '", "'\u{301}; touch CANARY; '\u{301}",
-        "x\ntouch CANARY\n", "\r\ntouch CANARY\r\n", "| touch CANARY", "& touch CANARY &", "> CANARY", "\\'; touch CANARY; \\'", "${IFS}",
-        "@file", "@", "@-", "@\u{301}", "<file", "--config", "--config file", "-K file", "-o CANARY", "--output=CANARY", "-", "--", "!", "!!", "'!!'",
-        "x!\n!!", "^touch^x", "%", "%s%n", "%41", "\\", "\\n\\0101\\c", "\\\\", "''", "'", "\"", "~", "*", "{a,b}", "[1-3]", "#x", "a#b", "\t",
-        "\u{1B}[31m", "\u{7F}", "\u{FEFF}", "\u{FEFF}@x", "\u{202E}", "é 🍺", "e\u{301}", "ぁあぃ", "\u{10FFFF}", " a  b ", "a&b=c", "a+b", "\0", "a\0b",
+        "$(touch CANARY)", "`touch CANARY`", "'$(touch CANARY)'", "\"; touch CANARY; \"", "'; touch CANARY; '",
+        "'\u{301}; touch CANARY; '\u{301}",
+        "x\ntouch CANARY\n", "\r\ntouch CANARY\r\n", "| touch CANARY", "& touch CANARY &", "> CANARY",
+        "\\'; touch CANARY; \\'", "${IFS}",
+        "@file", "@", "@-", "@\u{301}", "<file", "--config", "--config file", "-K file", "-o CANARY", "--output=CANARY",
+        "-", "--", "!", "!!", "'!!'",
+        "x!\n!!", "^touch^x", "%", "%s%n", "%41", "\\", "\\n\\0101\\c", "\\\\", "''", "'", "\"", "~", "*", "{a,b}",
+        "[1-3]", "#x", "a#b", "\t",
+        "\u{1B}[31m", "\u{7F}", "\u{FEFF}", "\u{FEFF}@x", "\u{202E}", "é 🍺", "e\u{301}", "ぁあぃ", "\u{10FFFF}", " a  b ",
+        "a&b=c", "a+b", "\0", "a\0b",
         "a\t'!!'", "\0$(touch CANARY)", "$'x\\n'", "$", "$$", "$0", "9", "\u{1}9", "\n", "\n\n", "",
     ]
 
@@ -54,16 +69,21 @@ struct CurlDescriptionShellTests {
 
     @Test("C-32, M-29: hostile texts in query, header fields and body are sent as they are", arguments: Shell.all)
     func hostile(shell: Shell) async throws {
-        // Every scalar behind a quote, with which it may be one `Character`: with and without those that cannot be printed.
+        // Every scalar behind a quote, with which it may be one `Character`: with and without those
+        // that cannot be printed.
         let scalars = (UInt32(0x20)...0x2FFF).compactMap(Unicode.Scalar.init)
         let printable = scalars.filter { "\($0)".escapingControls.utf8.count == "\($0)".utf8.count }
         let texts = [scalars, printable].flatMap { scalars in
-            stride(from: 0, to: scalars.count, by: 1000).map { scalars[$0..<min($0 + 1000, scalars.count)].map { "'\($0)" }.joined() }
+            stride(from: 0, to: scalars.count, by: 1000).map {
+                scalars[$0..<min($0 + 1000, scalars.count)].map { "'\($0)" }.joined()
+            }
         }
         try await expectSame(shell, locale: "C", texts: Self.hostile + texts)
     }
 
-    private static let strings = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map { URL(fileURLWithPath: $0 + "/blns/blns.json") }
+    private static let strings = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
+        URL(fileURLWithPath: $0 + "/blns/blns.json")
+    }
 
     @Test(
         "G4, C-32: every naughty string in query, header field and body is sent as it is",
@@ -74,7 +94,9 @@ struct CurlDescriptionShellTests {
         try await expectSame(shell, texts: texts)
     }
 
-    @Test("C-32, M-29: methods, header fields, forms, JSON and bytes of all kinds are sent as they are", arguments: Shell.all)
+    @Test(
+        "C-32, M-29: methods, header fields, forms, JSON and bytes of all kinds are sent as they are",
+        arguments: Shell.all)
     func kinds(shell: Shell) async throws {
         let bytes = Data(UInt8.min...UInt8.max)
         try await expectSame(shell) { service in
@@ -84,7 +106,10 @@ struct CurlDescriptionShellTests {
                 try change(&request)
                 requests.append(request)
             }
-            for name in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "-o", "`id`", "a'b", "$HOME", "x!y", "*"] {
+            for name in [
+                "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE", "-o", "`id`", "a'b", "$HOME",
+                "x!y", "*",
+            ] {
                 let method = Request.Method(rawValue: name)
                 add(method) { _ in }
                 add(method) { $0.body = Data() }
@@ -92,8 +117,10 @@ struct CurlDescriptionShellTests {
             }
             add(.GET) { request in
                 request.headers = [
-                    "Empty": "", "Repeated": "1", "repeated": "2", "Cookie": "a=1", "cookie": "b='2'", "User-Agent": "it's; \"me\"", "Accept": "",
-                    "Accept-Encoding": "identity", "Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "-x": "--config", "X-At": "@file",
+                    "Empty": "", "Repeated": "1", "repeated": "2", "Cookie": "a=1", "cookie": "b='2'",
+                    "User-Agent": "it's; \"me\"", "Accept": "",
+                    "Accept-Encoding": "identity", "Authorization": "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+                    "-x": "--config", "X-At": "@file",
                     "!#$%&'*+.^_`|~": "`$x`",
                 ]
             }
@@ -105,13 +132,17 @@ struct CurlDescriptionShellTests {
             try add(.POST) { try $0.serialize(json: "@file") }
             add(.PATCH) { ($0.parameters, $0.parameterEncoding) = (["at": ["lat": 1], "tag": ["a", "b"]], .json) }
             for body in [
-                bytes, bytes + bytes, Data([0]), Data([0, 0x30]), Data([0xFF]), Data("@".utf8) + bytes, Data("-".utf8) + [0xC3], Data([0xC3, 0x28]),
-                Data(repeating: 0x78, count: 65_536), Data(repeating: 0x27, count: 65_536), Data(repeating: 0x78, count: 200_000),
+                bytes, bytes + bytes, Data([0]), Data([0, 0x30]), Data([0xFF]), Data("@".utf8) + bytes,
+                Data("-".utf8) + [0xC3], Data([0xC3, 0x28]),
+                Data(repeating: 0x78, count: 65_536), Data(repeating: 0x27, count: 65_536),
+                Data(repeating: 0x78, count: 200_000),
                 Data((0..<1_200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }),
             ] {
                 add(.POST) { $0.body = body }
             }
-            for path in ["", "/", "/?", "?x", "/a?b?c=//", "/%41%2f%2F%c3", "/a//b/", "/a;b=c,d:e@f", "/x?y=[1-2]{a,b}"] {
+            for path in [
+                "", "/", "/?", "?x", "/a?b?c=//", "/%41%2f%2F%c3", "/a//b/", "/a;b=c,d:e@f", "/x?y=[1-2]{a,b}",
+            ] {
                 requests.append(service.request(.GET, path: path))
             }
             return requests
@@ -136,11 +167,17 @@ struct CurlDescriptionShellTests {
         #expect(try await shell.run([request, provided, opaque].map { $0.curlDescription() } + [other]) == .clean)
         let received = server.receivedRequests
         #expect(
-            received.map(\.target) == ["/login?access_token=[redacted]&page=2", "/file", "/file", "/login?access_token=it's%20%E2%80%A2&page=2"])
+            received.map(\.target) == [
+                "/login?access_token=[redacted]&page=2", "/file", "/file",
+                "/login?access_token=it's%20%E2%80%A2&page=2",
+            ])
         #expect(received.map { $0.headers["Authorization"] } == ["[redacted]", nil, nil, "it's \u{2022}"])
         #expect(
             received.map { String(decoding: $0.body, as: UTF8.self) }
-                == ["user=it%27s+me&password=[redacted]", "[body created when sent]", "[redacted]", "user=it%27s+me&password=it's \u{2022}"])
+                == [
+                    "user=it%27s+me&password=[redacted]", "[body created when sent]", "[redacted]",
+                    "user=it%27s+me&password=it's \u{2022}",
+                ])
         #expect(!received.contains { $0.rawBytes.firstRange(of: Data("canary".utf8)) != nil })
     }
 
@@ -157,7 +194,9 @@ struct CurlDescriptionShellTests {
 
     // MARK: - The tests themselves
 
-    @Test("what these tests rely on to see a mistake: canaries, complaints, exit status, a .curlrc, history expansion", arguments: Shell.all)
+    @Test(
+        "what these tests rely on to see a mistake: canaries, complaints, exit status, a .curlrc, history expansion",
+        arguments: Shell.all)
     func instruments(shell: Shell) async throws {
         #expect(try await shell.run(["touch CANARY"]).files == [".curlrc", "CANARY", "file"])
         #expect(try await shell.run(["false"]).errors == "command 0 failed\n")
@@ -171,9 +210,12 @@ struct CurlDescriptionShellTests {
     }
 }
 
-/// What has to be equal in two messages: request line, body, and all header fields but those that every client sets in its own way.
+/// What has to be equal in two messages: request line, body, and all header fields but those that
+/// every client sets in its own way.
 private struct Message: Equatable, CustomStringConvertible {
-    private static let transportFields = ["host", "user-agent", "accept", "accept-encoding", "accept-language", "connection"]
+    private static let transportFields = [
+        "host", "user-agent", "accept", "accept-encoding", "accept-language", "connection",
+    ]
     let head: Data
     let body: Data
     var description: String { String(reflecting: String(decoding: head, as: UTF8.self)) }
@@ -184,7 +226,10 @@ private struct Message: Equatable, CustomStringConvertible {
             let name = String(decoding: line.prefix { $0 != UInt8(ascii: ":") }, as: UTF8.self)
             return !Self.transportFields.contains(name.lowercased()) || request.headers[name] != nil
         }
-        head = Data((lines.prefix(1) + fields.sorted { $0.lexicographicallyPrecedes($1) }).joined(separator: [UInt8(ascii: "\n")]))
+        head = Data(
+            (lines.prefix(1) + fields.sorted { $0.lexicographicallyPrecedes($1) }).joined(separator: [
+                UInt8(ascii: "\n")
+            ]))
         body = received.body
     }
 }
@@ -204,15 +249,20 @@ struct Shell: Sendable, CustomTestStringConvertible {
     let program: URL
     var testDescription: String { name }
 
-    static let all = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "yash"].compactMap { name in find(name).map { Shell(name: name, program: $0) } }
+    static let all = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "yash"].compactMap { name in
+        find(name).map { Shell(name: name, program: $0) }
+    }
     static let curl = find("curl")
     private static let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
 
     private static func find(_ program: String) -> URL? {
-        path.split(separator: ":").map { URL(fileURLWithPath: "\($0)/\(program)") }.first { FileManager.default.isExecutableFile(atPath: $0.path) }
+        path.split(separator: ":").map { URL(fileURLWithPath: "\($0)/\(program)") }.first {
+            FileManager.default.isExecutableFile(atPath: $0.path)
+        }
     }
 
-    /// Runs commands one after another, in a folder of their own that is the home folder as well. curl is told to keep quiet.
+    /// Runs commands one after another, in a folder of their own that is the home folder as well.
+    /// curl is told to keep quiet.
     func run(_ commands: [String], locale: String = "C.UTF-8") async throws -> Outcome {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("curl-\(UUID().uuidString)")
         let home = folder.appendingPathComponent("home")
@@ -247,6 +297,8 @@ struct Shell: Sendable, CustomTestStringConvertible {
                 continuation.resume(with: result)
             }
         }
-        return Outcome(status: status, errors: complaints, files: try FileManager.default.contentsOfDirectory(atPath: home.path).sorted())
+        return Outcome(
+            status: status, errors: complaints,
+            files: try FileManager.default.contentsOfDirectory(atPath: home.path).sorted())
     }
 }

@@ -12,7 +12,8 @@ struct ForkTests {
         #endif
     }()
 
-    /// Runs `session-probe` in a process of its own, because the test process has threads that must not be forked.
+    /// Runs `session-probe` in a process of its own, because the test process has threads that must
+    /// not be forked.
     private func probe(_ arguments: [String]) async throws -> (status: Int32, lines: [String]) {
         let process = Process()
         let output = Pipe()
@@ -28,7 +29,8 @@ struct ForkTests {
                     try process.run()
                     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
                     process.waitUntilExit()
-                    let status = process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
+                    let status =
+                        process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
                     continuation.resume(returning: (status, text.split(separator: "\n").map(String.init)))
                 } catch {
                     continuation.resume(throwing: error)
@@ -43,12 +45,15 @@ struct ForkTests {
     func fork(session: String, ending: String) async throws {
         let run = try await probe(["fork", session, ending])
         #expect(run.status == 0)
-        let own = run.lines.filter { line in ["before: ", "child: ", "parent: ", "stored: "].contains { line.hasPrefix($0) } }
+        let own = run.lines.filter { line in
+            ["before: ", "child: ", "parent: ", "stored: "].contains { line.hasPrefix($0) }
+        }
         #expect(own == ["before: /fast", "child: status 0", "parent: /slow /fast", "stored: newer"], "\(run.lines)")
     }
 
     #if WEBSERVICE_CURL
-    /// libcurl's own pairs of sockets, which only wake its threads, are inherited. Foundation does not close its connections on exec.
+    /// libcurl's own pairs of sockets, which only wake its threads, are inherited. Foundation does
+    /// not close its connections on exec.
     @Test(
         "a program that a child runs inherits no connection of a CurlSession or a server, and no file of a storage",
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))

@@ -11,7 +11,9 @@ import FoundationNetworking
 /// The life of tasks and sessions over Foundation, apart from what every session promises.
 @Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(10)))
 struct FoundationLifecycleTests {
-    @Test("F2: tasks that are resumed, suspended and cancelled complete once, as cancelled", arguments: FoundationBacked.allCases)
+    @Test(
+        "F2: tasks that are resumed, suspended and cancelled complete once, as cancelled",
+        arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -23,7 +25,8 @@ struct FoundationLifecycleTests {
         for round in 0..<50 {
             let answer: Answer = await withCheckedContinuation { continuation in
                 let task = session.dataTask(request: URLRequest(url: server.baseURL)) { data, response, error in
-                    continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse, error: error))
+                    continuation.resume(
+                        returning: Answer(data: data, response: response as? HTTPURLResponse, error: error))
                 }
                 task.resume()
                 if round.isMultiple(of: 3) { while server.receivedRequests.count <= round / 3 { sched_yield() } }
@@ -99,7 +102,8 @@ struct FoundationLifecycleTests {
         let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: home) }  // the folder is a temporary one
-        let run = try await SessionProbe.run(["probe", "requests and their responses"], environment: ["HOME": home.path])
+        let run = try await SessionProbe.run(
+            ["probe", "requests and their responses"], environment: ["HOME": home.path])
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
         // Foundation creates empty folders for its cache and its cookies with every configuration.
         let entries = FileManager.default.enumerator(at: home, includingPropertiesForKeys: nil)?.allObjects as? [URL]
@@ -109,7 +113,9 @@ struct FoundationLifecycleTests {
     @Test("H-33: without a network the errors are URLErrors that RetryPolicy retries, and come in time")
     func noNetwork() async throws {
         let unshare = "/usr/bin/unshare"
-        guard FileManager.default.isExecutableFile(atPath: unshare) else { return print("SKIPPED: H-33: there is no \(unshare)") }
+        guard FileManager.default.isExecutableFile(atPath: unshare) else {
+            return print("SKIPPED: H-33: there is no \(unshare)")
+        }
         let run = try await SessionProbe.run(["probe", "no network"], launcher: [unshare, "--map-root-user", "--net"])
         if run.output.contains("unshare: ") { return print("SKIPPED: H-33: \(run.output)") }
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
@@ -124,7 +130,9 @@ struct FoundationLifecycleTests {
 
     @Test("an endless body of small chunks: every task ends in time, resume() does not block, and memory stays bounded")
     func flood() async throws {
-        let run = try await SessionProbe.run(["probe", "a flood: every task ends in time, resume() does not block, and memory is bounded"])
+        let run = try await SessionProbe.run([
+            "probe", "a flood: every task ends in time, resume() does not block, and memory is bounded",
+        ])
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
@@ -135,10 +143,12 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    /// Cancel and completion at the same instant may end the process (F3), whatever the sessions do.
+    /// Cancel and completion at the same instant may end the process (F3), whatever the sessions
+    /// do.
     @Test("C-35: random cancels and deallocated sessions: every task completes, or F3 ends the process")
     func cancelAndRelease() async throws {
-        let run = try await SessionProbe.run(["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)
+        let run = try await SessionProbe.run(
+            ["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)
         #expect(run.reason == .uncaughtSignal || run.status == 0, "\(run.output)")
         if run.reason == .uncaughtSignal { print("C-35: the process ended by signal \(run.status)") }
     }

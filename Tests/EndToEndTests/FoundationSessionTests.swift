@@ -42,16 +42,20 @@ extension SessionTask {
     /// Resumes the task and waits for its outcome.
     func answer() async -> Answer {
         await withCheckedContinuation { continuation in
-            response { data, response in continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse)) }
-                .responseError { continuation.resume(returning: Answer(error: $0)) }
-                .resume()
+            response { data, response in
+                continuation.resume(returning: Answer(data: data, response: response as? HTTPURLResponse))
+            }
+            .responseError { continuation.resume(returning: Answer(error: $0)) }
+            .resume()
         }
     }
 }
 
 @Suite("Over real sockets", .timeLimit(.minutes(10)))
 struct FoundationSessionTests {
-    @Test("every method reaches the server with its path, query, header fields and body", arguments: FoundationBacked.allCases)
+    @Test(
+        "every method reaches the server with its path, query, header fields and body",
+        arguments: FoundationBacked.allCases)
     func methods(kind: FoundationBacked) async throws {
         let server = try MockServer { request in
             MockResponse(statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
@@ -59,7 +63,9 @@ struct FoundationSessionTests {
         defer { server.stop() }
         let service = kind.service(server, path: "/v1/")
         let body = Data("hello".utf8)
-        #expect(await service.GET("/brewers?a=1").setQueryParameters(["b": "x y"]).answer().text == "GET /v1/brewers?a=1&b=x%20y 0")
+        #expect(
+            await service.GET("/brewers?a=1").setQueryParameters(["b": "x y"]).answer().text
+                == "GET /v1/brewers?a=1&b=x%20y 0")
         #expect(await service.POST("brewers").setBody(body).answer().text == "POST /v1/brewers 5")
         #expect(await service.PUT("brewers/7").setBody(body).answer().text == "PUT /v1/brewers/7 5")
         #expect(await service.PATCH("brewers/7").setBody(body).answer().text == "PATCH /v1/brewers/7 5")
@@ -78,10 +84,15 @@ struct FoundationSessionTests {
         #expect(await service.POST("/b").setFormParameters(["name": "A & B", "plus": "1+2"]).answer().status == 204)
         #expect(await service.POST("/c").setJSON(["n": 1]).answer().status == 204)
         #expect(await service.POST("/d").answer().status == 204)
-        let refused = await service.POST("/e").setHeaderValue("2", forName: "content-length").setBody(Data("12345".utf8)).answer()
+        let refused = await service.POST("/e").setHeaderValue("2", forName: "content-length").setBody(
+            Data("12345".utf8)
+        ).answer()
         #expect((refused.error as? WebServiceError)?.code == .invalidHeader)
         let received = server.receivedRequests
-        #expect(received.map { $0.headers[.contentType] } == [ContentType.octetStream, ContentType.formEncoded, ContentType.json, nil])
+        #expect(
+            received.map { $0.headers[.contentType] } == [
+                ContentType.octetStream, ContentType.formEncoded, ContentType.json, nil,
+            ])
         #expect(received.map { $0.headers.values(for: .contentLength) } == [["5"], ["23"], ["7"], ["0"]])
         #expect(received[1].formItems.map { [$0.name, $0.value] } == [["name", "A & B"], ["plus", "1+2"]])
     }
@@ -89,7 +100,8 @@ struct FoundationSessionTests {
     @Test(
         "C-36, F5: a 401 completes as an answer, whatever challenge it carries", arguments: FoundationBacked.allCases,
         [
-            "Basic realm=\"x\"", "Basic realm=x", "Digest realm=\"x\", nonce=\"y\"", "Bearer", "Negotiate, Basic realm=\"x\"", "garbage",
+            "Basic realm=\"x\"", "Basic realm=x", "Digest realm=\"x\", nonce=\"y\"", "Bearer",
+            "Negotiate, Basic realm=\"x\"", "garbage",
         ])
     func challenges(kind: FoundationBacked, challenge: String) async throws {
         let server = try MockServer { _ in
@@ -116,7 +128,9 @@ struct FoundationSessionTests {
         #expect((answer.error as? WebServiceError)?.code == .deadline)
     }
 
-    @Test("H-33, rule 7: a refused connection and a server that hangs up are URLErrors", arguments: FoundationBacked.allCases)
+    @Test(
+        "H-33, rule 7: a refused connection and a server that hangs up are URLErrors",
+        arguments: FoundationBacked.allCases)
     func transportErrors(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -163,7 +177,9 @@ struct FoundationSessionTests {
         let service = kind.service(server)
         let wrong = await withTaskGroup(of: Int.self) { group in
             for index in 0..<500 {
-                group.addTask { await service.GET("/").setQueryParameters(["n": index]).answer().text == "n=\(index)" ? 0 : 1 }
+                group.addTask {
+                    await service.GET("/").setQueryParameters(["n": index]).answer().text == "n=\(index)" ? 0 : 1
+                }
             }
             return await group.reduce(0, +)
         }

@@ -34,7 +34,8 @@ final class HTTPCacheRun: Sendable {
     // MARK: - The server
 
     func answer(_ request: ReceivedRequest) -> MockResponse {
-        guard let number = request.headers["Req-Num"].flatMap({ Int($0) }), test.requests.indices.contains(number - 1) else {
+        guard let number = request.headers["Req-Num"].flatMap({ Int($0) }), test.requests.indices.contains(number - 1)
+        else {
             return MockResponse(statusCode: 400)
         }
         let step = test.requests[number - 1]
@@ -46,7 +47,8 @@ final class HTTPCacheRun: Sendable {
             return (state.received.count, sent.contains { state.validators.contains($0) })
         }
         let isNotModified = step.isValidated && isKnown
-        var response = MockResponse(statusCode: isNotModified ? 304 : step.status, data: Data((step.response_body ?? test.id).utf8))
+        var response = MockResponse(
+            statusCode: isNotModified ? 304 : step.status, data: Data((step.response_body ?? test.id).utf8))
         if step.disconnect == true {
             response.wire = .disconnect
             return response
@@ -61,7 +63,9 @@ final class HTTPCacheRun: Sendable {
                 value = value.isEmpty ? request.path : "/\(test.id)/\(value)"
             }
             response.headers.add(value, for: Headers.Name(name))
-            if ["etag", "last-modified"].contains(name.lowercased()) { state.withLock { _ = $0.validators.insert(value) } }
+            if ["etag", "last-modified"].contains(name.lowercased()) {
+                state.withLock { _ = $0.validators.insert(value) }
+            }
         }
         if let interim = step.interim_responses { response.wire = .raw(bytes(of: response, after: interim)) }
         return response
@@ -94,7 +98,9 @@ final class HTTPCacheRun: Sendable {
             do {
                 let request = request(index, step, serverNow, service)
                 let response = try await service.sessionTask(request: request).data().validateNothing().response
-                if let seconds = response.header("Server-Now").flatMap(TimeInterval.init) { serverNow = Date(timeIntervalSince1970: seconds) }
+                if let seconds = response.header("Server-Now").flatMap(TimeInterval.init) {
+                    serverNow = Date(timeIntervalSince1970: seconds)
+                }
                 found = source(of: response, step) + fields(of: response, step, serverNow) + content(of: response, step)
             } catch {
                 if step.disconnect != true || step.expected_type != nil { found.append("\(error)") }
@@ -106,14 +112,17 @@ final class HTTPCacheRun: Sendable {
         return complaints
     }
 
-    private func request(_ index: Int, _ step: HTTPCacheSuite.Step, _ serverNow: Date, _ service: WebService) -> Request {
+    private func request(_ index: Int, _ step: HTTPCacheSuite.Step, _ serverNow: Date, _ service: WebService) -> Request
+    {
         var path = "/\(test.id)" + (step.filename.map { "/" + $0 } ?? "")
         if let query = step.query_arg { path += "?" + query }
         var request = service.request(Request.Method(rawValue: step.request_method ?? "GET"), path: path)
         for field in step.request_headers ?? [] {
             let name = field[0].text(of: "", clock.now)
             let isOld = step.rfc850date?.contains(name.lowercased()) == true
-            request.headers.add(field[1].text(of: name, step.magic_ims == true ? serverNow : clock.now, rfc850: isOld), for: Headers.Name(name))
+            request.headers.add(
+                field[1].text(of: name, step.magic_ims == true ? serverNow : clock.now, rfc850: isOld),
+                for: Headers.Name(name))
         }
         request.headers["Req-Num"] = "\(index + 1)"
         if let body = step.request_body { request.body = Data(body.utf8) }
@@ -140,7 +149,9 @@ final class HTTPCacheRun: Sendable {
             let name = parts[0].text(of: "", serverNow)
             let value = response.header(Headers.Name(name))
             if parts.count == 1, value == nil { found.append("no \(name)") }
-            if parts.count == 2, value != parts[1].text(of: name, serverNow) { found.append("\(name): \(value ?? "none")") }
+            if parts.count == 2, value != parts[1].text(of: name, serverNow) {
+                found.append("\(name): \(value ?? "none")")
+            }
             if parts.count == 3, case .number(let least) = parts[2], value.flatMap(Double.init) ?? -1 <= least {
                 found.append("\(name): \(value ?? "none")")
             }
@@ -148,7 +159,9 @@ final class HTTPCacheRun: Sendable {
         for missing in step.expected_response_headers_missing ?? [] {
             let parts = missing.members
             let name = parts[0].text(of: "", serverNow)
-            if let value = response.header(Headers.Name(name)), parts.count == 1 || value == parts[1].text(of: name, serverNow) {
+            if let value = response.header(Headers.Name(name)),
+                parts.count == 1 || value == parts[1].text(of: name, serverNow)
+            {
                 found.append("has \(name): \(value)")
             }
         }
@@ -157,12 +170,16 @@ final class HTTPCacheRun: Sendable {
 
     private func content(of response: Response, _ step: HTTPCacheSuite.Step) -> [String] {
         var found: [String] = []
-        let expectedStatus = step.expected_status ?? (step.response_status == nil || step.isValidated ? nil : step.status)
+        let expectedStatus =
+            step.expected_status ?? (step.response_status == nil || step.isValidated ? nil : step.status)
         if let expectedStatus, response.status != expectedStatus { found.append("status \(response.status)") }
         // Foundation's session gives an answer that redirects no body.
-        let hasBody = step.check_body != false && ![204, 504].contains(response.status) && !(300..<400).contains(response.status)
+        let hasBody =
+            step.check_body != false && ![204, 504].contains(response.status) && !(300..<400).contains(response.status)
         let text = String(decoding: response.data, as: UTF8.self)
-        let expected = step.expected_response_text ?? (hasBody && step.request_method != "HEAD" ? step.response_body ?? test.id : nil)
+        let expected =
+            step.expected_response_text
+            ?? (hasBody && step.request_method != "HEAD" ? step.response_body ?? test.id : nil)
         if let expected, text != expected { found.append("body \(text)") }
         return found
     }
@@ -173,8 +190,10 @@ final class HTTPCacheRun: Sendable {
         var found: [String] = []
         switch step.expected_type {
         case "etag_validated" where first?.headers["If-None-Match"] == nil: found.append("no If-None-Match was sent")
-        case "lm_validated" where first?.headers["If-Modified-Since"] == nil: found.append("no If-Modified-Since was sent")
-        case "cached" where !received.isEmpty && step.disconnect != true && step.status < 500: found.append("the server was asked")
+        case "lm_validated" where first?.headers["If-Modified-Since"] == nil:
+            found.append("no If-Modified-Since was sent")
+        case "cached" where !received.isEmpty && step.disconnect != true && step.status < 500:
+            found.append("the server was asked")
         case "not_cached" where received.isEmpty: found.append("the server was not asked")
         default: break
         }

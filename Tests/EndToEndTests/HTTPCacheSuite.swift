@@ -2,8 +2,10 @@ import Foundation
 
 /// The public suite http-cache-tests: what its file says.
 enum HTTPCacheSuite {
-    static let file = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map { URL(fileURLWithPath: $0 + "/http-cache-tests/tests.json") }
-        .flatMap { FileManager.default.fileExists(atPath: $0.path) ? $0 : nil }
+    static let file = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
+        URL(fileURLWithPath: $0 + "/http-cache-tests/tests.json")
+    }
+    .flatMap { FileManager.default.fileExists(atPath: $0.path) ? $0 : nil }
 
     static func tests() throws -> [Test] {
         guard let file else { return [] }
@@ -74,8 +76,11 @@ enum HTTPCacheSuite {
         func text(of name: String, _ now: Date, rfc850: Bool = false) -> String {
             switch self {
             case .text(let text): return text
-            case .number(let seconds) where ["date", "expires", "last-modified", "if-modified-since"].contains(name.lowercased()):
-                return Self.date(now.addingTimeInterval(seconds), rfc850 ? "EEEE, dd-MMM-yy HH:mm:ss 'GMT'" : "EEE, dd MMM yyyy HH:mm:ss 'GMT'")
+            case .number(let seconds)
+            where ["date", "expires", "last-modified", "if-modified-since"].contains(name.lowercased()):
+                return Self.date(
+                    now.addingTimeInterval(seconds),
+                    rfc850 ? "EEEE, dd-MMM-yy HH:mm:ss 'GMT'" : "EEE, dd MMM yyyy HH:mm:ss 'GMT'")
             case .number(let number): return String(Int(number))
             default: return ""
             }

@@ -55,7 +55,8 @@ struct HTTPCacheSuiteTests {
 
     @Test(
         "M-22: every required case that applies passes, but for those that are named here",
-        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"), arguments: RealSession.allCases)
+        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"),
+        arguments: RealSession.allCases)
     func required(over session: RealSession) async throws {
         let tests = try HTTPCacheSuite.tests().filter { $0.cdn_only != true && $0.isRequired }
         let applicable = tests.filter { Self.inapplicable[$0.id] == nil }
@@ -69,7 +70,8 @@ struct HTTPCacheSuiteTests {
 
     @Test(
         "M-22: the cases about an optimal cache pass, but for those that are named here",
-        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"), arguments: RealSession.allCases)
+        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"),
+        arguments: RealSession.allCases)
     func optimal(over session: RealSession) async throws {
         let tests = try HTTPCacheSuite.tests().filter { $0.cdn_only != true && $0.kind == "optimal" }
         let failures = try await failures(of: tests, over: session)
@@ -82,7 +84,8 @@ struct HTTPCacheSuiteTests {
         for id in expected.keys where failures[id] == nil { Issue.record("\(id) passes now") }
     }
 
-    private func failures(of tests: [HTTPCacheSuite.Test], over session: RealSession) async throws -> [String: [String]] {
+    private func failures(of tests: [HTTPCacheSuite.Test], over session: RealSession) async throws -> [String: [String]]
+    {
         let runs = Dictionary(uniqueKeysWithValues: tests.map { ($0.id, HTTPCacheRun($0)) })
         let server = try MockServer { request in
             let id = request.path.split(separator: "/").first.map(String.init) ?? ""

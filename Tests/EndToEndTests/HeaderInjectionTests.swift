@@ -11,7 +11,8 @@ import FoundationNetworking
 @Suite("G2: header fields on the wire", .serialized, .timeLimit(.minutes(10)))
 struct HeaderInjectionTests {
     /// RFC 9110, section 5.6.2.
-    private static let tokenBytes = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
+    private static let tokenBytes = Set(
+        "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
 
     /// A string with a scalar at its start, in its middle and at its end.
     private static func placed(_ code: Int, in text: String) -> [String] {
@@ -26,7 +27,9 @@ struct HeaderInjectionTests {
         let server = try MockServer { _ in MockResponse(statusCode: 204) }
         defer { server.stop() }
         let service = try kind.service(server)
-        func send(_ name: String, _ value: String) async -> (result: Result<Data, any Error>, received: [ReceivedRequest]) {
+        func send(_ name: String, _ value: String) async -> (
+            result: Result<Data, any Error>, received: [ReceivedRequest]
+        ) {
             let count = server.receivedRequests.count
             let result = await service.GET("/").setHeaderValue(value, forName: name).data().validateNothing().result
             return (result, Array(server.receivedRequests.dropFirst(count)))
@@ -38,7 +41,9 @@ struct HeaderInjectionTests {
             for value in Self.placed(code, in: "pale") {
                 let (result, received) = await send("X-Probe", value)
                 if code < 0x20 && code != 0x09 || code == 0x7F {
-                    #expect((result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty, "value, byte \(code)")
+                    #expect(
+                        (result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty,
+                        "value, byte \(code)")
                     continue
                 }
                 sent += 1
@@ -50,14 +55,20 @@ struct HeaderInjectionTests {
             for name in Self.placed(code, in: "X-Probe") {
                 let (result, received) = await send(name, "pale")
                 guard Self.tokenBytes.contains(code) else {
-                    #expect((result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty, "name, byte \(code)")
+                    #expect(
+                        (result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty,
+                        "name, byte \(code)")
                     continue
                 }
                 sent += 1
                 #expect(result.error == nil && received.count == 1, "name, byte \(code)")
                 #expect(
-                    received.first?.headers.filter { $0.value == "pale" }.map { $0.name.lowercased() } == [name.lowercased()], "name, byte \(code)")
-                let others = Set(received.first?.headers.map { $0.name.lowercased() } ?? []).subtracting([name.lowercased()])
+                    received.first?.headers.filter { $0.value == "pale" }.map { $0.name.lowercased() } == [
+                        name.lowercased()
+                    ], "name, byte \(code)")
+                let others = Set(received.first?.headers.map { $0.name.lowercased() } ?? []).subtracting([
+                    name.lowercased()
+                ])
                 #expect(others == usual.subtracting(["x-probe"]), "name, byte \(code)")
             }
         }

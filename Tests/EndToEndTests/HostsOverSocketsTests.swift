@@ -23,20 +23,25 @@ struct HostsOverSocketsTests {
     /// A server that redirects `/start` and responds to everything else with its target.
     private func server(redirectingTo location: @escaping @Sendable (ReceivedRequest) -> String) throws -> MockServer {
         try MockServer { request in
-            guard request.path == "/start" else { return MockResponse(statusCode: 200, data: Data(request.target.utf8)) }
+            guard request.path == "/start" else {
+                return MockResponse(statusCode: 200, data: Data(request.target.utf8))
+            }
             var response = MockResponse(statusCode: 302)
             response.headers[.location] = location(request)
             return response
         }
     }
 
-    @Test("C-16, H-09: a redirect target with backslashes stays on the origin; no other server gets a connection", arguments: RealSession.allCases)
+    @Test(
+        "C-16, H-09: a redirect target with backslashes stays on the origin; no other server gets a connection",
+        arguments: RealSession.allCases)
     func backslashes(kind: RealSession) async throws {
         let other = try MockServer()
         defer { other.stop() }
         let host = "127.0.0.1:\(other.port)"
         for (location, target) in [
-            ("/\\\(host)/x", "/%5C\(host)/x"), ("\\\\\(host)/x", "/%5C%5C\(host)/x"), ("\\/\(host)/x", "/%5C/\(host)/x"),
+            ("/\\\(host)/x", "/%5C\(host)/x"), ("\\\\\(host)/x", "/%5C%5C\(host)/x"),
+            ("\\/\(host)/x", "/%5C/\(host)/x"),
             ("/\\/\(host)", "/%5C/\(host)"), ("/\\\\\(host)", "/%5C%5C\(host)"), ("\\\(host)\\x", "/%5C\(host)%5Cx"),
             ("./\\\\\(host)", "/%5C%5C\(host)"),
         ] {
@@ -49,7 +54,9 @@ struct HostsOverSocketsTests {
         #expect(other.connectionCount == 0)
     }
 
-    @Test("M-02: a redirect or a path with an ambiguous IPv4 address fails, and no server gets a connection", arguments: RealSession.allCases)
+    @Test(
+        "M-02: a redirect or a path with an ambiguous IPv4 address fails, and no server gets a connection",
+        arguments: RealSession.allCases)
     func numericHosts(kind: RealSession) async throws {
         let other = try MockServer()
         defer { other.stop() }
@@ -67,7 +74,9 @@ struct HostsOverSocketsTests {
         #expect(other.connectionCount == 0)
     }
 
-    @Test("M-01: an international spelling of the host is the same origin, and connects to it", arguments: RealSession.allCases)
+    @Test(
+        "M-01: an international spelling of the host is the same origin, and connects to it",
+        arguments: RealSession.allCases)
     func internationalHosts(kind: RealSession) async throws {
         let home = try server { request in
             let host = request.headers["Host"] ?? ""
@@ -76,14 +85,16 @@ struct HostsOverSocketsTests {
         defer { home.stop() }
         let task = try kind.service(home).GET("/start").setHeaderValue("Bearer x", forName: "Authorization").string()
         #expect(try await task.value == "/end")
-        #expect(home.receivedRequests.map { $0.headers["Host"] } == Array(repeating: "127.0.0.1:\(home.port)", count: 2))
+        #expect(
+            home.receivedRequests.map { $0.headers["Host"] } == Array(repeating: "127.0.0.1:\(home.port)", count: 2))
         #expect(home.receivedRequests.map { $0.headers[.authorization] } == ["Bearer x", "Bearer x"])
         #expect(try await task.response.url?.absoluteString == "http://127.0.0.1:\(home.port)/end")
     }
 
     #if WEBSERVICE_CURL
     @Test(
-        "M-02: an IPv6 address connects in every spelling, and its canonical form is the Host", .enabled(if: LoopbackIPv6.isThere),
+        "M-02: an IPv6 address connects in every spelling, and its canonical form is the Host",
+        .enabled(if: LoopbackIPv6.isThere),
         arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0.0.0.1]"])
     func addresses(host: String) async throws {
         let listener = try #require(LoopbackIPv6())
@@ -118,7 +129,8 @@ private final class LoopbackIPv6: Sendable {
         let failed = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size)) != 0
-                    || bind(descriptor, address, length) != 0 || listen(descriptor, 4) != 0 || getsockname(descriptor, address, &length) != 0
+                    || bind(descriptor, address, length) != 0 || listen(descriptor, 4) != 0
+                    || getsockname(descriptor, address, &length) != 0
             }
         }
         port = Int(UInt16(bigEndian: address.sin6_port))
@@ -137,7 +149,9 @@ private final class LoopbackIPv6: Sendable {
                 let connection = accept(self.descriptor, nil, nil)
                 var bytes = [UInt8](repeating: 0, count: 4096)
                 let count = recv(connection, &bytes, bytes.count, 0)
-                guard connection >= 0, count > 0 else { return continuation.resume(throwing: SilentListener.Failure(errno: errno)) }
+                guard connection >= 0, count > 0 else {
+                    return continuation.resume(throwing: SilentListener.Failure(errno: errno))
+                }
                 let response = Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nsix".utf8)
                 _ = send(connection, response, response.count, 0)
                 close(connection)

@@ -22,22 +22,36 @@ struct KnownDefect: Sendable, CustomStringConvertible {
     static let all: [KnownDefect] = []
     #else
     static let all =
-        FoundationBacked.allCases.flatMap { kind in (ofBoth + surplus).map { KnownDefect(kind: kind, effect: $0, scenario: $1, reason: $2) } }
+        FoundationBacked.allCases.flatMap { kind in
+            (ofBoth + surplus).map { KnownDefect(kind: kind, effect: $0, scenario: $1, reason: $2) }
+        }
         + ofURLSession.map { KnownDefect(kind: .urlSession, effect: $0, scenario: $1, reason: $2) }
     #endif
 
     /// What is Foundation's own, whoever uses it.
     private static let ofBoth: [(Effect, String, String)] = [
-        (.kills, "a Content-Length of 2^63 - 1 with a short body is an error and does not end the process", "F1: traps in its progress"),
+        (
+            .kills, "a Content-Length of 2^63 - 1 with a short body is an error and does not end the process",
+            "F1: traps in its progress"
+        ),
         (
             .kills, "a chunked body with a trailer is delivered",
             "a trailer is taken for a new head: \"Transfer completed, but there's no response\""
         ),
-        (.kills, "a head that is truncated at any offset is an error", "libcurl calls it complete: \"Transfer completed, but there's no response\""),
-        (.breaks, "repeated response header fields whose names differ in case are delivered completely and in order", "one of them is dropped"),
+        (
+            .kills, "a head that is truncated at any offset is an error",
+            "libcurl calls it complete: \"Transfer completed, but there's no response\""
+        ),
+        (
+            .breaks, "repeated response header fields whose names differ in case are delivered completely and in order",
+            "one of them is dropped"
+        ),
         (.breaks, "a redirect without a target is delivered with its body", "the body is dropped"),
         (.breaks, "a header field without a space after the colon is accepted", "F16: -1"),
-        (.breaks, "POST on a reused connection that ends without a response completes in time and is not sent twice", "F13: waits for the time-out"),
+        (
+            .breaks, "POST on a reused connection that ends without a response completes in time and is not sent twice",
+            "F13: waits for the time-out"
+        ),
         (.breaks, "two different Content-Length values are an error", "F9: the last one counts"),
         (.breaks, "a Content-Length followed by letters is an error", "F9: the digits count"),
         (.breaks, "a Content-Length of 23 digits is an error", "F9: it is ignored"),
@@ -45,10 +59,19 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "garbage instead of a status line is an error", "F14: that of an unsupported URL"),
         (.breaks, "a response without a head is an error", "F14: that of an unsupported URL"),
         (.breaks, "a status that is not a number is an error", "F14: that of an unsupported URL"),
-        (.breaks, "a truncated gzip body with a matching Content-Length is an error", "F9: what could be decoded is the answer"),
+        (
+            .breaks, "a truncated gzip body with a matching Content-Length is an error",
+            "F9: what could be decoded is the answer"
+        ),
         (.breaks, "a gzip body without its checksum is an error", "F9: it is not missed"),
-        (.varies, "POST on a connection that the server has closed completes in time and is not sent twice", "F13: may wait for the time-out"),
-        (.varies, "an endless body of small chunks is responseTooLarge, and its connection is closed", "cancel waits while bytes come"),
+        (
+            .varies, "POST on a connection that the server has closed completes in time and is not sent twice",
+            "F13: may wait for the time-out"
+        ),
+        (
+            .varies, "an endless body of small chunks is responseTooLarge, and its connection is closed",
+            "cancel waits while bytes come"
+        ),
         (
             .mayKill, "500 tasks cancelled at random times complete once each, with their own response or as cancelled",
             "F3: cancel and completion at once: \"a task that in not in the registry\""
@@ -57,7 +80,8 @@ struct KnownDefect: Sendable, CustomStringConvertible {
     ]
 
     private static let surplus: [(Effect, String, String)] = [
-        "a second response", "a body after a 204", "a body after a 304", "data after the last chunk", "a partial response",
+        "a second response", "a body after a 204", "a body after a 304", "data after the last chunk",
+        "a partial response",
     ].map {
         (
             .breaks, "\($0) on a persistent connection is not the next response when it arrives later",
@@ -72,17 +96,30 @@ struct KnownDefect: Sendable, CustomStringConvertible {
         (.breaks, "a 401 with a Basic challenge is delivered with its body", "F5: the body is dropped"),
         (.breaks, "a 401 with several challenges is delivered with its body", "F5: the body is dropped"),
         (.breaks, "silence before the head fails after the timeout of the request", "less than a second is none"),
-        (.breaks, "silence in the middle of the head fails after the timeout of the request", "less than a second is none"),
-        (.breaks, "silence in the middle of the body fails after the timeout of the request", "less than a second is none"),
+        (
+            .breaks, "silence in the middle of the head fails after the timeout of the request",
+            "less than a second is none"
+        ),
+        (
+            .breaks, "silence in the middle of the body fails after the timeout of the request",
+            "less than a second is none"
+        ),
         (.breaks, "a body whose Content-Length exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
-        (.breaks, "a Content-Length that exceeds the maximum fails before the body has arrived", "F11: it has no maximum"),
+        (
+            .breaks, "a Content-Length that exceeds the maximum fails before the body has arrived",
+            "F11: it has no maximum"
+        ),
         (.breaks, "a chunked body that exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
-        (.breaks, "a body that ends with the connection and exceeds the maximum is responseTooLarge", "F11: it has no maximum"),
+        (
+            .breaks, "a body that ends with the connection and exceeds the maximum is responseTooLarge",
+            "F11: it has no maximum"
+        ),
         (.breaks, "a body that exceeds the maximum only after decoding is responseTooLarge", "F11: it has no maximum"),
     ]
 }
 
-/// A platform defect that no scenario shows: a probe of `session-probe` (`Tests/SessionProbe/Probes.swift`).
+/// A platform defect that no scenario shows: a probe of `session-probe`
+/// (`Tests/SessionProbe/Probes.swift`).
 struct PlatformDefect: Sendable, CustomStringConvertible {
     let probe: String
     let effect: KnownDefect.Effect
@@ -94,9 +131,14 @@ struct PlatformDefect: Sendable, CustomStringConvertible {
     static let all: [PlatformDefect] = []
     #else
     static let all = [
-        PlatformDefect(probe: "a task that is suspended and cancelled completes", effect: .kills, reason: "F2: traps in stopLoading"),
-        PlatformDefect(probe: "a task of an invalidated session completes with an error", effect: .kills, reason: "F4: \"Session invalidated\""),
-        PlatformDefect(probe: "timeoutIntervalForResource ends an exchange", effect: .breaks, reason: "F10: it is ignored"),
+        PlatformDefect(
+            probe: "a task that is suspended and cancelled completes", effect: .kills,
+            reason: "F2: traps in stopLoading"),
+        PlatformDefect(
+            probe: "a task of an invalidated session completes with an error", effect: .kills,
+            reason: "F4: \"Session invalidated\""),
+        PlatformDefect(
+            probe: "timeoutIntervalForResource ends an exchange", effect: .breaks, reason: "F10: it is ignored"),
         PlatformDefect(
             probe: "FoundationSession: bytes on an idle connection are not the next response", effect: .breaks,
             reason: "they are taken for it (RFC 9112, section 9.5)"),

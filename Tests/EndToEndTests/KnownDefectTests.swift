@@ -16,7 +16,8 @@ struct KnownDefectTests {
         for defect in KnownDefect.all { #expect(names.contains(defect.scenario)) }
     }
 
-    @Test("G23, F2, F4, F10: what Foundation does wrong whatever the scenario is still so", arguments: PlatformDefect.all)
+    @Test(
+        "G23, F2, F4, F10: what Foundation does wrong whatever the scenario is still so", arguments: PlatformDefect.all)
     func platformDefect(_ defect: PlatformDefect) async throws {
         let run = try await SessionProbe.run(["probe", defect.probe])
         if run.isImpossible { return print("SKIPPED: \(defect.probe): the environment does not allow it") }
@@ -26,11 +27,15 @@ struct KnownDefectTests {
         }
     }
 
-    @Test("C-33, G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so", arguments: KnownDefect.all)
+    @Test(
+        "C-33, G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so",
+        arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)
         switch defect.effect {
-        case .breaks: #expect(run.reason == .exit && run.status == 1, "\(run.reason == .exit && run.status == 0 ? gone : run.output)")
+        case .breaks:
+            #expect(
+                run.reason == .exit && run.status == 1, "\(run.reason == .exit && run.status == 0 ? gone : run.output)")
         case .kills: #expect(run.reason == .uncaughtSignal, "\(run.status == 0 ? gone : run.output)")
         case .varies: #expect(run.reason == .exit && run.status <= 1, "\(run.output)")
         case .mayKill: #expect(run.reason == .uncaughtSignal || run.status == 0, "\(run.output)")
@@ -39,7 +44,8 @@ struct KnownDefectTests {
 
     private let gone = "it has disappeared: take it off the list"
 
-    /// Runs the scenario in a process of its own: some do not survive it, and others disturb what comes after them.
+    /// Runs the scenario in a process of its own: some do not survive it, and others disturb what
+    /// comes after them.
     private func probe(_ defect: KnownDefect) async throws -> SessionProbe.Run {
         try await SessionProbe.run([defect.kind.rawValue, defect.scenario, defect.effect == .mayKill ? "20" : "1"])
     }

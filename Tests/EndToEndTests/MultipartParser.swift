@@ -3,7 +3,8 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// A parser of multipart bodies by somebody else: `python-multipart`, run by the Python that `WEBSERVICE_PYTHON` names.
+/// A parser of multipart bodies by somebody else: `python-multipart`, run by the Python that
+/// `WEBSERVICE_PYTHON` names.
 enum MultipartParser {
     struct Failure: Error, CustomStringConvertible { let description: String }
 
@@ -36,20 +37,23 @@ enum MultipartParser {
     }
 
     static let python = ProcessInfo.processInfo.environment["WEBSERVICE_PYTHON"]
-    static let isThere = python.map { (try? run($0, ["-c", "import python_multipart"])) != nil } ?? false  // else the test is skipped
+    // Else the test is skipped.
+    static let isThere = python.map { (try? run($0, ["-c", "import python_multipart"])) != nil } ?? false
     static let comment: Comment = "WEBSERVICE_PYTHON has to name a Python that has python-multipart"
 
     /// Reads the bodies of requests, one after another.
     static func read(_ requests: [ReceivedRequest], in folder: URL) async throws -> [[Part]] {
         for (number, request) in requests.enumerated() {
             try request.body.write(to: folder.appendingPathComponent("\(number).body"))
-            try Data((request.headers[.contentType] ?? "").utf8).write(to: folder.appendingPathComponent("\(number).type"))
+            try Data((request.headers[.contentType] ?? "").utf8).write(
+                to: folder.appendingPathComponent("\(number).type"))
         }
         guard let python else { throw Failure(description: "there is no Python") }
         let result = folder.appendingPathComponent("result.json")
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
-                continuation.resume(with: Result { try run(python, ["-c", script, folder.path, "\(requests.count)", result.path]) })
+                continuation.resume(
+                    with: Result { try run(python, ["-c", script, folder.path, "\(requests.count)", result.path]) })
             }
         }
         return try JSONDecoder().decode([[Part]].self, from: Data(contentsOf: result))
@@ -62,10 +66,13 @@ enum MultipartParser {
         process.standardInput = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Failure(description: "the parser ended with status \(process.terminationStatus)") }
+        guard process.terminationStatus == 0 else {
+            throw Failure(description: "the parser ended with status \(process.terminationStatus)")
+        }
     }
 
-    /// Names are taken from the header field as it stands, and compared with what the parser itself makes of them. There, a backslash escapes.
+    /// Names are taken from the header field as it stands, and compared with what the parser itself
+    /// makes of them. There, a backslash escapes.
     private static let script = #"""
         import json, re, sys
         from base64 import b64encode

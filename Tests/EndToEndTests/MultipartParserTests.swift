@@ -9,14 +9,17 @@ import FoundationNetworking
 
 @Suite("Multipart bodies, read by somebody else", .timeLimit(.minutes(10)))
 struct MultipartParserTests {
-    @Test("C-27, C-28, M-11: an independent parser reads the recorded bytes", .enabled(if: MultipartParser.isThere, MultipartParser.comment))
+    @Test(
+        "C-27, C-28, M-11: an independent parser reads the recorded bytes",
+        .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
         let folder = try MultipartTests.Folder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
         let names = try Self.names()
         let contents = [
-            Data(), Data("\r\n".utf8), Data("--".utf8), Data("\r\n--".utf8), MultipartTests.dense(10_000), Data(UInt8.min...UInt8.max),
+            Data(), Data("\r\n".utf8), Data("--".utf8), Data("\r\n--".utf8), MultipartTests.dense(10_000),
+            Data(UInt8.min...UInt8.max),
             Data("\r\n--WebService-\r\n--WebService-0123456789abcdef0123456789abcdef--\r\n".utf8),
         ]
         var sent: [[MultipartParser.Part]] = []
@@ -49,12 +52,14 @@ struct MultipartParserTests {
     /// Names with every byte that text can hold, and all naughty strings where they are there.
     private static func names() throws -> [String] {
         var names = [
-            "", "\"", "\r", "\n", "\r\n", "\\", "\\\"", "a\\\\b", "C:\\a", "a; b=\"c\"", "%22", "e\u{301}", "\"\u{301}", "日本 ビール", "name", "name",
+            "", "\"", "\r", "\n", "\r\n", "\\", "\\\"", "a\\\\b", "C:\\a", "a; b=\"c\"", "%22", "e\u{301}", "\"\u{301}",
+            "日本 ビール", "name", "name",
         ]
         names += (UInt8(1)...255).map { String(Unicode.Scalar($0)) }
         names.append(String(String.UnicodeScalarView((UInt8(1)...255).map { Unicode.Scalar($0) })))
         if let corpora = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"] {
-            let strings = try JSONDecoder().decode([String].self, from: Data(contentsOf: URL(fileURLWithPath: corpora + "/blns/blns.json")))
+            let strings = try JSONDecoder().decode(
+                [String].self, from: Data(contentsOf: URL(fileURLWithPath: corpora + "/blns/blns.json")))
             names += strings.filter { !$0.utf8.contains(0) }
         }
         return names

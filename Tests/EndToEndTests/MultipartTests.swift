@@ -30,23 +30,31 @@ struct MultipartTests {
 
     /// Bytes in which line breaks and hyphens are frequent.
     static func dense(_ count: Int) -> Data {
-        Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11) }.map { [13, 10, 45, 45, $0][Int($0 % 5)] })
+        Data(
+            (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11) }.map {
+                [13, 10, 45, 45, $0][Int($0 % 5)]
+            })
     }
 
     static func expected(_ parts: [(head: String, content: Data)], in request: ReceivedRequest) throws -> Data {
         let type = try #require(request.headers[.contentType])
         let boundary = try #require(type.split(separator: "boundary=", maxSplits: 1).last)
         var body = Data()
-        for part in parts { body += Data("--\(boundary)\r\n\(part.head)\r\n\r\n".utf8) + part.content + Data("\r\n".utf8) }
+        for part in parts {
+            body += Data("--\(boundary)\r\n\(part.head)\r\n\r\n".utf8) + part.content + Data("\r\n".utf8)
+        }
         return body + Data("--\(boundary)--\r\n".utf8)
     }
 
     /// How many temporary files hold a body of this length.
     private static func temporaryFiles(ofSize size: Int) throws -> Int {
         let folder = FileManager.default.temporaryDirectory
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("webservice-body-") }
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
+            $0.hasPrefix("webservice-body-")
+        }
         return names.count { name in
-            let attributes = try? FileManager.default.attributesOfItem(atPath: folder.appendingPathComponent(name).path)  // gone meanwhile
+            // Gone meanwhile.
+            let attributes = try? FileManager.default.attributesOfItem(atPath: folder.appendingPathComponent(name).path)
             return attributes?[.size] as? Int == size
         }
     }
@@ -66,14 +74,17 @@ struct MultipartTests {
         #expect(try Self.temporaryFiles(ofSize: size) == 0)
     }
 
-    @Test("M-11: texts, bytes and files arrive in order, with an exact length and no coding", arguments: FoundationBacked.allCases)
+    @Test(
+        "M-11: texts, bytes and files arrive in order, with an exact length and no coding",
+        arguments: FoundationBacked.allCases)
     func arrives(kind: FoundationBacked) async throws {
         let folder = try Folder()
         let content = Self.dense(300_000)
         var form = MultipartFormData()
         form.append("Trashboat Brewing & Söhne", name: "name")
         form.append(file: try folder.file("bière 🍺.bin", content), name: "photo", contentType: "image/png")
-        form.append(file: try folder.file("empty", Data()), name: "photo", fileName: "nothing", headers: ["X-Kind": "empty"])
+        form.append(
+            file: try folder.file("empty", Data()), name: "photo", fileName: "nothing", headers: ["X-Kind": "empty"])
         form.append(Data([0, 255, 13]), name: "bytes")
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
@@ -82,12 +93,18 @@ struct MultipartTests {
         let expected = try Self.expected(
             [
                 ("Content-Disposition: form-data; name=\"name\"", Data("Trashboat Brewing & Söhne".utf8)),
-                ("Content-Disposition: form-data; name=\"photo\"; filename=\"bière 🍺.bin\"\r\nContent-Type: image/png", content),
+                (
+                    "Content-Disposition: form-data; name=\"photo\"; filename=\"bière 🍺.bin\"\r\nContent-Type: image/png",
+                    content
+                ),
                 (
                     "Content-Disposition: form-data; name=\"photo\"; filename=\"nothing\"\r\nContent-Type: application/octet-stream\r\nX-Kind: empty",
                     Data()
                 ),
-                ("Content-Disposition: form-data; name=\"bytes\"\r\nContent-Type: application/octet-stream", Data([0, 255, 13])),
+                (
+                    "Content-Disposition: form-data; name=\"bytes\"\r\nContent-Type: application/octet-stream",
+                    Data([0, 255, 13])
+                ),
             ], in: arrived)
         #expect(arrived.body == expected)
         #expect(arrived.headers.values(for: .contentLength) == ["\(expected.count)"])
@@ -111,7 +128,9 @@ struct MultipartTests {
         }
     }
 
-    @Test("a retry and a redirect with 307 send the same bytes again, files as well", arguments: FoundationBacked.allCases)
+    @Test(
+        "a retry and a redirect with 307 send the same bytes again, files as well", arguments: FoundationBacked.allCases
+    )
     func replay(kind: FoundationBacked) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -125,7 +144,8 @@ struct MultipartTests {
             return response
         }
         server.on(.PUT, "/b", MockResponse(statusCode: 201))
-        let task = kind.service(server).PUT("/a").setMultipart(form).intercepted(by: .retry(baseDelay: .milliseconds(1)))
+        let task = kind.service(server).PUT("/a").setMultipart(form).intercepted(
+            by: .retry(baseDelay: .milliseconds(1)))
         #expect(await task.answer().status == 201)
         let received = server.receivedRequests
         #expect(received.map(\.path) == ["/a", "/a", "/b"])
@@ -149,7 +169,9 @@ struct MultipartTests {
         #expect(arrived.body.firstRange(of: Self.dense(1000)) != nil)
     }
 
-    @Test("a file that is missing or changes before it is sent is an error, and no message is sent", arguments: FoundationBacked.allCases)
+    @Test(
+        "a file that is missing or changes before it is sent is an error, and no message is sent",
+        arguments: FoundationBacked.allCases)
     func unusable(kind: FoundationBacked) async throws {
         let folder = try Folder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
@@ -157,7 +179,9 @@ struct MultipartTests {
         var missing = MultipartFormData()
         missing.append(file: folder.url.appendingPathComponent("missing"), name: "photo")
         let answer = await kind.service(server).POST("/a").setMultipart(missing).answer()
-        #expect((answer.error as? WebServiceError)?.code == .encoding && "\(String(describing: answer.error))".contains("'photo'"))
+        #expect(
+            (answer.error as? WebServiceError)?.code == .encoding
+                && "\(String(describing: answer.error))".contains("'photo'"))
 
         let file = try folder.file("a", Self.dense(100_000))
         var form = MultipartFormData()
@@ -173,7 +197,9 @@ struct MultipartTests {
         #expect(server.receivedRequests.isEmpty && server.connectionCount == 0)
     }
 
-    @Test("a task that is cancelled while its body is written completes once, as cancelled", arguments: FoundationBacked.allCases)
+    @Test(
+        "a task that is cancelled while its body is written completes once, as cancelled",
+        arguments: FoundationBacked.allCases)
     func cancelled(kind: FoundationBacked) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -189,7 +215,9 @@ struct MultipartTests {
         let encoded = try request.encode()
         for _ in 0..<20 {
             let error = await withCheckedContinuation { continuation in
-                let task = kind.session.dataTask(request: encoded) { _, _, error in continuation.resume(returning: error) }
+                let task = kind.session.dataTask(request: encoded) { _, _, error in
+                    continuation.resume(returning: error)
+                }
                 task.resume()
                 task.cancel()
             }
@@ -199,7 +227,9 @@ struct MultipartTests {
 
     // MARK: A shell
 
-    @Test("C-32: the curl description sends the same bytes, files as well", .enabled(if: Shell.curl != nil), arguments: Shell.all)
+    @Test(
+        "C-32: the curl description sends the same bytes, files as well", .enabled(if: Shell.curl != nil),
+        arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
         let folder = try Folder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }

@@ -10,7 +10,8 @@ import FoundationNetworking
 /// Long lists over real sockets.
 @Suite("Pagination over sockets", .timeLimit(.minutes(10)))
 struct PaginationTests {
-    /// A server of the numbers from 0 to 639, as four lists: `/offset`, `/number`, `/cursor` and `/link`.
+    /// A server of the numbers from 0 to 639, as four lists: `/offset`, `/number`, `/cursor` and
+    /// `/link`.
     private final class Numbers: Sendable {
         let server: MockServer
         let service: WebService
@@ -37,10 +38,15 @@ struct PaginationTests {
                 let items = Array(start..<max(start, min(start + size, count)))
                 let next = start + size < count ? start + size : nil
                 var response = MockResponse(statusCode: 200, json: items)
-                if request.path == "/cursor" { response = MockResponse(statusCode: 200, json: ["items": items, "next": next.map { "\($0)" } ?? ""]) }
+                if request.path == "/cursor" {
+                    response = MockResponse(
+                        statusCode: 200, json: ["items": items, "next": next.map { "\($0)" } ?? ""])
+                }
                 if request.path == "/link" {
                     response.headers.add("<link?at=0>; rel=\"first\"; title=\"a, b; rel=next\"", for: "Link")
-                    if let next { response.headers.add("</link?at=\(next)>; rel=\"Next last\", <?x>; rel=x", for: "Link") }
+                    if let next {
+                        response.headers.add("</link?at=\(next)>; rel=\"Next last\", <?x>; rel=x", for: "Link")
+                    }
                 }
                 return response
             }
@@ -51,7 +57,9 @@ struct PaginationTests {
 
         /// The requests in short: where each page begins.
         var starts: [String] {
-            server.receivedRequests.map { request in request.queryItems.first { ["at", "page"].contains($0.name) }?.value ?? "-" }
+            server.receivedRequests.map { request in
+                request.queryItems.first { ["at", "page"].contains($0.name) }?.value ?? "-"
+            }
         }
 
         var offset: Paginator<Int, Int> {
@@ -62,7 +70,9 @@ struct PaginationTests {
 
         var number: Paginator<Int, Int> {
             .pageNumber(itemsPerPage: 40, end: .shortPage) { [service, count] number, limit in
-                service.GET("/number").setQueryParameters(["page": number, "limit": limit]).decode([Int].self).map { Page($0, total: count) }
+                service.GET("/number").setQueryParameters(["page": number, "limit": limit]).decode([Int].self).map {
+                    Page($0, total: count)
+                }
             }
         }
 
@@ -75,7 +85,9 @@ struct PaginationTests {
         }
 
         var link: Paginator<Int, URL> {
-            .links(from: service.request(.GET, path: "/link")) { [service] request in service.sessionTask(request: request).decode([Int].self) }
+            .links(from: service.request(.GET, path: "/link")) { [service] request in
+                service.sessionTask(request: request).decode([Int].self)
+            }
         }
     }
 
@@ -97,7 +109,9 @@ struct PaginationTests {
 
         init<Position>(_ paginator: Paginator<Int, Position>) {
             moveNext = { try await paginator.moveNext()?.items }
-            items = { prefetch, body in for try await item in paginator.items(prefetch: prefetch) where !(await body(item)) { break } }
+            items = { prefetch, body in
+                for try await item in paginator.items(prefetch: prefetch) where !(await body(item)) { break }
+            }
             canMoveNext = { paginator.canMoveNext }
             reset = { paginator.reset() }
             save = { try JSONEncoder().encode(paginator.state) }
@@ -156,16 +170,21 @@ struct PaginationTests {
             }
         }
         var codes: [String] = []
-        let found = await Walker(kind, list).rest { codes.append(($0 as? WebServiceError)?.code.description ?? "\(type(of: $0))") }
+        let found = await Walker(kind, list).rest {
+            codes.append(($0 as? WebServiceError)?.code.description ?? "\(type(of: $0))")
+        }
         #expect(isWhole(found))
         #expect(codes == ["unacceptableStatus", "decoding", "URLError", "URLError"])
         let starts = list.starts
-        let repeated = zip(starts, starts.dropFirst()).enumerated().filter { $0.element.0 == $0.element.1 }.map(\.offset)
+        let repeated = zip(starts, starts.dropFirst()).enumerated().filter { $0.element.0 == $0.element.1 }.map(
+            \.offset)
         #expect(repeated == [3, 8, 11, 12])
         #expect(Set(starts).count == starts.count - 4)
     }
 
-    @Test("a credential that is refused in the middle is renewed, and the same page is asked for again", arguments: Kind.allCases, [false, true])
+    @Test(
+        "a credential that is refused in the middle is renewed, and the same page is asked for again",
+        arguments: Kind.allCases, [false, true])
     func refresh(kind: Kind, prefetch: Bool) async throws {
         let list = try Numbers { number, request in
             let wanted = number < 8 ? "Bearer old" : "Bearer new"
@@ -186,7 +205,9 @@ struct PaginationTests {
         }
         #expect(isWhole(found.withLock { $0 }))
         #expect(refreshes.withLock { $0 } == 1)
-        #expect(list.starts.dropFirst(7).first == list.starts.dropFirst(8).first && Set(list.starts).count == list.starts.count - 1)
+        #expect(
+            list.starts.dropFirst(7).first == list.starts.dropFirst(8).first
+                && Set(list.starts).count == list.starts.count - 1)
     }
 
     @Test("a reset begins anew, in the middle and at the end", arguments: Kind.allCases)
@@ -232,7 +253,8 @@ struct PaginationTests {
         #expect(used == requests && list.starts.count == requests)
     }
 
-    @Test("a cancel while a page is under way ends the request, and the same page comes later", arguments: Kind.allCases)
+    @Test(
+        "a cancel while a page is under way ends the request, and the same page comes later", arguments: Kind.allCases)
     func cancel(kind: Kind) async throws {
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
         let list = try Numbers { number, _ in
@@ -363,7 +385,9 @@ struct PaginationTests {
         }
 
         func at(_ offset: Int) -> NumbersRequest { NumbersRequest(offset: offset) }
-        func page(of numbers: [Int]) -> Page<Int, Int> { Page(numbers, next: numbers.isEmpty ? nil : offset + numbers.count) }
+        func page(of numbers: [Int]) -> Page<Int, Int> {
+            Page(numbers, next: numbers.isEmpty ? nil : offset + numbers.count)
+        }
     }
 
     @Test("pages of a typed request come from the storage where the server is gone")
@@ -374,7 +398,9 @@ struct PaginationTests {
         #expect(isWhole(await Walker(paginator).rest()))
         await list.service.finishStoring()
         list.server.stop()
-        let stored = list.service.pages(of: NumbersRequest()) { [service = list.service] in service.perform($0, cachePolicy: .serverElseCache) }
+        let stored = list.service.pages(of: NumbersRequest()) { [service = list.service] in
+            service.perform($0, cachePolicy: .serverElseCache)
+        }
         #expect(isWhole(await Walker(stored).rest()))
         await #expect(throws: URLError.self) { try await paginator.reset().moveNext() }
     }

@@ -20,11 +20,15 @@ struct ResponseCacheTests {
         ResponseCache(storage: storage, account: { "ann" }, now: { [clock] in clock.now })
     }
 
-    /// A server that has one representation of a path, for a minute, and answers 304 to whoever has it.
+    /// A server that has one representation of a path, for a minute, and answers 304 to whoever has
+    /// it.
     private func serve(_ server: MockServer, _ text: String) {
         server.on(.GET, "/a") { request in
-            var response = MockResponse(statusCode: request.headers[.ifNoneMatch] == "\"\(text)\"" ? 304 : 200, data: Data(text.utf8))
-            response.headers = ["Cache-Control": "max-age=60", "ETag": "\"\(text)\"", "X-A": "1", "Set-Cookie": "sid=1"]
+            var response = MockResponse(
+                statusCode: request.headers[.ifNoneMatch] == "\"\(text)\"" ? 304 : 200, data: Data(text.utf8))
+            response.headers = [
+                "Cache-Control": "max-age=60", "ETag": "\"\(text)\"", "X-A": "1", "Set-Cookie": "sid=1",
+            ]
             return response
         }
     }
@@ -88,7 +92,9 @@ struct ResponseCacheTests {
         let server = try MockServer()
         defer { server.stop() }
         serve(server, "one")
-        var makers: [@Sendable () throws -> any ResponseStorage] = [{ try FileStorage(folder: folder.appendingPathComponent("files")) }]
+        var makers: [@Sendable () throws -> any ResponseStorage] = [
+            { try FileStorage(folder: folder.appendingPathComponent("files")) }
+        ]
         #if WEBSERVICE_SQLITE
         makers.append { try SQLiteStorage(file: folder.appendingPathComponent("cache.sqlite")) }
         #endif
@@ -104,7 +110,9 @@ struct ResponseCacheTests {
         }
         let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
         for file in files {
-            guard let data = FileManager.default.contents(atPath: folder.appendingPathComponent(file).path) else { continue }
+            guard let data = FileManager.default.contents(atPath: folder.appendingPathComponent(file).path) else {
+                continue
+            }
             #expect(data.range(of: Data("sid=1".utf8)) == nil)
         }
     }
@@ -121,7 +129,9 @@ struct ResponseCacheTests {
         let response = try await service.GET("/a").setCachePolicy(.returnCacheDataElseLoad).data().response
         #expect(response.source == .cache && response.age == 1e6 && response.data == Data("one".utf8))
         #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
-        #expect(await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode == .resourceUnavailable)
+        #expect(
+            await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode
+                == .resourceUnavailable)
     }
 }
 

@@ -16,14 +16,17 @@ struct RulesOverSocketsTests {
         return response
     }
 
-    @Test("redirects are followed with the right method, body and URL", arguments: FoundationBacked.allCases, [301, 302, 303, 307, 308])
+    @Test(
+        "redirects are followed with the right method, body and URL", arguments: FoundationBacked.allCases,
+        [301, 302, 303, 307, 308])
     func following(kind: FoundationBacked, status: Int) async throws {
         let server = try MockServer()
         defer { server.stop() }
         server.on(.POST, "/dir/x", redirect(status, to: "../ok%2Fhere?x=%2F"))
         for method in [Request.Method.GET, .POST] {
             server.on(method, "/ok%2Fhere") { request in
-                MockResponse(statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
+                MockResponse(
+                    statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
             }
         }
         let task = kind.service(server).POST("/dir/x").setBody(Data("12345".utf8), contentType: "a/b").string()
@@ -35,7 +38,9 @@ struct RulesOverSocketsTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("C-10, C-11, C-14: credentials do not reach another origin, nor come back later in the chain", arguments: FoundationBacked.allCases)
+    @Test(
+        "C-10, C-11, C-14: credentials do not reach another origin, nor come back later in the chain",
+        arguments: FoundationBacked.allCases)
     func credentials(kind: FoundationBacked) async throws {
         let home = try MockServer()
         let other = try MockServer()
@@ -51,7 +56,10 @@ struct RulesOverSocketsTests {
         service.cookieJar = CookieJar()
         service.interceptors = [Authentication(TokenSource(.bearer("canary-token")))]
         let text = try await service.GET("/start").setQueryParameters(["q": "canary-query"])
-            .setHeaders(["Cookie": "canary-cookie", "X-Api-Key": "canary-key", "X-Custom": "canary-custom", "Accept": "text/plain"])
+            .setHeaders([
+                "Cookie": "canary-cookie", "X-Api-Key": "canary-key", "X-Custom": "canary-custom",
+                "Accept": "text/plain",
+            ])
             .string().value
         #expect(text == "end")
         #expect(home.receivedRequests.first?.headers[.authorization] == "Bearer canary-token")
@@ -64,7 +72,9 @@ struct RulesOverSocketsTests {
         }
     }
 
-    @Test("C-11: over redirects to another host and back, each host gets its own cookies of the jar", arguments: FoundationBacked.allCases)
+    @Test(
+        "C-11: over redirects to another host and back, each host gets its own cookies of the jar",
+        arguments: FoundationBacked.allCases)
     func cookiesOfEachHost(kind: FoundationBacked) async throws {
         let home = try MockServer()
         let other = try MockServer()
@@ -86,7 +96,9 @@ struct RulesOverSocketsTests {
         #expect(other.receivedRequests.map { $0.headers[.cookie] } == [nil, "other=2"])
     }
 
-    @Test("C-15, C-16, H-08: what must not be followed is a typed error, and the other side hears nothing", arguments: FoundationBacked.allCases)
+    @Test(
+        "C-15, C-16, H-08: what must not be followed is a typed error, and the other side hears nothing",
+        arguments: FoundationBacked.allCases)
     func refused(kind: FoundationBacked) async throws {
         let home = try MockServer()
         let other = try MockServer()
@@ -99,7 +111,9 @@ struct RulesOverSocketsTests {
         home.on(.GET, "/user", redirect(302, to: "http://a:b@127.0.0.1:\(other.port)/"))
         home.on(.GET, "/loop", redirect(302, to: "/loop"))
         let service = kind.service(home)
-        func code(_ task: SessionTask) async -> WebServiceError.Code? { (await task.answer().error as? WebServiceError)?.code }
+        func code(_ task: SessionTask) async -> WebServiceError.Code? {
+            (await task.answer().error as? WebServiceError)?.code
+        }
         #expect(await code(service.POST("/body").setBody(Data("secret".utf8))) == .redirectRefused)
         #expect(await code(service.GET("/file")) == .redirectRefused)
         #expect(await code(service.GET("/user")) == .redirectRefused)
@@ -122,7 +136,9 @@ struct RulesOverSocketsTests {
         #expect(await service.GET("/304").answer().status == 304)
     }
 
-    @Test("cookies are kept where the service has a jar, go with redirects, and honour the request's flag", arguments: FoundationBacked.allCases)
+    @Test(
+        "cookies are kept where the service has a jar, go with redirects, and honour the request's flag",
+        arguments: FoundationBacked.allCases)
     func cookies(kind: FoundationBacked) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -130,19 +146,24 @@ struct RulesOverSocketsTests {
         login.headers.add("sid=1; Path=/; HttpOnly; Expires=Fri, 31 Dec 2100 23:59:59 GMT", for: .setCookie)
         login.headers.add("theme=dark; Path=/home", for: .setCookie)
         server.on(.POST, "/login", login)
-        for path in ["/home", "/other"] { server.on(.GET, path) { MockResponse(statusCode: 200, data: Data(($0.headers["Cookie"] ?? "-").utf8)) } }
+        for path in ["/home", "/other"] {
+            server.on(.GET, path) { MockResponse(statusCode: 200, data: Data(($0.headers["Cookie"] ?? "-").utf8)) }
+        }
         let service = kind.service(server)
         #expect(await service.POST("/login").answer().text == "-")
         service.cookieJar = CookieJar()
         #expect(await service.POST("/login").answer().text == "theme=dark; sid=1")
         #expect(await service.GET("/other").answer().text == "sid=1")
         #expect(await service.GET("/other").setShouldHandleCookies(false).answer().text == "-")
-        #expect(await service.GET("/other").setHeaderValue("mine=1", forName: "Cookie").answer().text == "mine=1; sid=1")
+        #expect(
+            await service.GET("/other").setHeaderValue("mine=1", forName: "Cookie").answer().text == "mine=1; sid=1")
         service.cookieJar = nil
         #expect(await service.GET("/other").answer().text == "-")
     }
 
-    @Test("H-01, H-02: a body beyond the limit is an error, at the limit it is not", arguments: FoundationBacked.allCases, [-1, 0, 1])
+    @Test(
+        "H-01, H-02: a body beyond the limit is an error, at the limit it is not", arguments: FoundationBacked.allCases,
+        [-1, 0, 1])
     func responseLimit(kind: FoundationBacked, excess: Int) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200, data: Data(count: 200_000 + excess))
@@ -156,7 +177,8 @@ struct RulesOverSocketsTests {
         } else {
             #expect(answer.data?.count == 200_000 + excess)
         }
-        #expect(await kind.service(server).GET("/").setMaximumResponseBytes(nil).answer().data?.count == 200_000 + excess)
+        #expect(
+            await kind.service(server).GET("/").setMaximumResponseBytes(nil).answer().data?.count == 200_000 + excess)
     }
 
     @Test("H-05: silence beyond the request's timeout is URLError.timedOut, counted in milliseconds")
@@ -180,7 +202,8 @@ struct RulesOverSocketsTests {
         #expect(server.connectionCount == 0)
     }
 
-    @Test("H-16, G15: cancel reaches the wire: the server sees the connection end", arguments: FoundationBacked.allCases)
+    @Test(
+        "H-16, G15: cancel reaches the wire: the server sees the connection end", arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -196,7 +219,8 @@ struct RulesOverSocketsTests {
             let result = await task.result
             #expect(throws: URLError(.cancelled)) { try result.get() }
         }
-        print("cancel to end of connection over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)")
+        print(
+            "cancel to end of connection over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)")
         #expect(delays.sorted()[10] < .seconds(1))
     }
 }

@@ -29,10 +29,16 @@ struct SessionConformanceTests {
 
     @Test("a scenario that fails names itself, what was expected and what came")
     func failure() async throws {
-        let scenario = try #require(SessionScenario.all.first { $0.name == "a 404 is delivered as a response, and the next request succeeds" })
-        let failure = await #expect(throws: SessionScenario.Failure.self) { try await scenario.run(over: Deaf(error: URLError(.badURL))) }
-        #expect(failure?.expected == "status 404, 3 bytes that begin with \"ale\"" && failure?.received == "URLError -1000")
-        #expect(failure?.description.hasPrefix("a 404 is delivered as a response, and the next request succeeds: expected status 404") == true)
+        let scenario = try #require(
+            SessionScenario.all.first { $0.name == "a 404 is delivered as a response, and the next request succeeds" })
+        let failure = await #expect(throws: SessionScenario.Failure.self) {
+            try await scenario.run(over: Deaf(error: URLError(.badURL)))
+        }
+        #expect(
+            failure?.expected == "status 404, 3 bytes that begin with \"ale\"" && failure?.received == "URLError -1000")
+        #expect(
+            failure?.description.hasPrefix(
+                "a 404 is delivered as a response, and the next request succeeds: expected status 404") == true)
     }
 
     @Test("C-41, C-43: a session that never completes, or twice, fails every scenario that looks, and holds up none")
@@ -42,7 +48,9 @@ struct SessionConformanceTests {
                 try await scenario.run(over: Deaf(error: nil), limit: .milliseconds(5))
             }
             #expect(failure?.received == "no completion within 0.005 seconds")
-            await #expect(throws: SessionScenario.Failure.self) { try await scenario.run(over: Deaf(error: URLError(.unknown), calls: 2)) }
+            await #expect(throws: SessionScenario.Failure.self) {
+                try await scenario.run(over: Deaf(error: URLError(.unknown), calls: 2))
+            }
         }
     }
 }
@@ -65,7 +73,8 @@ private struct Deaf: Session {
         let calls: Int
         let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
-        init(error: URLError?, calls: Int, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) {
+        init(error: URLError?, calls: Int, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void)
+        {
             (self.error, self.calls, self.completion) = (error, calls, completion)
         }
 

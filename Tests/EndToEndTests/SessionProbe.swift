@@ -20,7 +20,8 @@ enum SessionProbe {
     static func run(
         _ arguments: [String], launcher: [String] = [], environment: [String: String] = [:]
     ) async throws -> Run {
-        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("session-probe")
+        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
+            "session-probe")
         let command = launcher + [probe.path] + arguments
         let process = Process()
         let output = Pipe()
@@ -36,7 +37,9 @@ enum SessionProbe {
                     try process.run()
                     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
                     process.waitUntilExit()
-                    continuation.resume(returning: Run(reason: process.terminationReason, status: process.terminationStatus, output: text))
+                    continuation.resume(
+                        returning: Run(
+                            reason: process.terminationReason, status: process.terminationStatus, output: text))
                 } catch {
                     continuation.resume(throwing: error)
                 }

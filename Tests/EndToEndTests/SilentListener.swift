@@ -7,7 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket that takes connections, reads a request and says nothing; it tells when the other side hangs up.
+/// A socket that takes connections, reads a request and says nothing; it tells when the other side
+/// hangs up.
 final class SilentListener: Sendable {
     struct Failure: Error { let errno: Int32 }
 
@@ -27,7 +28,8 @@ final class SilentListener: Sendable {
         let descriptor = descriptor
         let failed = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(descriptor, address, length) != 0 || listen(descriptor, 16) != 0 || getsockname(descriptor, address, &length) != 0
+                bind(descriptor, address, length) != 0 || listen(descriptor, 16) != 0
+                    || getsockname(descriptor, address, &length) != 0
             }
         }
         if failed { throw Failure(errno: errno) }

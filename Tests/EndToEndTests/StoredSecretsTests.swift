@@ -19,7 +19,8 @@ struct StoredSecretsTests {
     }
 
     private func contents(of folder: URL) throws -> [Data] {
-        let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL] ?? []
+        let files =
+            FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.allObjects as? [URL] ?? []
         return try files.filter { !$0.hasDirectoryPath }.map { try Data(contentsOf: $0) }
     }
 
@@ -28,7 +29,9 @@ struct StoredSecretsTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("secrets-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
         let server = try MockServer { request in
-            let isThere = request.headers[.authorization] == "Bearer canary-header" && request.headers["Cookie"] == "sid=canary-cookie"
+            let isThere =
+                request.headers[.authorization] == "Bearer canary-header"
+                && request.headers["Cookie"] == "sid=canary-cookie"
             var response = MockResponse(statusCode: isThere ? 200 : 400, data: Data("the answer".utf8))
             response.headers["Set-Cookie"] = "sid=canary-set-cookie"
             response.headers["X-Token"] = "canary-response-header"

@@ -2,8 +2,10 @@ import Dispatch
 import Foundation
 import Testing
 
-/// A race on purpose: the thread sanitizer has to report it, or its silence about everything else means nothing. `scripts/test` runs it alone.
-@Suite("Canary", .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_CANARY"] != nil), .timeLimit(.minutes(10)))
+/// A race on purpose: the thread sanitizer has to report it, or its silence about everything else
+/// means nothing. `scripts/test` runs it alone.
+@Suite(
+    "Canary", .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_CANARY"] != nil), .timeLimit(.minutes(10)))
 struct ThreadSanitizerCanary {
     // Not safe at all, which is what it is for.
     private nonisolated(unsafe) static var racing = 0

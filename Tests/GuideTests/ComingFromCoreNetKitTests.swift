@@ -37,7 +37,8 @@ private enum AuthorizationError: Error, Equatable {
 private struct AuthorizationErrorMapper: ErrorMapper {
     func error(for response: Response) -> (any Error)? {
         struct Body: Decodable { var error: String }
-        let body = try? JSONDecoder().decode(Body.self, from: response.data)  // a body that is something else is another error
+        // A body that is something else is another error.
+        let body = try? JSONDecoder().decode(Body.self, from: response.data)
         return body?.error == "invalid_grant" ? AuthorizationError.invalidCode : nil
     }
 }
@@ -73,12 +74,15 @@ struct ComingFromCoreNetKitTests {
             switch request.path {
             case "/orders" where skip < 100:
                 let take = request.queryItems.first { $0.name == "take" }.flatMap { Int($0.value) } ?? 20
-                return MockResponse(statusCode: 200, json: ["items": (skip..<max(skip, min(skip + take, 45))).map { ["id": $0] }])
+                return MockResponse(
+                    statusCode: 200, json: ["items": (skip..<max(skip, min(skip + take, 45))).map { ["id": $0] }])
             case "/orders": return MockResponse(statusCode: 200, json: ["total": 45])
             case "/code": return MockResponse(statusCode: 400, json: ["error": "invalid_grant"])
             case "/empty": return MockResponse(statusCode: 204)
             case "/safe":
-                return MockResponse(statusCode: request.headers[.authorization] == "Bearer \(tokens.current)" ? 200 : 401, data: Data("safe".utf8))
+                return MockResponse(
+                    statusCode: request.headers[.authorization] == "Bearer \(tokens.current)" ? 200 : 401,
+                    data: Data("safe".utf8))
             default: return MockResponse(statusCode: 404)
             }
         }
@@ -127,8 +131,11 @@ struct ComingFromCoreNetKitTests {
         await service.finishStoring()
 
         server.stop()
-        orders.orders(.cacheThenServer).onSuccess(presenter.show).onError(presenter.errorHandler).onCacheSuccess(presenter.show).resume()
-        // The server is gone: what is stored comes ahead, unless the refusal is quicker, and then the error.
+        orders.orders(.cacheThenServer).onSuccess(presenter.show).onError(presenter.errorHandler).onCacheSuccess(
+            presenter.show
+        ).resume()
+        // The server is gone: what is stored comes ahead, unless the refusal is quicker, and then
+        // the error.
         var answers = [await next.next() ?? ""]
         if answers == ["cache 20"] { answers.append(await next.next() ?? "") }
         #expect(answers.last == "error NSError" || answers.last == "error URLError")

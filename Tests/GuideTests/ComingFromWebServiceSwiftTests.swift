@@ -28,9 +28,13 @@ private struct HTMLEndpoint: ServiceEndpoint {
         return ServerData(statusCode: response.status, binary: response.data)
     }
 
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+        -> any Sendable
+    {
         let binary = (rawData as? ServerData)?.binary ?? rawData.rawData ?? Data()
-        if let server = rawData as? ServerData, server.statusCode != 200 { throw WebServiceError(.unacceptableStatus, "\(server.statusCode)") }
+        if let server = rawData as? ServerData, server.statusCode != 200 {
+            throw WebServiceError(.unacceptableStatus, "\(server.statusCode)")
+        }
         guard let text = String(data: binary, encoding: .utf8) ?? String(data: binary, encoding: .windowsCP1251) else {
             throw WebServiceError(.decoding, "no text")
         }
@@ -62,7 +66,9 @@ extension ExampleRequest: MockableRequest {
     var isMocked: Bool { param1 == "mock" }
     var mockHelperIdentifier: String? { "template_html" }
     func makeMockHelper() -> String { "<html><body>%[BODY]%</body></html>" }
-    func mockOutput(helper template: String) -> String { template.replacingOccurrences(of: "%[BODY]%", with: "<b>Hello world!</b>") }
+    func mockOutput(helper template: String) -> String {
+        template.replacingOccurrences(of: "%[BODY]%", with: "<b>Hello world!</b>")
+    }
 }
 
 private struct ExampleKey: Hashable {
@@ -84,7 +90,9 @@ private enum SiteRequests: RequestGroup {
         }
 
         /// A decoding of its own.
-        func decode(_ response: Response) throws -> String { "decoded \(String(decoding: response.data, as: UTF8.self))" }
+        func decode(_ response: Response) throws -> String {
+            "decoded \(String(decoding: response.data, as: UTF8.self))"
+        }
     }
 
     struct GetList: HTTPServiceRequest, EmptyServiceRequest, ValueStorableRequest, Hashable {
@@ -94,7 +102,9 @@ private enum SiteRequests: RequestGroup {
 
         // Converters of its own, in place of those that every Codable output has.
         func storageData(for value: [String]) throws -> Data? { try PropertyListEncoder().encode(value) }
-        func storedValue(from data: Data) throws -> [String]? { try PropertyListDecoder().decode([String].self, from: data) }
+        func storedValue(from data: Data) throws -> [String]? {
+            try PropertyListDecoder().decode([String].self, from: data)
+        }
     }
 }
 
@@ -129,7 +139,8 @@ struct ComingFromWebServiceSwiftTests {
     init() throws {
         server = try MockServer { request in
             switch request.path {
-            case "/site/google": MockResponse(statusCode: 200, data: Data("google \(request.queryItems.first?.value ?? "")".utf8))
+            case "/site/google":
+                MockResponse(statusCode: 200, data: Data("google \(request.queryItems.first?.value ?? "")".utf8))
             case "/list": MockResponse(statusCode: 200, json: ["a", "b"])
             case "/user": MockResponse(statusCode: 200, data: Data("me".utf8))
             case "/old/1": MockResponse(statusCode: 200, data: Data([0xCF, 0xF0, 0xE8]))
@@ -139,23 +150,32 @@ struct ComingFromWebServiceSwiftTests {
         }
         base = server.baseURL.absoluteString
         service = WebService(
-            baseURL: server.baseURL, endpoints: [MockEndpoint(), HTMLEndpoint(), HTTPEndpoint()], storages: [MemoryStorage()])
+            baseURL: server.baseURL, endpoints: [MockEndpoint(), HTMLEndpoint(), HTTPEndpoint()],
+            storages: [MemoryStorage()])
     }
 
-    private func example(_ param1: String = "x") -> ExampleRequest { ExampleRequest(base: base, param1: param1, param2: 1) }
+    private func example(_ param1: String = "x") -> ExampleRequest {
+        ExampleRequest(base: base, param1: param1, param2: 1)
+    }
 
-    @Test("a request structure, an endpoint of one's own, raw data of its own and what it does with another charset and status")
+    @Test(
+        "a request structure, an endpoint of one's own, raw data of its own and what it does with another charset and status"
+    )
     func ownEndpoint() async throws {
         #expect(try await service.perform(example()).value == "/x/1")
         #expect(try await service.perform(example("old")).value == "При")
-        #expect((await service.perform(example("gone")).serviceResponse.error as? WebServiceError)?.code == .unacceptableStatus)
+        #expect(
+            (await service.perform(example("gone")).serviceResponse.error as? WebServiceError)?.code
+                == .unacceptableStatus)
         // What the storage kept is processed by the same code.
         #expect(try await service.stored(example("old")).value.value == "При")
     }
 
     @Test("a request that decodes by itself, over the ready endpoint")
     func ownDecoding() async throws {
-        #expect(try await service.perform(SiteRequests.Example(site: "google", domainRu: true)).value == "decoded google true")
+        #expect(
+            try await service.perform(SiteRequests.Example(site: "google", domainRu: true)).value
+                == "decoded google true")
     }
 
     @Test("performing with a closure")
@@ -180,7 +200,8 @@ struct ComingFromWebServiceSwiftTests {
         init(_ continuation: AsyncStream<Void>.Continuation) { self.continuation = continuation }
 
         func serviceDidAnswer(
-            _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+            _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
+            isFromStorage: Bool
         ) {
             if let request = request as? ExampleRequest {
                 switch response.convert(for: request) {
@@ -215,7 +236,9 @@ struct ComingFromWebServiceSwiftTests {
         #expect(service.containsRequest(key: ExampleKey(value: "k")))
         #expect(service.containsRequest(keyType: ExampleKey.self))
         #expect(await service.perform(example(), duplicates: .reject).serviceResponse.isDuplicate)
-        #expect(await service.perform(example("y"), key: ExampleKey(value: "k"), duplicates: .reject).serviceResponse.isDuplicate)
+        #expect(
+            await service.perform(example("y"), key: ExampleKey(value: "k"), duplicates: .reject).serviceResponse
+                .isDuplicate)
         service.cancelRequests(example("y"))
         service.cancelRequests(key: ExampleKey(value: "other"))
         #expect(service.containsRequests())
@@ -232,8 +255,10 @@ struct ComingFromWebServiceSwiftTests {
         #expect(try await list.perform().value == ["a", "b"])
         #expect(try await list.stored(.init()).value.value == ["a", "b"])
         #expect(try await example.perform(.init(site: "google", domainRu: false)).value == "decoded google false")
-        #expect(try await site.perform(SiteRequests.Example(site: "google", domainRu: true)).value == "decoded google true")
-        #expect((await site.perform(self.example()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+        #expect(
+            try await site.perform(SiteRequests.Example(site: "google", domainRu: true)).value == "decoded google true")
+        #expect(
+            (await site.perform(self.example()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
         #expect(try await service.createProvider(SiteProvider.self).example(.google).value == "decoded google true")
     }
 

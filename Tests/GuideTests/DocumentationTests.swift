@@ -4,7 +4,8 @@ import Testing
 /// Guide.md and README.md against the snippets that are compiled and run.
 @Suite("Documentation", .timeLimit(.minutes(10)))
 struct DocumentationTests {
-    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
 
     private func text(_ path: String) throws -> String {
         try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
@@ -16,7 +17,9 @@ struct DocumentationTests {
     }
 
     private func swiftBlocks(_ page: String) -> [[String]] {
-        page.components(separatedBy: "```swift\n").dropFirst().compactMap { $0.components(separatedBy: "\n```").first.map(lines) }
+        page.components(separatedBy: "```swift\n").dropFirst().compactMap {
+            $0.components(separatedBy: "\n```").first.map(lines)
+        }
     }
 
     @Test("every Swift snippet of a page is compiled and run, word for word", arguments: ["Guide.md", "README.md"])
@@ -30,35 +33,45 @@ struct DocumentationTests {
         }
     }
 
-    @Test("every relative link and every anchor of a page leads somewhere", arguments: ["Guide.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
+    @Test(
+        "every relative link and every anchor of a page leads somewhere",
+        arguments: ["Guide.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {
         let text = try text(page)
         let anchors = Set(
             text.split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
-                heading.drop { $0 == "#" || $0 == " " }.lowercased().filter { $0.isLetter || $0.isNumber || $0 == " " || $0 == "-" }
-                    .replacingOccurrences(of: " ", with: "-")
+                heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {
+                    $0.isLetter || $0.isNumber || $0 == " " || $0 == "-"
+                }
+                .replacingOccurrences(of: " ", with: "-")
             })
         for match in text.matches(of: /\]\(([^)]+)\)/) {
             let target = String(match.1)
             if target.hasPrefix("#") {
                 #expect(anchors.contains(String(target.dropFirst())), "\(target)")
             } else if !target.contains("://") {
-                #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(target).path), "\(target)")
+                #expect(
+                    FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(target).path), "\(target)")
             }
         }
     }
 
     @Test("SECURITY.md names suites and sections of the Guide that exist")
     func security() throws {
-        let files = FileManager.default.enumerator(at: Self.root.appendingPathComponent("Tests"), includingPropertiesForKeys: nil)
-        let suites = Set((files?.allObjects ?? []).compactMap { ($0 as? URL)?.deletingPathExtension().lastPathComponent })
-        let sections = Set(try text("Guide.md").split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) })
+        let files = FileManager.default.enumerator(
+            at: Self.root.appendingPathComponent("Tests"), includingPropertiesForKeys: nil)
+        let suites = Set(
+            (files?.allObjects ?? []).compactMap { ($0 as? URL)?.deletingPathExtension().lastPathComponent })
+        let sections = Set(
+            try text("Guide.md").split(separator: "\n").filter { $0.hasPrefix("## ") }.map { String($0.dropFirst(3)) })
         let page = try text("SECURITY.md")
         let named = page.matches(of: /`([A-Za-z0-9]+Tests)`/).map { String($0.1) }
         #expect(named.count > 20)
         #expect(named.filter { !suites.contains($0) } == [])
         let promises = page.components(separatedBy: "\n## ").first { $0.hasPrefix("What is promised") } ?? ""
-        let rows = promises.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.contains("Tests`") }.map { $0.split(separator: "|") }
+        let rows = promises.split(separator: "\n").filter { $0.hasPrefix("| ") && $0.contains("Tests`") }.map {
+            $0.split(separator: "|")
+        }
         #expect(rows.count > 10)
         #expect(rows.map { $0[2].trimmingCharacters(in: .whitespaces) }.filter { !sections.contains($0) } == [])
         #expect(page.split(separator: "\n", omittingEmptySubsequences: false).count <= 150)

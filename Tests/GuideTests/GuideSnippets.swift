@@ -15,7 +15,8 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// Every snippet of Guide.md and README.md, in the order of the pages, and what it has to do. `DocumentationTests` sees that none is missing.
+// Every snippet of Guide.md and README.md, in the order of the pages, and what it has to do.
+// `DocumentationTests` sees that none is missing.
 
 struct Brewer: Codable, Equatable, Sendable {
     var name: String
@@ -110,7 +111,9 @@ struct MenuEndpoint: ServiceEndpoint {
         return Data((menus[day] ?? "closed").utf8)
     }
 
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+        -> any Sendable
+    {
         String(decoding: rawData.rawData ?? Data(), as: UTF8.self)
     }
 }
@@ -250,7 +253,10 @@ struct GuideSnippets {
             .resume()
 
         await service.GET("/brewers").finish()
-        #expect(session.recordedRequests.contains { $0.url?.absoluteString == "https://brewhapi.example.com/v1/brewers?state=new%20york" })
+        #expect(
+            session.recordedRequests.contains {
+                $0.url?.absoluteString == "https://brewhapi.example.com/v1/brewers?state=new%20york"
+            })
     }
 
     @Test("README's first request, over a mock session")
@@ -306,7 +312,9 @@ struct GuideSnippets {
         request.parameterStrategy = ParameterStrategy(arrays: .brackets, booleans: .numeric)
         request.queryParameters = ["tag": ["ale", "lager"], "open": true]
         // /brewers?tag%5B%5D=ale&tag%5B%5D=lager&open=1
-        #expect(try request.urlRequest().url?.absoluteString.hasSuffix("/brewers?tag%5B%5D=ale&tag%5B%5D=lager&open=1") == true)
+        #expect(
+            try request.urlRequest().url?.absoluteString.hasSuffix("/brewers?tag%5B%5D=ale&tag%5B%5D=lager&open=1")
+                == true)
 
         request.queryParameterEncoder = { url, parameters in
             parameters.reduce(url) { $0?.appendingPathComponent($1.key).appendingPathComponent("\($1.value)") }
@@ -323,7 +331,8 @@ struct GuideSnippets {
         request.body = Data([1, 2, 3])  // application/octet-stream
         try request.serialize(json: ["name": "Trashboat Brewing"])  // application/json
         try request.serialize(Brewer(name: "Trashboat Brewing"))  // application/json
-        try request.serialize(Brewer(name: "Trashboat Brewing"), encoder: PropertyListEncoder(), contentType: "application/x-plist")
+        try request.serialize(
+            Brewer(name: "Trashboat Brewing"), encoder: PropertyListEncoder(), contentType: "application/x-plist")
         #expect(try request.urlRequest().value(forHTTPHeaderField: "Content-Type") == "application/x-plist")
 
         let task = service.POST("/brewers/7/label").setBody(contentType: "image/png") {
@@ -390,7 +399,9 @@ struct GuideSnippets {
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
         let names = Mutex<[String]>([])
-        await client.brewers(inState: "vermont").responseAsBrewers { brewers in names.withLock { $0 = brewers.map(\.name) } }.finish()
+        await client.brewers(inState: "vermont").responseAsBrewers { brewers in
+            names.withLock { $0 = brewers.map(\.name) }
+        }.finish()
         #expect(names.withLock { $0 } == ["Long Trail"])
     }
 
@@ -452,7 +463,9 @@ struct GuideSnippets {
     func authentication() async throws {
         let tokens = Tokens()
         session.addStub(requestMatcher: { _ in true }) { request in
-            MockResponse(statusCode: request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer new" ? 200 : 401)
+            MockResponse(
+                statusCode: request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer new"
+                    ? 200 : 401)
         }
         let authentication = Authentication(
             TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) }
@@ -465,7 +478,9 @@ struct GuideSnippets {
     @Test("cookies and limits")
     func limits() async throws {
         service.cookieJar = CookieJar()
-        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60)).setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
+        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60)).setMaximumResponseBytes(nil).setRedirectPolicy(
+            .manual
+        ).resume()
         await service.GET("/archive").finish()
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
@@ -475,7 +490,8 @@ struct GuideSnippets {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
-        let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers().data()
+        let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers()
+            .data()
         _ = try await task.value
         print(task.task.timeline)
         try task.task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
@@ -565,12 +581,14 @@ struct GuideSnippets {
         self.service.passthroughDelegate = check
         session.addStub(MockResponse(statusCode: 500))
         let failures = Mutex<[String]>([])
-        await self.service.GET("/brewers").responseError { error in failures.withLock { $0.append("\(error)") } }.finish()
+        await self.service.GET("/brewers").responseError { error in failures.withLock { $0.append("\(error)") } }
+            .finish()
         #expect(failures.withLock { $0 } == ["unexpectedAnswer"])
         withExtendedLifetime(check) {}
     }
 
-    @Test("a delegate for every service: conforming WebService to the data source, and a delegate of its own comes first")
+    @Test(
+        "a delegate for every service: conforming WebService to the data source, and a delegate of its own comes first")
     func dataSource() async {
         let service = WebService(baseURLString: "https://data-source.example.com")
         service.session = session
@@ -601,7 +619,9 @@ struct GuideSnippets {
     func typedRequests() async throws {
         let brewers = try await service.perform(BrewersRequest(state: "vermont")).value
         #expect(brewers == [Brewer(name: "Long Trail")])
-        #expect(session.recordedRequests.last?.url?.absoluteString == "https://brewhapi.example.com/v1/brewers?state=vermont")
+        #expect(
+            session.recordedRequests.last?.url?.absoluteString
+                == "https://brewhapi.example.com/v1/brewers?state=vermont")
 
         service.perform(BrewersRequest(state: "vermont"), duplicates: .reject) { response in
             switch response {
@@ -679,7 +699,9 @@ struct GuideSnippets {
     @Test("requests that are their parameters, and bodies of parts")
     func parametersAndParts() async throws {
         _ = try await service.perform(OrdersRequest(skip: 40)).value
-        #expect(session.recordedRequests.last?.url?.absoluteString == "https://brewhapi.example.com/v1/orders?skip=40&take=20")
+        #expect(
+            session.recordedRequests.last?.url?.absoluteString
+                == "https://brewhapi.example.com/v1/orders?skip=40&take=20")
 
         let menu = FileManager.default.temporaryDirectory.appendingPathComponent("menu-\(UUID()).pdf")
         try Data("soup".utf8).write(to: menu)
@@ -703,10 +725,13 @@ struct GuideSnippets {
             .resume()
 
         var count = 0
-        for try await brewers in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer).values {
+        for try await brewers in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer).values
+        {
             print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
         }
-        for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values { count += 1 }
+        for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values {
+            count += 1
+        }
         #expect(count == 1)
     }
 
@@ -762,10 +787,13 @@ struct GuideSnippets {
                 return MockResponse(statusCode: 200, json: ["blue"])
             }
             let isFirst = !url.hasSuffix("cursor=b")
-            return MockResponse(statusCode: 200, json: ["visits": [isFirst ? "one" : "two"], "next": isFirst ? "b" : nil])
+            return MockResponse(
+                statusCode: 200, json: ["visits": [isFirst ? "one" : "two"], "next": isFirst ? "b" : nil])
         }
         let byCursor = Paginator.cursor { cursor in
-            service.GET("/visits").setQueryParameters(["cursor": cursor]).decode(Visits.self).map { Page($0.visits, next: $0.next) }
+            service.GET("/visits").setQueryParameters(["cursor": cursor]).decode(Visits.self).map {
+                Page($0.visits, next: $0.next)
+            }
         }
         let byLink = Paginator.links(from: service.request(.GET, path: "/labels")) { request in
             service.sessionTask(request: request).decode([String].self)
@@ -781,7 +809,9 @@ struct GuideSnippets {
 
     @Test("errors of one's own, and tasks that their owner completes")
     func ownErrors() async throws {
-        session.addStub(MockResponse(statusCode: 400, json: ["error": "locked"])) { $0.urlRequestValue.url?.path.contains("login") == true }
+        session.addStub(MockResponse(statusCode: 400, json: ["error": "locked"])) {
+            $0.urlRequestValue.url?.path.contains("login") == true
+        }
         service.errorMapper = .decoding(LoginError.self, statuses: 400...499)
         let error = await #expect(throws: LoginError.self) { try await service.POST("/login").empty().value }
         #expect(error?.error == "locked")
@@ -798,7 +828,9 @@ struct GuideSnippets {
         let page = try await service.perform(PageRequest(site: "vermont")).value
         #expect(page == "<html>vermont</html>")
 
-        service.endpoints = [MockRequestEndpoint { (request: BrewersRequest) in [Brewer(name: "mock of \(request.state)")] }]
+        service.endpoints = [
+            MockRequestEndpoint { (request: BrewersRequest) in [Brewer(name: "mock of \(request.state)")] }
+        ]
         #expect(try await service.perform(BrewersRequest(state: "vermont")).value == [Brewer(name: "mock of vermont")])
     }
 
@@ -817,10 +849,14 @@ struct GuideSnippets {
         session.addStub(URLError(.notConnectedToInternet)) { $0.urlRequestValue.url?.path == "/v1/offline" }
 
         let seen = Mutex<[String]>([])
-        for task in [service.GET("/x"), service.GET("/nobody"), service.POST("/x").setBody(Data([1])), service.GET("/offline")] {
+        for task in [
+            service.GET("/x"), service.GET("/nobody"), service.POST("/x").setBody(Data([1])), service.GET("/offline"),
+        ] {
             await task
                 .response { data, response in
-                    seen.withLock { $0.append("\((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? 0)") }
+                    seen.withLock {
+                        $0.append("\((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? 0)")
+                    }
                 }
                 .responseError { error in seen.withLock { $0.append("\((error as? URLError)?.code.rawValue ?? 0)") } }
                 .finish()

@@ -72,7 +72,9 @@ struct CurlClosingTests {
             let session = try CurlSession { $0.loops = 2 }
             released = session
             let ended = Box(false)
-            session.dataTask(request: Request(.GET, url: server.baseURLString)) { data, _, _ in ended.change { $0 = data != nil } }.resume()
+            session.dataTask(request: Request(.GET, url: server.baseURLString)) { data, _, _ in
+                ended.change { $0 = data != nil }
+            }.resume()
             await eventually("the answer is there") { ended.value }
         }
         await eventually("the session is freed") { released == nil }

@@ -16,14 +16,17 @@ struct CurlConfigurationTests {
         defer { server.stop() }
         #expect(try await WebService(server, try CurlSession()).GET("/").string().value == "WebService")
         #expect(
-            try await WebService(server, try CurlSession { $0.userAgent = "Brewery/1.0 (pale; ale)" }).GET("/").string().value
+            try await WebService(server, try CurlSession { $0.userAgent = "Brewery/1.0 (pale; ale)" }).GET("/").string()
+                .value
                 == "Brewery/1.0 (pale; ale)")
         #expect(try await WebService(server, try CurlSession { $0.userAgent = nil }).GET("/").string().value == "")
         let own = WebService(server, try CurlSession()).GET("/").setHeaderValue("Ale", forName: "User-Agent")
         #expect(try await own.string().value == "Ale")
     }
 
-    @Test("C-20: a user agent with a byte that no field value may have is an error before anything is sent", arguments: 0..<256)
+    @Test(
+        "C-20: a user agent with a byte that no field value may have is an error before anything is sent",
+        arguments: 0..<256)
     func userAgentBytes(byte: Int) async throws {
         let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
         for text in [
@@ -39,15 +42,22 @@ struct CurlConfigurationTests {
         }
     }
 
-    @Test("C-20: a path, key or proxy with a line break or NUL, which libcurl would cut off, is an error that does not repeat it")
+    @Test(
+        "C-20: a path, key or proxy with a line break or NUL, which libcurl would cut off, is an error that does not repeat it"
+    )
     func strings() {
         for byte in ["\0", "\n", "\r\n"] {
             let changes: [(inout CurlSession.Configuration) -> Void] = [
-                { $0.proxy = .url("http://u:secret@127.0.0.1:1\(byte)") }, { $0.proxy = .url("http://u:\(byte)secret@127.0.0.1:1") },
-                { $0.tls.trustedCertificatesFile = "/a\(byte)secret" }, { $0.tls.pinnedPublicKeys = ["sha256//AAA=\(byte)secret"] },
+                { $0.proxy = .url("http://u:secret@127.0.0.1:1\(byte)") },
+                { $0.proxy = .url("http://u:\(byte)secret@127.0.0.1:1") },
+                { $0.tls.trustedCertificatesFile = "/a\(byte)secret" },
+                { $0.tls.pinnedPublicKeys = ["sha256//AAA=\(byte)secret"] },
                 { $0.tls.clientCertificate = .init(certificateFile: "/a\(byte)secret", keyFile: "/b") },
                 { $0.tls.clientCertificate = .init(certificateFile: "/a", keyFile: "/b\(byte)secret") },
-                { $0.tls.clientCertificate = .init(certificateFile: "/a", keyFile: "/b", keyPassword: "a\(byte)secret") },
+                {
+                    $0.tls.clientCertificate = .init(
+                        certificateFile: "/a", keyFile: "/b", keyPassword: "a\(byte)secret")
+                },
             ]
             // A path may hold a line break.
             for change in byte == "\0" ? changes : Array(changes.prefix(2)) {
@@ -62,7 +72,8 @@ struct CurlConfigurationTests {
 
     /// Durations that no clock and no integer of libcurl can represent.
     private static let allDurations: [Duration] = [
-        .zero, .seconds(-1), .nanoseconds(-1), .nanoseconds(1), .seconds(Int64.max), .seconds(Int64.min), .seconds(Int64.max) + .milliseconds(999),
+        .zero, .seconds(-1), .nanoseconds(-1), .nanoseconds(1), .seconds(Int64.max), .seconds(Int64.min),
+        .seconds(Int64.max) + .milliseconds(999),
     ]
 
     @Test("M-27: durations out of range are moved to the nearest that is possible", arguments: allDurations)
@@ -74,10 +85,13 @@ struct CurlConfigurationTests {
         let connecting = try CurlSession { $0.connectTimeout = duration }
         let result = await WebService(server, connecting).GET("/").string().result
         // A millisecond may be too short even on loopback.
-        #expect((try? result.get()) == "ale" || duration <= .milliseconds(1) && result.urlErrorCode == .cannotConnectToHost, "\(result)")
+        #expect(
+            (try? result.get()) == "ale" || duration <= .milliseconds(1) && result.urlErrorCode == .cannotConnectToHost,
+            "\(result)")
     }
 
-    @Test("M-27: counts out of range are moved to the nearest that is possible", arguments: [Int.min, -1, 0, 1, Int.max])
+    @Test(
+        "M-27: counts out of range are moved to the nearest that is possible", arguments: [Int.min, -1, 0, 1, Int.max])
     func counts(count: Int) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -106,28 +120,37 @@ struct CurlConfigurationTests {
         request.connectTimeout = seconds
         let result = await service.sessionTask(request: request).string().result
         if seconds.isFinite, seconds > 0 {
-            #expect((try? result.get()) == "ale" || seconds < 0.001 && result.urlErrorCode == .cannotConnectToHost, "\(result)")
+            #expect(
+                (try? result.get()) == "ale" || seconds < 0.001 && result.urlErrorCode == .cannotConnectToHost,
+                "\(result)")
         } else {
             #expect(result.code == .encoding, "\(result)")
         }
         var silent = Request(.GET, url: server.baseURLString)
         silent.timeout = seconds
         let ended: Result<Response, any Error> = await withCheckedContinuation { continuation in
-            session.responseTask(request: silent, progress: nil) { result, _ in continuation.resume(returning: result) }.resume()
+            session.responseTask(request: silent, progress: nil) { result, _ in continuation.resume(returning: result) }
+                .resume()
         }
         #expect(ended.error == nil || ended.code == .encoding || ended.urlErrorCode == .timedOut, "\(ended)")
     }
 
     @Test("M-27: a longest body out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
     func longestBody(count: Int) async throws {
-        let server = try MockServer { $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale") }
+        let server = try MockServer {
+            $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale")
+        }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for path in ["/", "/chunked"] {
             var request = service.request(.GET, path: path)
             request.maximumResponseBytes = count
             let result = await service.sessionTask(request: request).string().result
-            if count >= 3 { #expect(try result.get() == "ale") } else { #expect(result.code == .responseTooLarge, "\(result)") }
+            if count >= 3 {
+                #expect(try result.get() == "ale")
+            } else {
+                #expect(result.code == .responseTooLarge, "\(result)")
+            }
         }
     }
 
@@ -135,13 +158,17 @@ struct CurlConfigurationTests {
     func passwords() async throws {
         let secrets = ["proxy-secret", "key-secret", "proxy-user"]
         for proxy in [
-            "http://proxy-user:proxy-secret@127.0.0.1:1", "proxy-user:proxy-secret@127.0.0.1:1", "http://proxy-user:a/@proxy-secret@127.0.0.1:1",
-            "ftp://proxy-user:proxy-secret@127.0.0.1:1", "http://proxy-user:proxy-secret@127.0.0.1:99999", "http://proxy-user:proxy-secret@[::",
+            "http://proxy-user:proxy-secret@127.0.0.1:1", "proxy-user:proxy-secret@127.0.0.1:1",
+            "http://proxy-user:a/@proxy-secret@127.0.0.1:1",
+            "ftp://proxy-user:proxy-secret@127.0.0.1:1", "http://proxy-user:proxy-secret@127.0.0.1:99999",
+            "http://proxy-user:proxy-secret@[::",
         ] {
             var configuration = CurlSession.Configuration()
             configuration.proxy = .url(proxy)
-            configuration.tls.clientCertificate = .init(certificateFile: "/client.pem", keyFile: "/client.key", keyPassword: "key-secret")
-            var text = "\(configuration) \(String(reflecting: configuration)) \(configuration.proxy) \(String(reflecting: configuration.proxy))"
+            configuration.tls.clientCertificate = .init(
+                certificateFile: "/client.pem", keyFile: "/client.key", keyPassword: "key-secret")
+            var text =
+                "\(configuration) \(String(reflecting: configuration)) \(configuration.proxy) \(String(reflecting: configuration.proxy))"
             text += " \(configuration.tls) \(String(describing: configuration.tls.clientCertificate))"
             dump(configuration, to: &text)
             dump(configuration.proxy, to: &text)
@@ -165,8 +192,10 @@ struct CurlConfigurationTests {
     @Test(
         "C-66: a character that combines with a delimiter shows no password of a proxy",
         arguments: [
-            ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"), ("http://\u{301}u:canary@h", "http://h"),
-            ("u:canary@\u{301}h://x", "url"), ("u:canary@\u{301}h", "\u{301}h"), ("http://h\u{600}/canary", "http://h\u{600}"),
+            ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"),
+            ("http://\u{301}u:canary@h", "http://h"),
+            ("u:canary@\u{301}h://x", "url"), ("u:canary@\u{301}h", "\u{301}h"),
+            ("http://h\u{600}/canary", "http://h\u{600}"),
             ("http://h?\u{301}canary", "http://h"), ("http://h#\u{301}canary", "http://h"),
         ])
     func combiningCharacters(url: String, expected: String) {

@@ -10,28 +10,51 @@ import FoundationNetworking
 
 @Suite("Curl session: connections", .serialized, .timeLimit(.minutes(10)))
 struct CurlConnectionTests {
-    /// Where a line that begins with white space stands, the response, and the body; `nil` where the response is an error.
+    /// Where a line that begins with white space stands, the response, and the body; `nil` where
+    /// the response is an error.
     private static let folds: [(place: String, response: String, body: String?)] = [
         ("after the status line", "HTTP/1.1 200 OK\r\n X-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
         ("after the status line, with a tab", "HTTP/1.1 200 OK\r\n\tX-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
         ("after the status line, and nothing else", "HTTP/1.1 200 OK\r\n :\r\n\r\nale", nil),
-        ("after the status line, of 20,000 bytes", "HTTP/1.1 200 OK\r\n X: \(String(repeating: "a ", count: 10_000))\r\n\r\nale", nil),
+        (
+            "after the status line, of 20,000 bytes",
+            "HTTP/1.1 200 OK\r\n X: \(String(repeating: "a ", count: 10_000))\r\n\r\nale", nil
+        ),
         ("after a field", "HTTP/1.1 200 OK\r\nX-A: a\r\n b: c\r\n\td\r\nContent-Length: 3\r\n\r\nale", "ale"),
         (
             "after a field of 20,000 bytes",
-            "HTTP/1.1 200 OK\r\nX: \(String(repeating: "a ", count: 10_000))\r\n b\r\nContent-Length: 3\r\n\r\nale", "ale"
+            "HTTP/1.1 200 OK\r\nX: \(String(repeating: "a ", count: 10_000))\r\n b\r\nContent-Length: 3\r\n\r\nale",
+            "ale"
         ),
-        ("first in an interim response", "HTTP/1.1 103 Early\r\n X: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", nil),
-        ("later in an interim response", "HTTP/1.1 103 Early\r\nX: a\r\n b: c\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", "ale"),
-        ("after an interim response", "HTTP/1.1 103 Early\r\nX: a\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil),
-        ("after an empty interim response", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil),
+        (
+            "first in an interim response",
+            "HTTP/1.1 103 Early\r\n X: a\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", nil
+        ),
+        (
+            "later in an interim response",
+            "HTTP/1.1 103 Early\r\nX: a\r\n b: c\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale", "ale"
+        ),
+        (
+            "after an interim response",
+            "HTTP/1.1 103 Early\r\nX: a\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil
+        ),
+        (
+            "after an empty interim response",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 3\r\n\r\nale", nil
+        ),
         ("first in a redirect", "HTTP/1.1 302 Found\r\n X: a\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n", nil),
-        ("later in a redirect", "HTTP/1.1 302 Found\r\nX: a\r\n b: c\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n", "next"),
+        (
+            "later in a redirect",
+            "HTTP/1.1 302 Found\r\nX: a\r\n b: c\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n", "next"
+        ),
         (
             "first after a redirect",
             "HTTP/1.1 302 Found\r\nLocation: /folded\r\nContent-Length: 0\r\n\r\n", nil
         ),
-        ("later in a trailer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\nX: a\r\n b: c\r\n\r\n", "ale"),
+        (
+            "later in a trailer",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\nX: a\r\n b: c\r\n\r\n", "ale"
+        ),
     ]
 
     @Test(
@@ -41,7 +64,9 @@ struct CurlConnectionTests {
         let server = try MockServer { request in
             var response = MockResponse("next")
             if request.path == "/folded" { response.wire = .raw(Data(Self.folds[0].response.utf8)) }
-            if let number = Int(request.path.dropFirst()) { response.wire = .raw(Data(Self.folds[number].response.utf8)) }
+            if let number = Int(request.path.dropFirst()) {
+                response.wire = .raw(Data(Self.folds[number].response.utf8))
+            }
             return response
         }
         defer { server.stop() }
@@ -61,10 +86,15 @@ struct CurlConnectionTests {
         }
     }
 
-    @Test("a first line of a trailer that begins with white space reads no memory that was freed", arguments: [" X: a", "\tX: a", " "])
+    @Test(
+        "a first line of a trailer that begins with white space reads no memory that was freed",
+        arguments: [" X: a", "\tX: a", " "])
     func foldedTrailer(line: String) async throws {
         let server = try MockServer { _ in
-            MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\(line)\r\n\r\n".utf8)))
+            MockResponse(
+                "",
+                wire: .raw(
+                    Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\(line)\r\n\r\n".utf8)))
         }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
@@ -76,7 +106,8 @@ struct CurlConnectionTests {
 
     @Test(
         "bytes that no request asked for are never the response to a later request over TLS, and connections are used again",
-        .enabled(if: SecureServer.isAvailable && StrayServer.python != nil, "nginx, openssl and Python are needed"), arguments: ["/late", "/record"])
+        .enabled(if: SecureServer.isAvailable && StrayServer.python != nil, "nginx, openssl and Python are needed"),
+        arguments: ["/late", "/record"])
     func strayBytes(path: String) async throws {
         let certificates = try SecureServer()
         let server = try StrayServer(certificates)
@@ -135,7 +166,9 @@ struct CurlConnectionTests {
         }
     }
 
-    @Test("a header field without a value is sent, and a large body is sent without waiting for a 100", arguments: [Request.Method.POST, .PUT])
+    @Test(
+        "a header field without a value is sent, and a large body is sent without waiting for a 100",
+        arguments: [Request.Method.POST, .PUT])
     func fields(method: Request.Method) async throws {
         let server = try MockServer { MockResponse("\($0.body.count)") }
         defer { server.stop() }
@@ -167,7 +200,9 @@ struct CurlConnectionTests {
     func silentHTTP2() async throws {
         let backend = try MockServer { request in
             var response = MockResponse("ale", wire: request.path == "/silent" ? .noAnswer : .fixedLength)
-            if request.path == "/drip" { response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40))) }
+            if request.path == "/drip" {
+                response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40)))
+            }
             response.headers["X-Accel-Buffering"] = "no"  // or nginx holds small responses back
             return response
         }

@@ -12,30 +12,42 @@ import FoundationNetworking
 struct CurlErrorTests {
     /// The codes of libcurl that the Guide names.
     private static let names: [String: UInt32] = [
-        "UNSUPPORTED_PROTOCOL": 1, "URL_MALFORMAT": 3, "COULDNT_RESOLVE_PROXY": 5, "COULDNT_RESOLVE_HOST": 6, "COULDNT_CONNECT": 7,
+        "UNSUPPORTED_PROTOCOL": 1, "URL_MALFORMAT": 3, "COULDNT_RESOLVE_PROXY": 5, "COULDNT_RESOLVE_HOST": 6,
+        "COULDNT_CONNECT": 7,
         "WEIRD_SERVER_REPLY": 8,
-        "REMOTE_ACCESS_DENIED": 9, "HTTP2": 16, "PARTIAL_FILE": 18, "HTTP_RETURNED_ERROR": 22, "READ_ERROR": 26, "OPERATION_TIMEDOUT": 28,
-        "SSL_CONNECT_ERROR": 35, "ABORTED_BY_CALLBACK": 42, "INTERFACE_FAILED": 45, "TOO_MANY_REDIRECTS": 47, "GOT_NOTHING": 52,
+        "REMOTE_ACCESS_DENIED": 9, "HTTP2": 16, "PARTIAL_FILE": 18, "HTTP_RETURNED_ERROR": 22, "READ_ERROR": 26,
+        "OPERATION_TIMEDOUT": 28,
+        "SSL_CONNECT_ERROR": 35, "ABORTED_BY_CALLBACK": 42, "INTERFACE_FAILED": 45, "TOO_MANY_REDIRECTS": 47,
+        "GOT_NOTHING": 52,
         "SSL_ENGINE_NOTFOUND": 53,
-        "SSL_ENGINE_SETFAILED": 54, "SEND_ERROR": 55, "RECV_ERROR": 56, "SSL_CERTPROBLEM": 58, "SSL_CIPHER": 59, "PEER_FAILED_VERIFICATION": 60,
-        "BAD_CONTENT_ENCODING": 61, "FILESIZE_EXCEEDED": 63, "USE_SSL_FAILED": 64, "SEND_FAIL_REWIND": 65, "SSL_ENGINE_INITFAILED": 66,
+        "SSL_ENGINE_SETFAILED": 54, "SEND_ERROR": 55, "RECV_ERROR": 56, "SSL_CERTPROBLEM": 58, "SSL_CIPHER": 59,
+        "PEER_FAILED_VERIFICATION": 60,
+        "BAD_CONTENT_ENCODING": 61, "FILESIZE_EXCEEDED": 63, "USE_SSL_FAILED": 64, "SEND_FAIL_REWIND": 65,
+        "SSL_ENGINE_INITFAILED": 66,
         "LOGIN_DENIED": 67,
-        "SSL_CACERT_BADFILE": 77, "SSL_SHUTDOWN_FAILED": 80, "SSL_CRL_BADFILE": 82, "SSL_ISSUER_ERROR": 83, "SSL_PINNEDPUBKEYNOTMATCH": 90,
-        "SSL_INVALIDCERTSTATUS": 91, "HTTP2_STREAM": 92, "AUTH_ERROR": 94, "HTTP3": 95, "QUIC_CONNECT_ERROR": 96, "PROXY": 97, "SSL_CLIENTCERT": 98,
+        "SSL_CACERT_BADFILE": 77, "SSL_SHUTDOWN_FAILED": 80, "SSL_CRL_BADFILE": 82, "SSL_ISSUER_ERROR": 83,
+        "SSL_PINNEDPUBKEYNOTMATCH": 90,
+        "SSL_INVALIDCERTSTATUS": 91, "HTTP2_STREAM": 92, "AUTH_ERROR": 94, "HTTP3": 95, "QUIC_CONNECT_ERROR": 96,
+        "PROXY": 97, "SSL_CLIENTCERT": 98,
         "TOO_LARGE": 100,
     ]
 
     private static let codes: [String: URLError.Code] = [
-        "unsupportedURL": .unsupportedURL, "badURL": .badURL, "cannotFindHost": .cannotFindHost, "cannotConnectToHost": .cannotConnectToHost,
-        "timedOut": .timedOut, "cancelled": .cancelled, "badServerResponse": .badServerResponse, "networkConnectionLost": .networkConnectionLost,
+        "unsupportedURL": .unsupportedURL, "badURL": .badURL, "cannotFindHost": .cannotFindHost,
+        "cannotConnectToHost": .cannotConnectToHost,
+        "timedOut": .timedOut, "cancelled": .cancelled, "badServerResponse": .badServerResponse,
+        "networkConnectionLost": .networkConnectionLost,
         "cannotDecodeContentData": .cannotDecodeContentData, "dataLengthExceedsMaximum": .dataLengthExceedsMaximum,
         "requestBodyStreamExhausted": .requestBodyStreamExhausted, "httpTooManyRedirects": .httpTooManyRedirects,
         "userAuthenticationRequired": .userAuthenticationRequired, "secureConnectionFailed": .secureConnectionFailed,
-        "serverCertificateUntrusted": .serverCertificateUntrusted, "clientCertificateRejected": .clientCertificateRejected,
+        "serverCertificateUntrusted": .serverCertificateUntrusted,
+        "clientCertificateRejected": .clientCertificateRejected,
         "clientCertificateRequired": .clientCertificateRequired, "unknown": .unknown,
     ]
 
-    @Test("C-66: an error shows no URL with user information, also where a character combines with the @", arguments: ["@", "@\u{301}", "\u{600}@"])
+    @Test(
+        "C-66: an error shows no URL with user information, also where a character combines with the @",
+        arguments: ["@", "@\u{301}", "\u{600}@"])
     func userInformation(at: String) {
         let error = CurlError.error(CURLE_COULDNT_RESOLVE_PROXY, "Could not resolve u:canary\(at)h")
         #expect(!error.localizedDescription.contains("u:canar") && error.code == .cannotFindHost)
@@ -43,13 +55,16 @@ struct CurlErrorTests {
 
     @Test("rule 7: every result of libcurl is the URLError that the Guide says")
     func table() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
         let guide = try String(contentsOf: root.appendingPathComponent("Guide.md"), encoding: .utf8)
         var expected: [UInt32: URLError.Code] = [:]
         for line in guide.split(separator: "\n") where line.hasPrefix("| `CURLE_") {
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: [" ", "`"]) }
             let code = try #require(Self.codes[cells[1]], "\(cells[1])")
-            for name in line.matches(of: /CURLE_(\w+)/) { expected[try #require(Self.names[String(name.1)], "\(name.1)")] = code }
+            for name in line.matches(of: /CURLE_(\w+)/) {
+                expected[try #require(Self.names[String(name.1)], "\(name.1)")] = code
+            }
         }
         #expect(expected.count == Self.names.count)
         for code in 1..<max(CURL_LAST.rawValue, 128) {
@@ -60,7 +75,8 @@ struct CurlErrorTests {
     @Test("the numbers are those of this libcurl")
     func numbers() {
         for (name, code) in [
-            ("HTTP2", CURLE_HTTP2), ("PROXY", CURLE_PROXY), ("SSL_CLIENTCERT", CURLE_SSL_CLIENTCERT), ("AUTH_ERROR", CURLE_AUTH_ERROR),
+            ("HTTP2", CURLE_HTTP2), ("PROXY", CURLE_PROXY), ("SSL_CLIENTCERT", CURLE_SSL_CLIENTCERT),
+            ("AUTH_ERROR", CURLE_AUTH_ERROR),
         ] {
             #expect(Self.names[name] == code.rawValue)
         }
@@ -69,6 +85,7 @@ struct CurlErrorTests {
     @Test("an error has libcurl's words for a description")
     func text() {
         #expect(CurlError.error(CURLE_COULDNT_CONNECT, "").localizedDescription.isEmpty == false)
-        #expect(CurlError.error(CURLE_COULDNT_CONNECT, "Connection refused").localizedDescription == "Connection refused")
+        #expect(
+            CurlError.error(CURLE_COULDNT_CONNECT, "Connection refused").localizedDescription == "Connection refused")
     }
 }

@@ -14,11 +14,14 @@ struct CurlHostileHeadTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = ok + "Transfer-Encoding: chunked\r\n\r\n3\r\nale\r\n"
 
-    /// Sends one request to a server that responds with these bytes, and one more that has to succeed.
+    /// Sends one request to a server that responds with these bytes, and one more that has to
+    /// succeed.
     private func result(
         of bytes: String, _ session: CurlSession, change: @Sendable (inout Request) -> Void = { _ in }
     ) async throws -> Result<Response, any Error> {
-        let server = try MockServer { $0.path == "/next" ? MockResponse("next") : MockResponse("", wire: .raw(Data(bytes.utf8))) }
+        let server = try MockServer {
+            $0.path == "/next" ? MockResponse("next") : MockResponse("", wire: .raw(Data(bytes.utf8)))
+        }
         defer { server.stop() }
         let service = WebService(server, session)
         var request = service.request(.GET, path: "/")
@@ -35,7 +38,8 @@ struct CurlHostileHeadTests {
     @Test(
         "H-34, C-46: a head that can be read in two ways is badServerResponse",
         arguments: [
-            "\(ok)Content-Length: 2\r\n 00\r\n\r\nale", "\(ok)Content-Length:\r\n 3\r\n\r\nale", "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
+            "\(ok)Content-Length: 2\r\n 00\r\n\r\nale", "\(ok)Content-Length:\r\n 3\r\n\r\nale",
+            "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
             "\(ok)X-Brew: a\r\nContent-Encoding: identity,\r\n\tgzip\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X Bad: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok)\"x\": 1\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X{}: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok)X\tBad: 1\r\nContent-Length: 3\r\n\r\nale",
@@ -57,8 +61,10 @@ struct CurlHostileHeadTests {
     @Test(
         "H-34: a status line of another version or with an impossible status is badServerResponse",
         arguments: [
-            "HTTP/9.9 200 OK", "HTTP/3 200 OK", "HTTP/1.2 200 OK", "HTTP/1.1 000 OK", "HTTP/1.1 99 OK", "HTTP/1.1 99999 OK", "HTTP/1.1 abc OK",
-            "HTTP/1.1 -20 OK", "http/1.1 200 OK", "HTTP/1.1", "ale and porter", "<html>ale, porter and stout</html>", "ICY 200 OK",
+            "HTTP/9.9 200 OK", "HTTP/3 200 OK", "HTTP/1.2 200 OK", "HTTP/1.1 000 OK", "HTTP/1.1 99 OK",
+            "HTTP/1.1 99999 OK", "HTTP/1.1 abc OK",
+            "HTTP/1.1 -20 OK", "http/1.1 200 OK", "HTTP/1.1", "ale and porter", "<html>ale, porter and stout</html>",
+            "ICY 200 OK",
         ])
     func statusLines(line: String) async throws {
         let result = try await result(of: line + "\r\nContent-Length: 3\r\n\r\nale", try CurlSession())
@@ -84,7 +90,8 @@ struct CurlHostileHeadTests {
     @Test(
         "H-34, C-47: malformed chunks are badServerResponse",
         arguments: [
-            "zz\r\nale\r\n0\r\n\r\n", "fffffffffffffffff\r\nale\r\n0\r\n\r\n", "8000000000000000\r\nale\r\n0\r\n\r\n", "3\r\nporter\r\n0\r\n\r\n",
+            "zz\r\nale\r\n0\r\n\r\n", "fffffffffffffffff\r\nale\r\n0\r\n\r\n", "8000000000000000\r\nale\r\n0\r\n\r\n",
+            "3\r\nporter\r\n0\r\n\r\n",
             "-3\r\nale\r\n0\r\n\r\n", "\r\nale\r\n0\r\n\r\n", "0\r\nX\r\n\r\n", "0\r\nA: b\rC\r\n\r\n",
         ])
     func chunks(bytes: String) async throws {
@@ -97,7 +104,8 @@ struct CurlHostileHeadTests {
         arguments: [
             ok + "X-Brew: " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
-            ok + (0..<350).map { "X-\($0): " + String(repeating: "a", count: 1000) + "\r\n" }.joined() + "Content-Length: 0\r\n\r\n",
+            ok + (0..<350).map { "X-\($0): " + String(repeating: "a", count: 1000) + "\r\n" }.joined()
+                + "Content-Length: 0\r\n\r\n",
             chunked + "0\r\nX-Brew: " + String(repeating: "a", count: 5_000) + "\r\n\r\n",
         ])
     func beyondLibcurl(bytes: String) async throws {
@@ -105,7 +113,9 @@ struct CurlHostileHeadTests {
         #expect(result.code == .responseTooLarge, "\(bytes.prefix(20)): \(result)")
     }
 
-    @Test("H-03, G18: header fields of just the maximum are accepted and one byte more is responseTooLarge, interim responses and trailers included")
+    @Test(
+        "H-03, G18: header fields of just the maximum are accepted and one byte more is responseTooLarge, interim responses and trailers included"
+    )
     func headerLimit() async throws {
         for start in ["", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n"] {
             for trailer in ["", "X-Sum: 1\r\n"] {
@@ -117,7 +127,9 @@ struct CurlHostileHeadTests {
                     // The line that ends the trailer section counts where libcurl reports it.
                     if limit < count { #expect(result.code == .responseTooLarge, "\(limit) of \(count): \(result)") }
                     if limit > count { #expect(try result.get().data == Data("ale".utf8), "\(limit) of \(count)") }
-                    if limit == count, trailer.isEmpty { #expect(try result.get().data == Data("ale".utf8), "\(limit) of \(count)") }
+                    if limit == count, trailer.isEmpty {
+                        #expect(try result.get().data == Data("ale".utf8), "\(limit) of \(count)")
+                    }
                 }
             }
         }
@@ -125,7 +137,10 @@ struct CurlHostileHeadTests {
 
     @Test(
         "H-03: a head without an end is responseTooLarge, and the connection is given up",
-        arguments: ["X-Brew: ale\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n", " folded\r\n", "a"])
+        arguments: [
+            "X-Brew: ale\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n",
+            " folded\r\n", "a",
+        ])
     func endlessHead(piece: String) async throws {
         let start = piece.hasPrefix("HTTP") ? "" : piece.hasPrefix("X") ? Self.ok : Self.ok + "X-Brew: ale\r\n"
         let head = start + String(repeating: piece, count: 2 << 20 / piece.utf8.count)
@@ -136,7 +151,8 @@ struct CurlHostileHeadTests {
     @Test("C-46: a length in an interim response is not that of the response after it")
     func interim() async throws {
         let early = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n"
-        let response = try await result(of: early + early + Self.ok + "Content-Length: 3\r\n\r\nale", try CurlSession()).get()
+        let response = try await result(of: early + early + Self.ok + "Content-Length: 3\r\n\r\nale", try CurlSession())
+            .get()
         #expect(response.data == Data("ale".utf8))
         #expect(response.headers.map(\.name) == ["Content-Length"])
     }
@@ -175,7 +191,9 @@ struct CurlHostileHeadTests {
         #expect(result.urlErrorCode == .badServerResponse)
     }
 
-    @Test("C-44: gzip followed by zeros is accepted, gzip followed by anything else is cannotDecodeContentData", arguments: [0, 1, 512, 70_000])
+    @Test(
+        "C-44: gzip followed by zeros is accepted, gzip followed by anything else is cannotDecodeContentData",
+        arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
         let gzip = InflaterTests.gzip
         for (tail, isAccepted) in [(Data(), true), (Data("a".utf8), false), (Data([0x1F]), false)] {
@@ -187,7 +205,11 @@ struct CurlHostileHeadTests {
             }
             defer { server.stop() }
             let result = await WebService(server, try CurlSession()).GET("/").string().result
-            if isAccepted { #expect(try result.get() == InflaterTests.plain) } else { #expect(result.urlErrorCode == .cannotDecodeContentData) }
+            if isAccepted {
+                #expect(try result.get() == InflaterTests.plain)
+            } else {
+                #expect(result.urlErrorCode == .cannotDecodeContentData)
+            }
         }
     }
 
@@ -208,10 +230,13 @@ struct CurlHostileHeadTests {
         Hostile(bytes: ok + "Content-Length: 1000000\r\n\r\nale", isWhole: false),
         Hostile(bytes: ok + "\r\nale, porter, stout", isWhole: true),
         Hostile(bytes: chunked + "7fffffffffffffff\r\nale", isWhole: false),
-        Hostile(bytes: "HTTP/1.1 103 A\r\nContent-Length: 1\r\n\r\n" + ok + "Content-Length: 3\r\n\r\nale", isWhole: true),
+        Hostile(
+            bytes: "HTTP/1.1 103 A\r\nContent-Length: 1\r\n\r\n" + ok + "Content-Length: 3\r\n\r\nale", isWhole: true),
     ]
 
-    @Test("H-31: with hostile lengths progress only grows, stays within 0 and 1, and ends before the completion", arguments: hostile)
+    @Test(
+        "H-31: with hostile lengths progress only grows, stays within 0 and 1, and ends before the completion",
+        arguments: hostile)
     private func progress(_ hostile: Hostile) async throws {
         let server = try MockServer { _ in MockResponse("", wire: .raw(Data(hostile.bytes.utf8))) }
         defer { server.stop() }
@@ -219,7 +244,8 @@ struct CurlHostileHeadTests {
         let all = Box<[TransferProgress?]>([])
         let result: Result<Response, any Error> = await withCheckedContinuation { continuation in
             session.responseTask(
-                request: Request(.GET, url: server.baseURLString), progress: { progress in all.change { $0.append(progress) } },
+                request: Request(.GET, url: server.baseURLString),
+                progress: { progress in all.change { $0.append(progress) } },
                 completion: { result, _ in
                     all.change { $0.append(nil) }
                     continuation.resume(returning: result)
@@ -231,25 +257,41 @@ struct CurlHostileHeadTests {
         #expect((result.error == nil) == hostile.isWhole, "\(result)")
         #expect(told.last == .some(nil) && told.count { $0 == nil } == 1, "progress after the completion")
         let steps = told.compactMap { $0 }
-        #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.bytesReceived <= $1.bytesReceived && $0.bytesSent <= $1.bytesSent })
+        #expect(
+            zip(steps, steps.dropFirst()).allSatisfy {
+                $0.bytesReceived <= $1.bytesReceived && $0.bytesSent <= $1.bytesSent
+            })
         for step in steps {
             #expect(step.bytesReceived >= 0 && (step.bytesToReceive ?? 0) >= 0 && step.bytesSent == 0)
             #expect((0...1).contains(step.fractionReceived ?? 0) && step.fractionSent == 1)
         }
-        if let response = try? result.get() { #expect(Int64(response.data.count) == steps.last?.bytesReceived ?? 0) }  // errors were compared above
+        // Errors were compared above.
+        if let response = try? result.get() { #expect(Int64(response.data.count) == steps.last?.bytesReceived ?? 0) }
     }
 
     // MARK: Cuts
 
     private static let cuts: [(head: String, body: Data)] = [
-        ("HTTP/1.1 200 OK\r\nX-Brew: ale\r\n\tand porter\r\nSet-Cookie: a=b\r\nContent-Length: 300\r\n\r\n", Data(repeating: 0x61, count: 300)),
-        ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(InflaterTests.gzip.count)\r\n\r\n", InflaterTests.gzip),
+        (
+            "HTTP/1.1 200 OK\r\nX-Brew: ale\r\n\tand porter\r\nSet-Cookie: a=b\r\nContent-Length: 300\r\n\r\n",
+            Data(repeating: 0x61, count: 300)
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(InflaterTests.gzip.count)\r\n\r\n",
+            InflaterTests.gzip
+        ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n",
             Data("10;a=b\r\n0123456789abcdef\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n\r\n".utf8)
         ),
-        ("HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n", Data("ale".utf8)),
-        ("HTTP/1.0 200 OK\r\nServer: ale\r\nContent-Type: text/plain\r\nContent-Length: 20\r\n\r\n", Data("ale, porter and stout".utf8.prefix(20))),
+        (
+            "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n",
+            Data("ale".utf8)
+        ),
+        (
+            "HTTP/1.0 200 OK\r\nServer: ale\r\nContent-Type: text/plain\r\nContent-Length: 20\r\n\r\n",
+            Data("ale, porter and stout".utf8.prefix(20))
+        ),
         ("HTTP/1.1 204 No Content\r\nServer: ale\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n", Data()),
     ]
 
@@ -265,6 +307,8 @@ struct CurlHostileHeadTests {
             if await service.GET("/\(count)").data().validateNothing().result.error == nil { delivered.append(count) }
         }
         // The line feed after the last chunk carries no information.
-        #expect(delivered == [bytes.count] || index == 2 && delivered == [bytes.count - 1, bytes.count], "\(delivered) of \(bytes.count)")
+        #expect(
+            delivered == [bytes.count] || index == 2 && delivered == [bytes.count - 1, bytes.count],
+            "\(delivered) of \(bytes.count)")
     }
 }

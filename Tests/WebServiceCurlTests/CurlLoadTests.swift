@@ -13,7 +13,9 @@ struct CurlLoadTests {
     /// `WEBSERVICE_SOAK=1` runs the full length.
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
-    @Test("G12: requests with random cancels and a fifth of faults all complete once, and descriptors, threads and memory come back")
+    @Test(
+        "G12: requests with random cancels and a fifth of faults all complete once, and descriptors, threads and memory come back"
+    )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
         let total = Self.isSoak ? 100_000 : isSanitized ? 1_000 : 4_000
@@ -72,11 +74,15 @@ struct CurlLoadTests {
 
     /// Messages that are no responses, or not whole.
     private static let faults = [
-        "garbage\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\n X: folded\r\nContent-Length: 0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "garbage\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n X: folded\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n12",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort",
-        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnone", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnone",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         "HTTP/1.1 103 Early\r\n\r\n", "<html></html>", "",
     ]
 
@@ -117,11 +123,14 @@ struct CurlLoadTests {
         #expect(server.connectionCount <= 8)
         // Both ends of each connection are in this process.
         if before > 0, isAlone { #expect(most.value < before + 40) }
-        // Eight of the server's connections have a thread each, and so have Swift's and Dispatch's pools.
+        // Eight of the server's connections have a thread each, and so have Swift's and Dispatch's
+        // pools.
         if threads > 0, isAlone { #expect(mostThreads.value <= 64) }
     }
 
-    @Test("C-35: sessions that are closed at any moment, with requests that are cancelled at any moment, complete each request once")
+    @Test(
+        "C-35: sessions that are closed at any moment, with requests that are cancelled at any moment, complete each request once"
+    )
     func closedAtRandom() async throws {
         let server = try MockServer { request in
             var response = MockResponse(request.query ?? "")
@@ -139,7 +148,8 @@ struct CurlLoadTests {
             let completions = Box([Int](repeating: 0, count: 40))
             let wrong = Box(0)
             let tasks = (0..<40).map { number in
-                session.responseTask(request: Request(.GET, url: server.baseURLString + "/?n=\(number)"), progress: nil) { result, _ in
+                session.responseTask(request: Request(.GET, url: server.baseURLString + "/?n=\(number)"), progress: nil)
+                { result, _ in
                     completions.change { $0[number] += 1 }
                     let isRight: Bool
                     switch result {
@@ -184,7 +194,10 @@ struct CurlLoadTests {
         for _ in 0..<2 {
             let statuses = await withTaskGroup(of: Int.self) { group in
                 for number in 0..<count {
-                    group.addTask { await (try? service.GET("/").setQueryParameters(["n": number]).string().value) == "n=\(number)" ? 1 : 0 }
+                    group.addTask {
+                        await (try? service.GET("/").setQueryParameters(["n": number]).string().value) == "n=\(number)"
+                            ? 1 : 0
+                    }
                 }
                 return await group.reduce(0, +)
             }

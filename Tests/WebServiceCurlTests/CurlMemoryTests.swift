@@ -10,11 +10,13 @@ import Darwin
 #endif
 
 extension CurlLoadTests {
-    /// Receives one small body and then what `receive` does, and returns by how much the peak of the resident memory has grown.
+    /// Receives one small body and then what `receive` does, and returns by how much the peak of
+    /// the resident memory has grown.
     private func growth(_ source: Source, _ receive: (WebService) async throws -> Void) async throws -> Int {
         let service = WebService(baseURLString: "http://127.0.0.1:\(source.port)")
         service.session = try CurlSession { $0.proxy = .none }
-        #expect(try await service.GET("/small").data().value.count == 1 << 10)  // what is created once exists from here on
+        // What is created once exists from here on.
+        #expect(try await service.GET("/small").data().value.count == 1 << 10)
         Resources.forgetPeakMemory()
         let before = Resources.residentMemory
         try await receive(service)
@@ -24,7 +26,8 @@ extension CurlLoadTests {
     private static let canMeasure = isAlone && !isSanitized && Resources.peakMemory > 0
 
     @Test(
-        "H-01, G16: a body of 64 MiB takes less than 16 MiB more memory than its size, with a length and in chunks", .enabled(if: canMeasure),
+        "H-01, G16: a body of 64 MiB takes less than 16 MiB more memory than its size, with a length and in chunks",
+        .enabled(if: canMeasure),
         arguments: ["/length", "/chunks"])
     func largeBodyMemory(path: String) async throws {
         let grown = try await growth(Source()) { service in
@@ -50,7 +53,9 @@ extension CurlLoadTests {
         #expect(grown < 3 * limit, "\(grown >> 20) MiB")
     }
 
-    @Test("H-03, G16: a head without an end takes hardly any memory", .enabled(if: canMeasure), arguments: ["/head", "/interim", "/line"])
+    @Test(
+        "H-03, G16: a head without an end takes hardly any memory", .enabled(if: canMeasure),
+        arguments: ["/head", "/interim", "/line"])
     func endlessHeadMemory(path: String) async throws {
         let grown = try await growth(Source()) { service in
             for _ in 0..<3 {
@@ -126,9 +131,11 @@ private final class Source: Sendable {
         case "/interim": return ([], Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), .max, [])
         case "/line": return (Array("\(ok)X-Brew: ".utf8), zeros.map { _ in 0x61 }, .max, [])
         case "/bomb":
-            // Zeros (RFC 1951, section 3.2.6): one, and then "the last byte 258 times" again and again, eight times in 13 bytes.
+            // Zeros (RFC 1951, section 3.2.6): one, and then "the last byte 258 times" again and
+            // again, eight times in 13 bytes.
             let block: [UInt8] = [0x05, 0xA3, 0x60, 0x14, 0x8C, 0x82, 0x51, 0x30, 0x0A, 0x46, 0xC1, 0x28, 0x18]
-            let head = Array("\(ok)Content-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0x18]
+            let head =
+                Array("\(ok)Content-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0x18]
             return (head, Array(repeatElement(block, count: 5_000).joined()), 104, [])
         default: return (Array("\(ok)Content-Length: 1024\r\n\r\n".utf8), Array(zeros.prefix(1_024)), 1, [])
         }

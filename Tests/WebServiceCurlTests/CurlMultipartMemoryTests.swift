@@ -33,7 +33,8 @@ extension CurlLoadTests {
 }
 
 extension Resources {
-    /// The most memory that was resident since it was forgotten, in bytes; 0 where the system does not tell.
+    /// The most memory that was resident since it was forgotten, in bytes; 0 where the system does
+    /// not tell.
     static var peakMemory: Int {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // 0, as said
         let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
@@ -41,7 +42,8 @@ extension Resources {
     }
 
     static func forgetPeakMemory() {
-        try? Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))  // then the peak is that of the whole life
+        // Then the peak is that of the whole life.
+        try? Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
     }
 }
 

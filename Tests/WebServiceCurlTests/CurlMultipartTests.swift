@@ -47,12 +47,15 @@ struct CurlMultipartTests {
     private static func body(_ parts: [(head: String, content: Data)], in request: ReceivedRequest) throws -> Data {
         let boundary = try #require(request.headers[.contentType]?.split(separator: "boundary=", maxSplits: 1).last)
         var body = Data()
-        for part in parts { body += Data("--\(boundary)\r\n\(part.head)\r\n\r\n".utf8) + part.content + Data("\r\n".utf8) }
+        for part in parts {
+            body += Data("--\(boundary)\r\n\(part.head)\r\n\r\n".utf8) + part.content + Data("\r\n".utf8)
+        }
         return body + Data("--\(boundary)--\r\n".utf8)
     }
 
     @Test(
-        "M-11: texts, bytes and files arrive in order, with an exact length and no coding, also where a delegate looks on", arguments: [false, true])
+        "M-11: texts, bytes and files arrive in order, with an exact length and no coding, also where a delegate looks on",
+        arguments: [false, true])
     func arrives(hasDelegate: Bool) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -69,8 +72,14 @@ struct CurlMultipartTests {
         let expected = try Self.body(
             [
                 ("Content-Disposition: form-data; name=\"name\"", Data("Söhne".utf8)),
-                ("Content-Disposition: form-data; name=\"photo\"; filename=\"bière.bin\"\r\nContent-Type: image/png", Self.content),
-                ("Content-Disposition: form-data; name=\"photo\"; filename=\"empty\"\r\nContent-Type: application/octet-stream", Data()),
+                (
+                    "Content-Disposition: form-data; name=\"photo\"; filename=\"bière.bin\"\r\nContent-Type: image/png",
+                    Self.content
+                ),
+                (
+                    "Content-Disposition: form-data; name=\"photo\"; filename=\"empty\"\r\nContent-Type: application/octet-stream",
+                    Data()
+                ),
             ], in: arrived)
         #expect(arrived.body == expected && arrived.headers.values(for: .contentLength) == ["\(expected.count)"])
         #expect(arrived.headers.values(for: .contentType) == [form.contentType])
@@ -88,7 +97,10 @@ struct CurlMultipartTests {
             for _ in 0..<count { form.append(content, name: "n") }
             #expect(try await service.PUT("/a").setMultipart(form).string().value == "ok")
             let arrived = try #require(server.receivedRequests.last)
-            let part = (head: "Content-Disposition: form-data; name=\"n\"\r\nContent-Type: application/octet-stream", content: content)
+            let part = (
+                head: "Content-Disposition: form-data; name=\"n\"\r\nContent-Type: application/octet-stream",
+                content: content
+            )
             let expected = try Self.body(Array(repeating: part, count: count), in: arrived)
             #expect(arrived.body == expected && arrived.headers.values(for: .contentLength) == ["\(expected.count)"])
         }
@@ -145,7 +157,11 @@ struct CurlMultipartTests {
     func progress(hasFile: Bool) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
-        if hasFile { form.append(file: try folder.file("a", Self.content), name: "a") } else { form.append(Self.content, name: "a") }
+        if hasFile {
+            form.append(file: try folder.file("a", Self.content), name: "a")
+        } else {
+            form.append(Self.content, name: "a")
+        }
         let server = try MockServer { _ in MockResponse("ok") }
         defer { server.stop() }
         var request = Request(.POST, url: server.baseURL)
@@ -154,13 +170,16 @@ struct CurlMultipartTests {
         let session = try CurlSession()
         let encoded = try request.encode()
         let isAnswered = await withCheckedContinuation { continuation in
-            session.responseTask(request: encoded, progress: { progress in heard.change { $0.append(progress) } }) { result, _ in
+            session.responseTask(request: encoded, progress: { progress in heard.change { $0.append(progress) } }) {
+                result, _ in
                 continuation.resume(returning: result.error == nil)
             }.resume()
         }
         let sent = heard.value.map(\.bytesSent)
         #expect(isAnswered && sent == sent.sorted() && sent.count > 2)
-        #expect(sent.last == Int64(encoded.bodyCount) && heard.value.allSatisfy { $0.bytesToSend == Int64(encoded.bodyCount) })
+        #expect(
+            sent.last == Int64(encoded.bodyCount)
+                && heard.value.allSatisfy { $0.bytesToSend == Int64(encoded.bodyCount) })
     }
 
     /// What a request with parts sends, read from its stream.
@@ -173,7 +192,9 @@ struct CurlMultipartTests {
         return body
     }
 
-    @Test("a task that is cancelled while its files are sent ends once, as cancelled; no whole message arrives, and the session goes on")
+    @Test(
+        "a task that is cancelled while its files are sent ends once, as cancelled; no whole message arrives, and the session goes on"
+    )
     func cancelled() async throws {
         let folder = try Folder()
         var form = MultipartFormData()

@@ -6,7 +6,9 @@ import WebServiceMocking
 /// What can only be seen in a process of its own: `session-probe curl`.
 @Suite("Curl session: slow names, no descriptors", .serialized, .timeLimit(.minutes(10)))
 struct CurlProbeTests {
-    @Test("H-05, G15: while a name is being looked up, cancelling, the deadline, the timeout and closing are prompt, and others are served")
+    @Test(
+        "H-05, G15: while a name is being looked up, cancelling, the deadline, the timeout and closing are prompt, and others are served"
+    )
     func lookup() async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -16,14 +18,20 @@ struct CurlProbeTests {
             measured.merge(try await probe("lookup", server)) { min($0, $1) }
             if measured.values.allSatisfy({ $0 < 50 }) { break }
         }
-        #expect(measured.keys.sorted() == ["cancel", "close", "deadline", "other-cancel", "other-deadline", "other-timeout", "timeout"])
+        #expect(
+            measured.keys.sorted() == [
+                "cancel", "close", "deadline", "other-cancel", "other-deadline", "other-timeout", "timeout",
+            ])
         for (what, milliseconds) in measured { #expect(milliseconds < 50, "\(what)") }
     }
 
-    @Test("H-32: without descriptors requests and sessions fail with their error, leave no thread, and later requests work")
+    @Test(
+        "H-32: without descriptors requests and sessions fail with their error, leave no thread, and later requests work"
+    )
     func descriptors() async throws {
         let server = try MockServer { request in
-            MockResponse("ale", wire: request.path == "/slow" ? .drip(size: 20, pause: .milliseconds(100)) : .fixedLength)
+            MockResponse(
+                "ale", wire: request.path == "/slow" ? .drip(size: 20, pause: .milliseconds(100)) : .fixedLength)
         }
         defer { server.stop() }
         let measured = try await probe("descriptors", server)
@@ -37,7 +45,8 @@ struct CurlProbeTests {
     private func probe(_ name: String, _ server: MockServer) async throws -> [String: Int] {
         let process = Process()
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("session-probe")
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appendingPathComponent("session-probe")
         process.arguments = ["curl", name, server.baseURLString]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output

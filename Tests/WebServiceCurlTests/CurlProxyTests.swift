@@ -29,12 +29,17 @@ struct CurlProxyTests {
             #expect(response.status == 407 && response.header("Proxy-Authenticate") == #"Basic realm="proxy""#)
             #expect(response.data == Data("who are you?".utf8) && response.attempts == 1)
         }
-        #expect(proxy.receivedRequests.map { $0.headers["Proxy-Authorization"] } == [nil, "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ="])
+        #expect(
+            proxy.receivedRequests.map { $0.headers["Proxy-Authorization"] } == [
+                nil, "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ=",
+            ])
     }
 
     @Test(
         "C-36: a proxy that refuses the tunnel ends a request over HTTPS with a typed error that names the status and no password",
-        arguments: [(407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost)])
+        arguments: [
+            (407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost),
+        ])
     func tunnel(status: Int, code: URLError.Code) async throws {
         let proxy = try Self.refusing(status)
         defer { proxy.stop() }
@@ -55,7 +60,8 @@ struct CurlProxyTests {
         let service = WebService(baseURLString: "https://brewhapi.invalid")
         service.session = try CurlSession { $0.proxy = .url(proxy.baseURLString) }
         let result = await service.GET("/").string().result
-        #expect(result.urlErrorCode == .cannotConnectToHost || result.urlErrorCode == .networkConnectionLost, "\(result)")
+        #expect(
+            result.urlErrorCode == .cannotConnectToHost || result.urlErrorCode == .networkConnectionLost, "\(result)")
     }
 
     // MARK: The environment
@@ -86,7 +92,9 @@ struct CurlProxyTests {
 
     private static let variables = ProcessInfo.processInfo.environment
 
-    @Test("sends the requests of the test of the environment", .enabled(if: variables["WEBSERVICE_CHILD"] == "proxy", "run by another test"))
+    @Test(
+        "sends the requests of the test of the environment",
+        .enabled(if: variables["WEBSERVICE_CHILD"] == "proxy", "run by another test"))
     func child() async throws {
         for url in (Self.variables["WEBSERVICE_URLS"] ?? "").split(separator: " ") {
             let service = WebService(baseURLString: String(url))
@@ -94,7 +102,9 @@ struct CurlProxyTests {
             let task = service.GET("/").setHeaderValue("pale", forName: "X-Brew")
             let result = await task.string().result
             print("result: \(url) \((try? result.get()) ?? "failed")")  // the caller compares what was received
-            print("log: \(result) \(result.error?.localizedDescription ?? "") \(String(decoding: task.httpArchive(), as: UTF8.self))")
+            print(
+                "log: \(result) \(result.error?.localizedDescription ?? "") \(String(decoding: task.httpArchive(), as: UTF8.self))"
+            )
         }
     }
 
@@ -114,12 +124,16 @@ struct CurlProxyTests {
             output.split(separator: "\n").filter { $0.hasPrefix("result: ") }.map { String($0.dropFirst(8)) }
         }
         let expectations: [(environment: [String: String], lines: [String], targets: [String])] = [
-            (["http_proxy": address, "https_proxy": address], ["\(base) by way of the proxy"], ["\(base)/", "brewhapi.invalid:443"]),
+            (
+                ["http_proxy": address, "https_proxy": address], ["\(base) by way of the proxy"],
+                ["\(base)/", "brewhapi.invalid:443"]
+            ),
             (["all_proxy": address], ["\(base) by way of the proxy"], ["\(base)/", "brewhapi.invalid:443"]),
             (["http_proxy": address, "NO_PROXY": "127.0.0.1"], ["\(base) directly"], []),
             (["http_proxy": address, "no_proxy": "*"], ["\(base) directly"], []),
             (["http_proxy": address, "no_proxy": "example.com"], ["\(base) by way of the proxy"], ["\(base)/"]),
-            // RFC 3875: a request's field 'Proxy' sets this variable in CGI programs, so libcurl does not read it.
+            // RFC 3875: a request's field 'Proxy' sets this variable in CGI programs, so libcurl
+            // does not read it.
             (["HTTP_PROXY": address], ["\(base) directly"], []),
             (["http_proxy": address, "WEBSERVICE_PROXY": "none"], ["\(base) directly"], []),
         ]
@@ -132,7 +146,8 @@ struct CurlProxyTests {
             let received = proxy.receivedRequests.dropFirst(seen)
             seen = proxy.receivedRequests.count
             #expect(received.map(\.target) == targets)
-            #expect(received.allSatisfy { $0.headers["Proxy-Authorization"] == "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ=" })
+            #expect(
+                received.allSatisfy { $0.headers["Proxy-Authorization"] == "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ=" })
             // A proxy sees a request's fields only where it forwards them.
             #expect(received.allSatisfy { ($0.headers["X-Brew"] == "pale") == ($0.method != "CONNECT") })
             #expect(!output.contains("proxy-secret") && !output.contains("cHJveHkt"), "\(output)")

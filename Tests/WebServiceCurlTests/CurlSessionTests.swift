@@ -28,7 +28,8 @@ struct CurlSessionTests {
 
     @Test("header fields keep their order and stay apart, as Foundation cannot tell them")
     func headers() async throws {
-        let head = "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"
+        let head =
+            "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"
         let server = try MockServer { _ in MockResponse("", wire: .raw(head.data(using: .isoLatin1) ?? Data())) }
         defer { server.stop() }
         let response = try await WebService(server, try CurlSession()).GET("/").empty().response
@@ -50,7 +51,8 @@ struct CurlSessionTests {
         let task = service.POST("/").setBody(Data(count: 5000))
         _ = try await task.data().value
         let second = try #require(task.metrics.transport)
-        #expect(second.isConnectionReused && second.connect == nil && second.nameLookup == nil && second.bytesSent > 5000)
+        #expect(
+            second.isConnectionReused && second.connect == nil && second.nameLookup == nil && second.bytesSent > 5000)
         let archive = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]
         let entry = ((archive?["log"] as? [String: Any])?["entries"] as? [[String: Any]])?.first
         #expect(((entry?["timings"] as? [String: Any])?["wait"] as? Double ?? 0) > 0)
@@ -69,9 +71,15 @@ struct CurlSessionTests {
         #expect(received == body)
         let all = news.value
         #expect(told.value == all.count)
-        #expect(zip(all, all.dropFirst()).allSatisfy { $0.bytesSent <= $1.bytesSent && $0.bytesReceived <= $1.bytesReceived })
+        #expect(
+            zip(all, all.dropFirst()).allSatisfy {
+                $0.bytesSent <= $1.bytesSent && $0.bytesReceived <= $1.bytesReceived
+            })
         let last = try #require(all.last)
-        #expect(last == TransferProgress(bytesSent: 3_000_000, bytesToSend: 3_000_000, bytesReceived: 3_000_000, bytesToReceive: 3_000_000))
+        #expect(
+            last
+                == TransferProgress(
+                    bytesSent: 3_000_000, bytesToSend: 3_000_000, bytesReceived: 3_000_000, bytesToReceive: 3_000_000))
         #expect(last.fractionSent == 1 && last.fractionReceived == 1)
     }
 
@@ -99,7 +107,8 @@ struct CurlSessionTests {
             return response
         }
         defer { server.stop(); other.stop() }
-        let task = WebService(server, try CurlSession()).GET("/").setHeaderValue("Bearer secret", forName: "Authorization")
+        let task = WebService(server, try CurlSession()).GET("/").setHeaderValue(
+            "Bearer secret", forName: "Authorization")
         let response = try await task.string().response
         #expect(String(decoding: response.data, as: UTF8.self) == "nobody")
         #expect(response.redirects.count == 1 && response.attempts == 2)
@@ -112,7 +121,10 @@ struct CurlSessionTests {
         let service = WebService(server, try CurlSession { $0.loops = 3 })
         let wrong = await withTaskGroup(of: Int.self) { group in
             for index in 0..<300 {
-                group.addTask { await (try? service.GET("/").setQueryParameters(["n": index]).string().value) == "n=\(index)" ? 0 : 1 }
+                group.addTask {
+                    await (try? service.GET("/").setQueryParameters(["n": index]).string().value) == "n=\(index)"
+                        ? 0 : 1
+                }
             }
             return await group.reduce(0, +)
         }
@@ -145,7 +157,9 @@ struct CurlSessionTests {
 
     @Test("H-34: a server that ends the connection behind every answer is not noticed, however often")
     func closingServer() async throws {
-        let server = try MockServer { _ in MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8))) }
+        let server = try MockServer { _ in
+            MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)))
+        }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for _ in 0..<1_000 { #expect(try await service.GET("/").string().value == "ale") }

@@ -17,10 +17,12 @@ import Darwin
 
 /// What a certificate, the end of a connection and the store of trusted certificates have to be.
 @Suite(
-    "Curl session: rules of TLS", .serialized, .timeLimit(.minutes(10)), .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+    "Curl session: rules of TLS", .serialized, .timeLimit(.minutes(10)),
+    .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
 struct CurlTLSRulesTests {
     private func service(
-        _ server: SecureServer, port: Int? = nil, host: String = "localhost", _ change: (inout CurlSession.Configuration) -> Void = { _ in }
+        _ server: SecureServer, port: Int? = nil, host: String = "localhost",
+        _ change: (inout CurlSession.Configuration) -> Void = { _ in }
     ) throws -> WebService {
         let service = WebService(baseURLString: "https://\(host):\(port ?? server.port)")
         service.session = try CurlSession {
@@ -42,7 +44,8 @@ struct CurlTLSRulesTests {
         let result = await task.string().result
         switch certificate {
         case .valid: #expect(try result.get().hasPrefix("HTTP/2.0"))
-        case .expired, .notYetValid, .signedWithSHA1: #expect(result.urlErrorCode == .serverCertificateUntrusted, "\(result)")
+        case .expired, .notYetValid, .signedWithSHA1:
+            #expect(result.urlErrorCode == .serverCertificateUntrusted, "\(result)")
         }
         let text = result.error?.localizedDescription ?? ""
         switch certificate {
@@ -59,20 +62,26 @@ struct CurlTLSRulesTests {
     func ipv6() async throws {
         let server = try SecureServer(address: "[::1]")
         #expect(try await service(server, host: "[::1]").GET("/").string().value.hasPrefix("HTTP/2.0"))
-        #expect(try await service(server, port: server.oldPort, host: "[0:0:0:0:0:0:0:1]").GET("/").string().value.hasPrefix("HTTP/1.1"))
+        #expect(
+            try await service(server, port: server.oldPort, host: "[0:0:0:0:0:0:0:1]").GET("/").string().value
+                .hasPrefix("HTTP/1.1"))
         let distrusting = WebService(baseURLString: "https://[::1]:\(server.port)")
         distrusting.session = try CurlSession { $0.proxy = .none }
         #expect(await distrusting.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
     }
 
     private static let hasIPv6 =
-        (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8))?.contains("\(String(repeating: "0", count: 31))1") == true
+        (try? String(contentsOfFile: "/proc/net/if_inet6", encoding: .utf8))?.contains(
+            "\(String(repeating: "0", count: 31))1") == true
 
     @Test(
-        "C-45: a body that ends with the connection is whole only after TLS's close_notify", arguments: [false, true], [false, true])
+        "C-45: a body that ends with the connection is whole only after TLS's close_notify", arguments: [false, true],
+        [false, true])
     func truncation(isOld: Bool, dropsAlerts: Bool) async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
-        let backend = try MockServer { $0.path == "/length" ? MockResponse(body) : MockResponse(body, wire: .untilClose) }
+        let backend = try MockServer {
+            $0.path == "/length" ? MockResponse(body) : MockResponse(body, wire: .untilClose)
+        }
         defer { backend.stop() }
         let server = try SecureServer(backend: backend.baseURLString)
         let relay = try TLSRelay(to: isOld ? server.oldPort : server.port, dropsAlerts: dropsAlerts)
@@ -108,7 +117,8 @@ struct CurlTLSRulesTests {
 
     // MARK: The trust store
 
-    /// Processor time of the loop's thread for each of some connections after the first, in seconds. The loop's thread is the one that completes.
+    /// Processor time of the loop's thread for each of some connections after the first, in
+    /// seconds. The loop's thread is the one that completes.
     private func cost(_ session: CurlSession, _ url: String, count: Int) async -> Double {
         func send() async -> Double {
             await withCheckedContinuation { continuation in
@@ -116,7 +126,8 @@ struct CurlTLSRulesTests {
                     var time = timespec()
                     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
                     let isExpected = result.urlErrorCode == .serverCertificateUntrusted
-                    continuation.resume(returning: isExpected ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : .infinity)
+                    continuation.resume(
+                        returning: isExpected ? Double(time.tv_sec) + Double(time.tv_nsec) / 1e9 : .infinity)
                 }.resume()
             }
         }
@@ -141,14 +152,16 @@ struct CurlTLSRulesTests {
         let floor = await cost(given, url, count: 20)
         let own = await cost(standard, url, count: 20)
         #expect(floor.isFinite && own.isFinite)
-        #expect(own <= 1.5 * floor + 0.002, "\(own * 1000) ms for each connection, \(floor * 1000) ms with a file alone")
+        #expect(
+            own <= 1.5 * floor + 0.002, "\(own * 1000) ms for each connection, \(floor * 1000) ms with a file alone")
     }
 
     private func certificate(_ name: String, in folder: URL) throws -> String {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: SecureServer.openssl ?? "")
         process.arguments = [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=\(name)", "-keyout",
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+            "/CN=\(name)", "-keyout",
             "\(name).key", "-out", "\(name).pem",
         ]
         process.currentDirectoryURL = folder
@@ -163,9 +176,12 @@ struct CurlTLSRulesTests {
     func folders() throws {
         let folder = try CurlMultipartTests.Folder()
         let (one, two, three) = (
-            try certificate("one", in: folder.url), try certificate("two", in: folder.url), try certificate("three", in: folder.url)
+            try certificate("one", in: folder.url), try certificate("two", in: folder.url),
+            try certificate("three", in: folder.url)
         )
-        let bundle = try folder.file("bundle.pem", Data("# trusted\n\(one)\n\(two.replacingOccurrences(of: "\n", with: "\r\n"))".utf8)).path
+        let bundle = try folder.file(
+            "bundle.pem", Data("# trusted\n\(one)\n\(two.replacingOccurrences(of: "\n", with: "\r\n"))".utf8)
+        ).path
         func store(_ files: [String: String], file: String? = bundle) throws -> TrustStore {
             let directory = folder.url.appendingPathComponent(UUID().uuidString)
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -176,10 +192,13 @@ struct CurlTLSRulesTests {
         #expect(try !store(["0123abcd.0": one, "0123abcd.1": two]).needsDirectory)
         #expect(try store(["0123abcd.0": one, "abcdef01.0": three]).needsDirectory)
         #expect(try store(["abcdef01.0": one + three]).needsDirectory)
-        #expect(try store(["abcdef01.0": one.replacingOccurrences(of: "CERTIFICATE", with: "TRUSTED CERTIFICATE")]).needsDirectory)
+        #expect(
+            try store(["abcdef01.0": one.replacingOccurrences(of: "CERTIFICATE", with: "TRUSTED CERTIFICATE")])
+                .needsDirectory)
         #expect(try store(["abcdef01.0": "no certificate"]).needsDirectory == false)
         // OpenSSL looks names up by their hash alone.
-        #expect(try !store(["three.pem": three, "README": "text", "0123abcd": three, "0123abc.0": three]).needsDirectory)
+        #expect(
+            try !store(["three.pem": three, "README": "text", "0123abcd": three, "0123abc.0": three]).needsDirectory)
         #expect(try store(["0123abcd.0": one], file: nil).needsDirectory)
         #expect(try store(["0123abcd.0": one], file: folder.url.appendingPathComponent("none.pem").path).needsDirectory)
         #expect(!TrustStore(file: bundle, directory: nil).needsDirectory)

@@ -10,7 +10,8 @@ import FoundationNetworking
 
 /// Over real TLS; `./scripts/test` installs nginx and openssl where they are missing.
 @Suite(
-    "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"), .timeLimit(.minutes(10))
+    "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"),
+    .timeLimit(.minutes(10))
 )
 struct CurlTLSTests {
     private let server: SecureServer
@@ -19,7 +20,9 @@ struct CurlTLSTests {
         server = try SecureServer()
     }
 
-    private func service(_ port: Int, host: String = "localhost", _ change: (inout CurlSession.Configuration) -> Void) throws -> WebService {
+    private func service(_ port: Int, host: String = "localhost", _ change: (inout CurlSession.Configuration) -> Void)
+        throws -> WebService
+    {
         let service = WebService(baseURLString: "https://\(host):\(port)")
         service.session = try CurlSession {
             $0.proxy = .none
@@ -67,7 +70,9 @@ struct CurlTLSTests {
         let folder = try CurlMultipartTests.Folder()
         var form = MultipartFormData()
         form.append("Söhne", name: "name")
-        for number in 0..<10 { form.append(file: try folder.file("\(number)", CurlMultipartTests.content), name: "photo") }
+        for number in 0..<10 {
+            form.append(file: try folder.file("\(number)", CurlMultipartTests.content), name: "photo")
+        }
         let server = try SecureServer(backend: backend.baseURLString)
         let service = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
         #expect(try await text(service) == "ok")
@@ -86,7 +91,9 @@ struct CurlTLSTests {
         _ = try await text(try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
         let distrusting = try service(server.port) { _ in }
         #expect(await distrusting.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
-        let misnamed = try service(server.port, host: "127.0.0.1") { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
+        let misnamed = try service(server.port, host: "127.0.0.1") {
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+        }
         #expect(await misnamed.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
         let lost = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("no such file") }
         #expect(await lost.GET("/").string().result.urlErrorCode == .secureConnectionFailed)
@@ -108,7 +115,9 @@ struct CurlTLSTests {
 
     @Test("a minimum version refuses servers that are older")
     func versions() async throws {
-        #expect(try await text(try service(server.oldPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }).hasPrefix("HTTP/1.1 TLSv1.2"))
+        #expect(
+            try await text(try service(server.oldPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
+                .hasPrefix("HTTP/1.1 TLSv1.2"))
         let modern = try service(server.oldPort) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
             $0.tls.minimumVersion = .tls13
@@ -120,7 +129,8 @@ struct CurlTLSTests {
     func clientCertificate() async throws {
         let known = try service(server.askingPort) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
-            $0.tls.clientCertificate = .init(certificateFile: server.path("client.pem"), keyFile: server.path("client.key"))
+            $0.tls.clientCertificate = .init(
+                certificateFile: server.path("client.pem"), keyFile: server.path("client.key"))
         }
         #expect(try await text(known).hasSuffix("CN=client"))
         let unknown = try service(server.askingPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }

@@ -10,8 +10,11 @@ import FoundationNetworking
 
 @Suite("Curl session: time", .timeLimit(.minutes(10)))
 struct CurlTimeTests {
-    /// The result of a task and how long it took. Other tests keep the processors busy, so what comes too late is asked again, twice.
-    private func timed<Value>(below limit: Duration, _ make: () -> TypedTask<Value>) async -> (Result<Value, any Error>, Duration) {
+    /// The result of a task and how long it took. Other tests keep the processors busy, so what
+    /// comes too late is asked again, twice.
+    private func timed<Value>(below limit: Duration, _ make: () -> TypedTask<Value>) async -> (
+        Result<Value, any Error>, Duration
+    ) {
         for _ in 0..<2 {
             let (result, time) = await timed(make())
             if time < limit { return (result, time) }
@@ -19,7 +22,8 @@ struct CurlTimeTests {
         return await timed(make())
     }
 
-    /// Measured on the threads that bring the result, because those of Swift's tasks may be waiting for others.
+    /// Measured on the threads that bring the result, because those of Swift's tasks may be waiting
+    /// for others.
     private func timed<Value>(_ task: TypedTask<Value>) async -> (Result<Value, any Error>, Duration) {
         await withCheckedContinuation { continuation in
             let start = ContinuousClock.now
@@ -42,7 +46,9 @@ struct CurlTimeTests {
 
     @Test("H-04: an answer that drips outlives the idle time, and the deadline ends it")
     func drip() async throws {
-        let server = try MockServer { _ in MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20))) }
+        let server = try MockServer { _ in
+            MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20)))
+        }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
@@ -89,7 +95,8 @@ struct CurlTimeTests {
             times = []
             for round in 1...100 {
                 let ended = Box<ContinuousClock.Instant?>(nil)
-                let task = session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) { result, _ in
+                let task = session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) {
+                    result, _ in
                     if result.urlErrorCode == .cancelled { ended.change { $0 = .now } }
                 }
                 task.resume()
@@ -111,7 +118,9 @@ struct CurlTimeTests {
     /// How a request that hangs ends.
     enum End: CaseIterable, Sendable { case cancel, deadline, close }
 
-    @Test("H-05, G15: cancelling, the deadline and closing are prompt while a connection hangs", arguments: Hang.allCases, End.allCases)
+    @Test(
+        "H-05, G15: cancelling, the deadline and closing are prompt while a connection hangs", arguments: Hang.allCases,
+        End.allCases)
     func hanging(_ hang: Hang, _ end: End) async throws {
         let listener = try FullListener(backlog: hang == .connect || hang == .proxyConnect ? 0 : 5)
         var delay = Duration.seconds(60)
@@ -121,7 +130,8 @@ struct CurlTimeTests {
                 // Longer than a busy machine needs to go on.
                 $0.connectTimeout = .seconds(3600)
             }
-            let service = WebService(baseURLString: "https://127.0.0.1:\(hang == .proxy || hang == .proxyConnect ? 9 : listener.port)")
+            let service = WebService(
+                baseURLString: "https://127.0.0.1:\(hang == .proxy || hang == .proxyConnect ? 9 : listener.port)")
             service.session = session
             let untyped = service.GET("/")
             if end == .deadline { untyped.setDeadline(.milliseconds(100)) }
@@ -153,7 +163,9 @@ struct CurlTimeTests {
         #expect(delay < .milliseconds(50))
     }
 
-    @Test("H-05: a server that ends its half of the connection, or the connection, within an answer is an error at once", arguments: [3, 30, 60])
+    @Test(
+        "H-05: a server that ends its half of the connection, or the connection, within an answer is an error at once",
+        arguments: [3, 30, 60])
     func halfClosed(count: Int) async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
         defer { server.stop() }
@@ -172,7 +184,9 @@ struct CurlTimeTests {
         #expect(try await service.GET("/").setTimeout(0.4).string().value == "ale")
     }
 
-    @Test("exchanges whose responses arrived while the loop was held up are not ended as idle", .enabled(if: !isSanitized))
+    @Test(
+        "exchanges whose responses arrived while the loop was held up are not ended as idle", .enabled(if: !isSanitized)
+    )
     func stalledLoop() async throws {
         let count = 200
         let gate = DispatchSemaphore(value: 0)
@@ -194,7 +208,8 @@ struct CurlTimeTests {
         await eventually("all arrive") { server.receivedRequests.count == count }
         let hasStalled = Box(false)
         let stall = service.GET("/stall").onProgress { _ in
-            // The loop's thread: nothing moves on it for longer than the idle timeout, while all the responses arrive.
+            // The loop's thread: nothing moves on it for longer than the idle timeout, while all
+            // the responses arrive.
             let isFirst = hasStalled.withValue { value in
                 defer { value = true }
                 return !value
@@ -230,7 +245,8 @@ struct CurlTimeTests {
                     pointer.deallocate()
                     freed.change { $0 += 1 }
                 })
-            tasks.append(session.dataTask(request: request) { _, _, error in if error != nil { ended.change { $0 += 1 } } })
+            tasks.append(
+                session.dataTask(request: request) { _, _, error in if error != nil { ended.change { $0 += 1 } } })
         }
         for task in tasks { task.resume() }
         for task in tasks { task.cancel() }

@@ -8,7 +8,10 @@ import Testing
 struct InflaterTests {
     static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
     static let gzip =
-        Data(base64Encoded: "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=") ?? Data()
+        Data(
+            base64Encoded:
+                "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=")
+        ?? Data()
 
     private func inflater() throws -> Inflater {
         let zlib = try #require(
@@ -71,7 +74,9 @@ struct InflaterTests {
         }
     }
 
-    @Test("C-44: zeros after the end are padding, in one piece and byte by byte, and what follows them is refused", arguments: [1, 3, 17, 40_000])
+    @Test(
+        "C-44: zeros after the end are padding, in one piece and byte by byte, and what follows them is refused",
+        arguments: [1, 3, 17, 40_000])
     func padding(count: Int) throws {
         for pieces in [Int.max, 1, 7] where pieces > 1 || count < 100 {
             #expect(try text(Self.gzip + Data(count: count), pieces: pieces) == Self.plain)

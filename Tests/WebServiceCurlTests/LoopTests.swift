@@ -14,7 +14,8 @@ import Darwin
 struct LoopTests {
     @Test("admission costs the same for each host, however many of them are busy")
     func admission() {
-        // Four times the hosts take four times as long, and sixteen times where each host costs time for every other one.
+        // Four times the hosts take four times as long, and sixteen times where each host costs
+        // time for every other one.
         var ratio = Double.infinity
         for _ in 0..<3 where ratio >= 9 { ratio = Self.time(hosts: 20_000) / Self.time(hosts: 5_000) }
         #expect(ratio < 9)

@@ -7,14 +7,19 @@ import Testing
 struct FramingTests {
     private func framing(_ lines: String...) -> Framing {
         var framing = Framing()
-        for line in lines { (line + "\r\n").utf8.withContiguousStorageIfAvailable { framing.observe(UnsafeRawBufferPointer($0)) } }
+        for line in lines {
+            (line + "\r\n").utf8.withContiguousStorageIfAvailable { framing.observe(UnsafeRawBufferPointer($0)) }
+        }
         framing.finish()
         return framing
     }
 
     @Test(
         "C-46: one length, however it is written, is believed",
-        arguments: ["Content-Length: 5", "content-length:5", "CONTENT-LENGTH:   5  ", "Content-Length: 5, 5", "Content-Length: 0005"])
+        arguments: [
+            "Content-Length: 5", "content-length:5", "CONTENT-LENGTH:   5  ", "Content-Length: 5, 5",
+            "Content-Length: 0005",
+        ])
     func lengths(line: String) {
         let framing = framing(line)
         #expect(framing.contentLength == 5 && framing.violation == nil)
@@ -23,8 +28,10 @@ struct FramingTests {
     @Test(
         "C-46: what is no length is refused",
         arguments: [
-            "Content-Length: ", "Content-Length: 5abc", "Content-Length: -3", "Content-Length: +3", "Content-Length: 5, 6", "Content-Length: 0x5",
-            "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999", "Content-Length: 5,", "Transfer-Encoding: gzip",
+            "Content-Length: ", "Content-Length: 5abc", "Content-Length: -3", "Content-Length: +3",
+            "Content-Length: 5, 6", "Content-Length: 0x5",
+            "Content-Length: 9223372036854775808", "Content-Length: 99999999999999999999999", "Content-Length: 5,",
+            "Transfer-Encoding: gzip",
             "Transfer-Encoding: chunked, gzip", "Transfer-Encoding: chunked, chunked",
         ])
     func violations(line: String) {
@@ -45,10 +52,14 @@ struct FramingTests {
     func codings() {
         #expect(framing("Content-Encoding: gzip").isGzip && framing("Content-Encoding: gzip").isEncoded)
         #expect(framing("Content-Encoding: identity", "Content-Encoding: X-GZIP").isGzip)
-        for lines in [["deflate", "gzip"], ["gzip", "deflate"], ["gzip", "gzip"], ["gzip, deflate"], ["deflate, gzip"]] {
+        for lines in [
+            ["deflate", "gzip"], ["gzip", "deflate"], ["gzip", "gzip"], ["gzip, deflate"], ["deflate, gzip"],
+        ] {
             var framing = Framing()
             for coding in lines {
-                "Content-Encoding: \(coding)\r\n".utf8.withContiguousStorageIfAvailable { framing.observe(UnsafeRawBufferPointer($0)) }
+                "Content-Encoding: \(coding)\r\n".utf8.withContiguousStorageIfAvailable {
+                    framing.observe(UnsafeRawBufferPointer($0))
+                }
             }
             framing.finish()
             #expect(!framing.isGzip && framing.isEncoded, "\(lines)")

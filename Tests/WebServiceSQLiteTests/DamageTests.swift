@@ -15,7 +15,9 @@ struct DamageTests {
     private func database(in folder: URL) async throws -> Data {
         let file = folder.appendingPathComponent("whole.db")
         let storage = try SQLiteStorage(file: file)
-        for (key, data) in Self.contents { try await storage.store(StorageEntry(.value(data), date: Date(timeIntervalSince1970: 5)), for: key) }
+        for (key, data) in Self.contents {
+            try await storage.store(StorageEntry(.value(data), date: Date(timeIntervalSince1970: 5)), for: key)
+        }
         storage.close()
         let bytes = try Data(contentsOf: file)
         try FileManager.default.removeItem(at: file)
@@ -28,13 +30,17 @@ struct DamageTests {
         for (key, data) in Self.contents {
             guard let entry = try await storage.entry(for: key) else { continue }
             found += 1
-            guard entry.data != data || entry.form != "value" || entry.date != Date(timeIntervalSince1970: 5) else { continue }
+            guard entry.data != data || entry.form != "value" || entry.date != Date(timeIntervalSince1970: 5) else {
+                continue
+            }
             Issue.record("wrong bytes: \(comment())")
         }
         return found
     }
 
-    @Test("C-63: of 10,000 damaged databases none gives a wrong byte, and all but a few can be written again", arguments: [0, 1])
+    @Test(
+        "C-63: of 10,000 damaged databases none gives a wrong byte, and all but a few can be written again",
+        arguments: [0, 1])
     func mutations(half: Int) async throws {
         var random = SystemRandomNumberGenerator()
         try await withScratchFolder(inMemory: true) { folder in
@@ -57,7 +63,8 @@ struct DamageTests {
                 found += try await check(storage, "\(flips)")
                 if number % 10 == 0 {
                     try await storage.put("new", Self.contents[number / 10 % Self.contents.count].key)
-                    // What is written between pages that are damaged and pass for whole may be damaged as well.
+                    // What is written between pages that are damaged and pass for whole may be
+                    // damaged as well.
                     let text = try await storage.text(Self.contents[number / 10 % Self.contents.count].key)
                     #expect(text == "new" || text == nil, "\(flips)")
                     if text == nil { lost += 1 }
@@ -72,7 +79,8 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: what was written is read, also where a damaged page that passes for whole would lead to an older value")
+    @Test(
+        "C-63: what was written is read, also where a damaged page that passes for whole would lead to an older value")
     func olderValue() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             var bytes = try await database(in: folder)
@@ -95,9 +103,11 @@ struct DamageTests {
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
             let file = folder.appendingPathComponent("a.db")
-            for length in Array(stride(from: 0, to: whole.count, by: 509)) + Array(stride(from: 4096, through: whole.count, by: 4096)) + [
-                1, 99, 100, 101,
-            ] {
+            for length in Array(stride(from: 0, to: whole.count, by: 509))
+                + Array(stride(from: 4096, through: whole.count, by: 4096)) + [
+                    1, 99, 100, 101,
+                ]
+            {
                 for suffix in ["", "-wal", "-shm", ".damaged"] { unlink(file.path + suffix) }
                 try whole.prefix(length).write(to: file)
                 let storage = try SQLiteStorage(file: file)
@@ -130,13 +140,19 @@ struct DamageTests {
     func damagedRow() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
-            let changes = ["data = x'00'", "form = 1", "form = 7", "date = 1", "date = NULL", "checksum = checksum + 1", "data = CAST(data AS TEXT)"]
+            let changes = [
+                "data = x'00'", "form = 1", "form = 7", "date = 1", "date = NULL", "checksum = checksum + 1",
+                "data = CAST(data AS TEXT)",
+            ]
             let storage = try SQLiteStorage(file: file)
             for change in changes {
-                try await storage.store(StorageEntry(.raw(Data("abc".utf8)), date: Date(timeIntervalSince1970: 9)), for: "a")
+                try await storage.store(
+                    StorageEntry(.raw(Data("abc".utf8)), date: Date(timeIntervalSince1970: 9)), for: "a")
                 try await storage.put("b", "b")
                 let foreigner = try Foreigner(file)
-                let keyOfA = StorageKey(identifier: "a").bytes.map { $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16) }.joined()
+                let keyOfA = StorageKey(identifier: "a").bytes.map {
+                    $0 < 16 ? "0" + String($0, radix: 16) : String($0, radix: 16)
+                }.joined()
                 try foreigner.run("UPDATE entries SET \(change) WHERE key = x'\(keyOfA)'")
                 let entry = try await storage.entry(for: "a")
                 if change.contains("CAST") {

@@ -21,7 +21,8 @@ enum SmallDisk {
     }
 
     private static func make(_ kilobytes: Int = 512) -> URL? {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("WebServiceSQLiteTests.\(UUID().uuidString)", isDirectory: true)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "WebServiceSQLiteTests.\(UUID().uuidString)", isDirectory: true)
         guard mkdir(folder.path, 0o700) == 0 else { return nil }
         if mount("tmpfs", folder.path, "tmpfs", 0, "size=\(kilobytes)k") == 0 { return folder }
         rmdir(folder.path)
@@ -34,7 +35,9 @@ enum SmallDisk {
     }
 }
 
-@Suite("SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "needs the right to mount a file system"), .timeLimit(.minutes(15)))
+@Suite(
+    "SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "needs the right to mount a file system"),
+    .timeLimit(.minutes(15)))
 struct FullDiskTests {
     private func takeSpace(_ folder: URL, leaving free: Int) throws {
         var status = statvfs()
@@ -53,7 +56,9 @@ struct FullDiskTests {
             for key in ["a", "b"] { try await storage.put(old, StorageKey(identifier: key)) }
             try takeSpace(folder, leaving: free)
             for _ in 0..<3 {
-                let underlying = await expectFailure(.storage) { try await storage.put(String(repeating: "new ", count: 50_000), "a") }
+                let underlying = await expectFailure(.storage) {
+                    try await storage.put(String(repeating: "new ", count: 50_000), "a")
+                }
                 #expect(underlying?.code == SQLITE_FULL || underlying?.code == SQLITE_IOERR)
                 let found = try await [storage.text("a"), storage.text("b")]
                 #expect(found == [old, old])
@@ -77,7 +82,8 @@ struct FullDiskTests {
         for kilobytes in stride(from: 256, through: 2048, by: step) {
             try await SmallDisk.with(kilobytes: kilobytes) { folder in
                 let storage: any ResponseStorage =
-                    kind == "file" ? try FileStorage(folder: folder) : try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
+                    kind == "file"
+                    ? try FileStorage(folder: folder) : try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
                 let filler = folder.appendingPathComponent("filler")
                 try Data(count: 65_536).write(to: filler)
                 var known: [StorageKey: String] = [:]
@@ -135,7 +141,8 @@ struct FullDiskTests {
             unlink(folder.appendingPathComponent("filler").path)
             try await storage.put("new", "new")
             #expect(try await storage.text("new") == "new")
-            let count = try Foreigner(folder.appendingPathComponent("a.db")).value("SELECT count(*) FROM entries").flatMap { Int($0) }
+            let count = try Foreigner(folder.appendingPathComponent("a.db")).value("SELECT count(*) FROM entries")
+                .flatMap { Int($0) }
             #expect(try #require(count) <= 20)
         }
     }

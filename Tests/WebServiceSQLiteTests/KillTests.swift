@@ -10,7 +10,9 @@ struct KillTests {
     /// How many keys the program writes to, one after another.
     private static let keys = 16
 
-    @Test("C-62: killed at any moment, SQLite: no entry is torn, every one that was acknowledged is there, the database is whole")
+    @Test(
+        "C-62: killed at any moment, SQLite: no entry is torn, every one that was acknowledged is there, the database is whole"
+    )
     func sqlite() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -25,7 +27,9 @@ struct KillTests {
         }
     }
 
-    @Test("C-62, M-20: killed at any moment, files: no entry is torn, every one that was acknowledged is there, and what is left over goes with time")
+    @Test(
+        "C-62, M-20: killed at any moment, files: no entry is torn, every one that was acknowledged is there, and what is left over goes with time"
+    )
     func files() async throws {
         try await withScratchFolder { folder in
             try await killAgainAndAgain("file", folder.path) { try await Self.entries(of: FileStorage(folder: folder)) }
@@ -34,7 +38,8 @@ struct KillTests {
             #expect(leftovers.count <= Self.cycles)
             for name in leftovers {
                 let old = Date(timeIntervalSinceNow: -2 * 3600)
-                try FileManager.default.setAttributes([.modificationDate: old], ofItemAtPath: folder.appendingPathComponent(name).path)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: old], ofItemAtPath: folder.appendingPathComponent(name).path)
             }
             #expect(try await Self.entries(of: FileStorage(folder: folder)).count == Self.keys)
             #expect(try names(in: folder).filter(isLeftOver) == [])
@@ -59,14 +64,18 @@ struct KillTests {
             let rest = data[(end + 1)...]
             guard numbers.count == 3, rest.count == numbers[2] else { return nil }
             (number, seed) = (numbers[0], numbers[1])
-            guard rest == Data(repeating: UInt8(truncatingIfNeeded: number &* 31 &+ seed), count: numbers[2]) else { return nil }
+            guard rest == Data(repeating: UInt8(truncatingIfNeeded: number &* 31 &+ seed), count: numbers[2]) else {
+                return nil
+            }
         }
     }
 
     private static func entries(of storage: any ResponseStorage) async throws -> [Int: Mark] {
         var entries: [Int: Mark] = [:]
         for index in 0..<keys {
-            guard let data = try await storage.entry(for: StorageKey(identifier: "entry \(index)"))?.data else { continue }
+            guard let data = try await storage.entry(for: StorageKey(identifier: "entry \(index)"))?.data else {
+                continue
+            }
             let mark = try #require(Mark(data), "a torn entry")
             #expect(mark.number % keys == index)
             entries[index] = mark
@@ -74,12 +83,14 @@ struct KillTests {
         return entries
     }
 
-    private func killAgainAndAgain(_ kind: String, _ path: String, _ look: () async throws -> [Int: Mark]) async throws {
+    private func killAgainAndAgain(_ kind: String, _ path: String, _ look: () async throws -> [Int: Mark]) async throws
+    {
         var known: [Int: Mark] = [:]
         var acknowledged = 0
         for cycle in 0..<Self.cycles {
             let lines = try await blocking {
-                try Probe([kind, path, "write", "1000000", "\(cycle)"]).lines(killAfter: cycle % 10 == 9 ? 0 : .random(in: 1...60))
+                try Probe([kind, path, "write", "1000000", "\(cycle)"]).lines(
+                    killAfter: cycle % 10 == 9 ? 0 : .random(in: 1...60))
             }
             // What is acknowledged is there; what was under way may be.
             for number in lines.indices {
@@ -90,7 +101,8 @@ struct KillTests {
             let underWay = Mark(number: lines.count, seed: cycle)
             let found = try await look()
             for index in 0..<Self.keys where found[index] != known[index] {
-                #expect(found[index] == underWay && index == underWay.number % Self.keys, "cycle \(cycle), entry \(index)")
+                #expect(
+                    found[index] == underWay && index == underWay.number % Self.keys, "cycle \(cycle), entry \(index)")
             }
             known = found
         }

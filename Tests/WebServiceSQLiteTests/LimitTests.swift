@@ -14,12 +14,16 @@ struct LimitTests {
         )
     }
 
-    @Test("H-42: ten times what fits leaves what fits: the newest, in a file that does not grow", arguments: [true, false])
+    @Test(
+        "H-42: ten times what fits leaves what fits: the newest, in a file that does not grow",
+        arguments: [true, false])
     func tenTimes(byBytes: Bool) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
             let limit = 200_000
-            let storage = try byBytes ? SQLiteStorage(file: file, maximumBytes: limit) : SQLiteStorage(file: file, maximumCount: 200)
+            let storage =
+                try byBytes
+                ? SQLiteStorage(file: file, maximumBytes: limit) : SQLiteStorage(file: file, maximumCount: 200)
             for number in 0..<2000 {
                 let data = Data(repeating: UInt8(truncatingIfNeeded: number), count: 970 + number % 10)
                 try await storage.store(StorageEntry(.raw(data), date: nil), for: StorageKey(identifier: "\(number)"))
@@ -29,10 +33,15 @@ struct LimitTests {
                     #expect(try #require(count) > min(number, 170))
                 }
             }
-            for number in 1830..<2000 { #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) != nil, "\(number)") }
-            for number in 0..<1790 { #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) == nil, "\(number)") }
+            for number in 1830..<2000 {
+                #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) != nil, "\(number)")
+            }
+            for number in 0..<1790 {
+                #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) == nil, "\(number)")
+            }
             storage.close()
-            let size = try #require(FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber).intValue
+            let size = try #require(FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber)
+                .intValue
             #expect(size < 3 * limit)
         }
     }
@@ -43,12 +52,14 @@ struct LimitTests {
             let file = folder.appendingPathComponent("a.db")
             let storage = try SQLiteStorage(file: file, maximumBytes: 10_000)
             for number in 0..<2 {
-                try await storage.store(StorageEntry(.raw(Data(count: 4_900)), date: nil), for: StorageKey(identifier: "\(number)"))
+                try await storage.store(
+                    StorageEntry(.raw(Data(count: 4_900)), date: nil), for: StorageKey(identifier: "\(number)"))
             }
             var (before, falls) = (try #require(try totals(file).bytes), 0)
             // The two long ones go one after the other, and then short ones alone make room.
             for number in 0..<300 {
-                try await storage.store(StorageEntry(.raw(Data(count: 40)), date: nil), for: StorageKey(identifier: "short \(number)"))
+                try await storage.store(
+                    StorageEntry(.raw(Data(count: 40)), date: nil), for: StorageKey(identifier: "short \(number)"))
                 let bytes = try #require(try totals(file).bytes)
                 #expect(bytes <= 10_000)
                 if bytes < before {
@@ -80,7 +91,9 @@ struct LimitTests {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
             let storage = try SQLiteStorage(file: file, maximumBytes: 10_000)
-            for number in 0..<9 { try await storage.put(String(repeating: "x", count: 980), StorageKey(identifier: "\(number)")) }
+            for number in 0..<9 {
+                try await storage.put(String(repeating: "x", count: 980), StorageKey(identifier: "\(number)"))
+            }
             let key: StorageKey = "large"
             try await storage.put(String(repeating: "y", count: 10_000 - key.bytes.count), key)
             #expect(try totals(file) == (1, 10_000))

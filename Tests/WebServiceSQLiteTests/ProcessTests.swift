@@ -7,17 +7,23 @@ import WebServiceSQLite
 struct ProcessTests {
     private static let count = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 10_000 : 1_000
 
-    @Test("H-39: four processes write entries of their own and replace shared ones in one folder: none fails, none is lost or torn")
+    @Test(
+        "H-39: four processes write entries of their own and replace shared ones in one folder: none fails, none is lost or torn"
+    )
     func files() async throws {
         try await withScratchFolder { folder in
             try await withThrowingTaskGroup { group in
                 for seed in 0..<4 {
                     group.addTask {
-                        let lines = try await blocking { try Probe(["file", folder.path, "fill", "\(Self.count)", "\(seed)"]).lines() }
+                        let lines = try await blocking {
+                            try Probe(["file", folder.path, "fill", "\(Self.count)", "\(seed)"]).lines()
+                        }
                         #expect(lines == ["done"])
                     }
                     group.addTask {
-                        let lines = try await blocking { try Probe(["file", folder.path, "write", "\(Self.count / 4)", "\(seed)"]).lines() }
+                        let lines = try await blocking {
+                            try Probe(["file", folder.path, "write", "\(Self.count / 4)", "\(seed)"]).lines()
+                        }
                         #expect(lines.count == Self.count / 4 && lines.last == "ack \(Self.count / 4 - 1)")
                     }
                 }
@@ -27,13 +33,17 @@ struct ProcessTests {
             var missing = 0
             for seed in 0..<4 {
                 for number in 0..<Self.count {
-                    if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" { missing += 1 }
+                    if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" {
+                        missing += 1
+                    }
                 }
             }
             #expect(missing == 0)
             for index in 0..<16 {
                 let data = try #require(try await storage.entry(for: StorageKey(identifier: "entry \(index)"))?.data)
-                let head = String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(separator: " ").compactMap { Int($0) }
+                let head = String(decoding: data.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self).split(
+                    separator: " "
+                ).compactMap { Int($0) }
                 try #require(head.count == 3)
                 #expect(head[0] % 16 == index && head[0] >= Self.count / 4 - 16)
                 #expect(data.count == "\(head[0]) \(head[1]) \(head[2])\n".utf8.count + head[2])
@@ -43,7 +53,9 @@ struct ProcessTests {
     }
 
     #if os(Linux)
-    @Test("a forked process opens connections and files of its own, and both processes write to one storage", arguments: ["sqlite", "file"])
+    @Test(
+        "a forked process opens connections and files of its own, and both processes write to one storage",
+        arguments: ["sqlite", "file"])
     func fork(kind: String) async throws {
         try await withScratchFolder { folder in
             let path = kind == "file" ? folder.path : folder.appendingPathComponent("a.db").path

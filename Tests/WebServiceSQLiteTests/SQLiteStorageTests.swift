@@ -23,7 +23,8 @@ struct SQLiteStorageTests {
             }
             let storage = try SQLiteStorage(file: file)
             let entries = try await [
-                storage.entry(for: "raw"), storage.entry(for: "value"), storage.entry(for: "any"), storage.entry(for: "replaced"),
+                storage.entry(for: "raw"), storage.entry(for: "value"), storage.entry(for: "any"),
+                storage.entry(for: "replaced"),
             ]
             #expect(entries.map(\.?.form) == ["raw", "value", "unlabelled", "value"])
             #expect(entries.map(\.?.data) == ["r", "v", "u", "new"].map { Data($0.utf8) })
@@ -36,13 +37,17 @@ struct SQLiteStorageTests {
     @Test(
         "times far away, before 1970 and none at all come back; what is no time is none",
         arguments: [
-            (-63_113_904_000, true), (63_113_904_000, true), (-978_307_200.5, true), (nil, true), (.infinity, false), (.nan, false), (1e300, false),
+            (-63_113_904_000, true), (63_113_904_000, true), (-978_307_200.5, true), (nil, true), (.infinity, false),
+            (.nan, false), (1e300, false),
         ] as [(Double?, Bool)])
     func dates(seconds: Double?, comesBack: Bool) async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
-            try await storage.store(StorageEntry(.raw(Data()), date: seconds.map { Date(timeIntervalSinceReferenceDate: $0) }), for: "a")
-            #expect(try #require(try await storage.entry(for: "a")).date?.timeIntervalSinceReferenceDate == (comesBack ? seconds : nil))
+            try await storage.store(
+                StorageEntry(.raw(Data()), date: seconds.map { Date(timeIntervalSinceReferenceDate: $0) }), for: "a")
+            #expect(
+                try #require(try await storage.entry(for: "a")).date?.timeIntervalSinceReferenceDate
+                    == (comesBack ? seconds : nil))
         }
     }
 
@@ -51,17 +56,24 @@ struct SQLiteStorageTests {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("deep/a.db"))
             let identifiers = [
-                "../../x", "/etc/x", "a/b", "..", ".", "\0", "a\0b", "a", String(repeating: "i", count: 300), "~", "", "%2e%2e%2f", "\\..\\x",
+                "../../x", "/etc/x", "a/b", "..", ".", "\0", "a\0b", "a", String(repeating: "i", count: 300), "~", "",
+                "%2e%2e%2f", "\\..\\x",
             ]
-            for identifier in identifiers { try await storage.put("of " + identifier, StorageKey(identifier: identifier)) }
-            for identifier in identifiers { #expect(try await storage.text(StorageKey(identifier: identifier)) == "of " + identifier) }
+            for identifier in identifiers {
+                try await storage.put("of " + identifier, StorageKey(identifier: identifier))
+            }
+            for identifier in identifiers {
+                #expect(try await storage.text(StorageKey(identifier: identifier)) == "of " + identifier)
+            }
             storage.close()
             #expect(try names(in: folder) == ["deep"])
             #expect(try names(in: folder.appendingPathComponent("deep")) == ["a.db", "a.db.lock"])
         }
     }
 
-    private static let corpora = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map { URL(fileURLWithPath: $0, isDirectory: true) }
+    private static let corpora = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
+        URL(fileURLWithPath: $0, isDirectory: true)
+    }
 
     @Test(
         "C-64: every string of the big list of naughty strings is an identifier, a classification, an account and data",
@@ -85,7 +97,8 @@ struct SQLiteStorageTests {
         arguments: ["'; DROP TABLE entries; --", "\"; DELETE FROM entries; --", "%", "_", "*", "x' OR 1=1 --"])
     func injection(text: String) async throws {
         try await withScratchFolder { folder in
-            let storage = try SQLiteStorage(file: folder.appendingPathComponent(text.replacingOccurrences(of: "/", with: "")))
+            let storage = try SQLiteStorage(
+                file: folder.appendingPathComponent(text.replacingOccurrences(of: "/", with: "")))
             try await storage.put("kept", "other")
             try await storage.put(text, StorageKey(identifier: text))
             #expect(try await storage.text(StorageKey(identifier: text)) == text)
@@ -100,7 +113,8 @@ struct SQLiteStorageTests {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
             let keys: [StorageKey] = [
-                "\u{E9}", "e\u{301}", "A", "a", "a ", StorageKey(identifier: "a", classification: DataClassification("other")),
+                "\u{E9}", "e\u{301}", "A", "a", "a ",
+                StorageKey(identifier: "a", classification: DataClassification("other")),
                 StorageKey(identifier: "a", account: ""), StorageKey(identifier: "a", account: "a"),
             ]
             for (number, key) in keys.enumerated() { try await storage.put("\(number)", key) }
@@ -117,7 +131,9 @@ struct SQLiteStorageTests {
             #expect(try await storage.entry(for: "none") == nil)
             let large = Data(repeating: 7, count: 1_000_000)
             try await storage.store(StorageEntry(.raw(large), date: nil), for: "large")
-            await expectFailure(.entryTooLarge) { try await storage.store(StorageEntry(.raw(large + large), date: nil), for: "large") }
+            await expectFailure(.entryTooLarge) {
+                try await storage.store(StorageEntry(.raw(large + large), date: nil), for: "large")
+            }
             #expect(try await storage.entry(for: "large")?.data == large)
             let none = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 0)
             await expectFailure(.entryTooLarge) { try await none.put("x", "empty") }
@@ -211,7 +227,9 @@ struct SQLiteStorageTests {
             let file = folder.appendingPathComponent("b/c/a.db")
             let storage = try SQLiteStorage(file: file)
             try await storage.put("a", "a")
-            for name in ["", "-wal", "-shm", ".lock"] { #expect(try mode(of: URL(fileURLWithPath: file.path + name)) == 0o600) }
+            for name in ["", "-wal", "-shm", ".lock"] {
+                #expect(try mode(of: URL(fileURLWithPath: file.path + name)) == 0o600)
+            }
             for name in ["b", "b/c"] { #expect(try mode(of: folder.appendingPathComponent(name)) == 0o700) }
         }
     }
@@ -223,7 +241,9 @@ struct SQLiteStorageTests {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
             let pair = ConnectionPair(files: files, durability: durability, clock: .system, patience: .seconds(1))
-            let synchronous = try await pair.later(pair.writer, "look") { try $0.database.prepare("PRAGMA synchronous").rows { $0.integer(0) } }
+            let synchronous = try await pair.later(pair.writer, "look") {
+                try $0.database.prepare("PRAGMA synchronous").rows { $0.integer(0) }
+            }
             #expect(synchronous == [level])
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), durability: durability)
             try await storage.put("a", "a")

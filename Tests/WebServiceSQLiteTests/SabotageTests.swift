@@ -7,9 +7,11 @@ import WebServiceCore
 
 /// What happens to the files of a database while it is open.
 enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
-    case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase, replacedByForeignTable
+    case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase,
+        replacedByForeignTable
     case replacedByNewerVersion, replacedByNewerLayout
-    case emptied, cutInHalf, logDeleted, indexDeleted, logAndIndexDeleted, logEmptied, indexEmptied, folderDeleted, folderMoved
+    case emptied, cutInHalf, logDeleted, indexDeleted, logAndIndexDeleted, logEmptied, indexEmptied, folderDeleted,
+        folderMoved
     case becomesFolder, becomesLink, becomesPipe
 
     var testDescription: String { rawValue }
@@ -19,7 +21,10 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     /// Whether what was there is to be found under its other name.
     var leavesDamaged: Bool {
-        [.replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion, .replacedByNewerLayout].contains(self)
+        [
+            .replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion,
+            .replacedByNewerLayout,
+        ].contains(self)
     }
 
     func apply(to file: URL, keeping spare: URL) async throws {
@@ -32,11 +37,14 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
             try await other.put("other", "a")
             other.close()
             rename(spare.path, path)
-        case .replacedByGarbage: try replace(path, spare, with: Data((0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }))
+        case .replacedByGarbage:
+            try replace(path, spare, with: Data((0..<10_000).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }))
         case .replacedByNothing: try replace(path, spare, with: Data())
-        case .replacedByForeignDatabase: try replace(path, spare, by: "CREATE TABLE entries (key, data); INSERT INTO entries VALUES ('a', 'wrong')")
+        case .replacedByForeignDatabase:
+            try replace(path, spare, by: "CREATE TABLE entries (key, data); INSERT INTO entries VALUES ('a', 'wrong')")
         case .replacedByForeignTable:
-            // The number of the layout and the names of the columns are right, the keys are not unique.
+            // The number of the layout and the names of the columns are right, the keys are not
+            // unique.
             let columns = "number INTEGER PRIMARY KEY, key, form, date, checksum, data"
             try replace(path, spare, by: "PRAGMA user_version = 1; CREATE TABLE entries (\(columns))")
         case .replacedByNewerVersion: try replace(path, spare, by: "PRAGMA user_version = 2; CREATE TABLE later (key)")
@@ -113,7 +121,9 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: what became of the files while nobody had them open is noticed at the first use", arguments: Sabotage.allCases)
+    @Test(
+        "H-40: what became of the files while nobody had them open is noticed at the first use",
+        arguments: Sabotage.allCases)
     func whileClosed(_ sabotage: Sabotage) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -181,7 +191,9 @@ struct SabotageTests {
                     try await group.waitForAll()
                 }
                 for storage in storages {
-                    for number in 0..<4 { #expect(try await storage.text(StorageKey(identifier: "\(number)")) == "\(number)") }
+                    for number in 0..<4 {
+                        #expect(try await storage.text(StorageKey(identifier: "\(number)")) == "\(number)")
+                    }
                 }
                 #expect(try Data(contentsOf: URL(fileURLWithPath: file.path + ".damaged")) == garbage)
                 for storage in storages { storage.close() }

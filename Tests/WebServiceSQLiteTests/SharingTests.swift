@@ -14,7 +14,9 @@ struct SharingTests {
             try await withThrowingTaskGroup { group in
                 for seed in 0..<4 {
                     group.addTask {
-                        let lines = try await blocking { try Probe(["sqlite", file.path, "fill", "10000", "\(seed)"]).lines() }
+                        let lines = try await blocking {
+                            try Probe(["sqlite", file.path, "fill", "10000", "\(seed)"]).lines()
+                        }
                         #expect(lines == ["done"])
                     }
                 }
@@ -24,7 +26,9 @@ struct SharingTests {
             var missing = 0
             for seed in 0..<4 {
                 for number in 0..<10_000 {
-                    if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" { missing += 1 }
+                    if try await storage.text(StorageKey(identifier: "\(seed)/\(number)")) != "\(seed) \(number)" {
+                        missing += 1
+                    }
                 }
             }
             #expect(missing == 0)
@@ -42,7 +46,9 @@ struct SharingTests {
             let foreigner = try Foreigner(file)
             try foreigner.run("BEGIN IMMEDIATE")
             // More than there are threads for tasks.
-            let writes = (0..<64).map { number in Task { try await storage.put("new", number == 0 ? "a" : StorageKey(identifier: "\(number)")) } }
+            let writes = (0..<64).map { number in
+                Task { try await storage.put("new", number == 0 ? "a" : StorageKey(identifier: "\(number)")) }
+            }
             for _ in 0..<1000 { #expect(try await storage.text("a") == "old") }
             try foreigner.run("COMMIT")
             for write in writes { try await write.value }
@@ -87,7 +93,9 @@ struct SharingTests {
         }
     }
 
-    @Test("64 tasks write and read at the same time, over one storage and over several", arguments: [StorageDurability.process, .power])
+    @Test(
+        "64 tasks write and read at the same time, over one storage and over several",
+        arguments: [StorageDurability.process, .power])
     func tasks(durability: StorageDurability) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -109,7 +117,9 @@ struct SharingTests {
                 }
                 try await group.waitForAll()
             }
-            for task in 0..<64 { #expect(try await storages[2].text(StorageKey(identifier: "\(task)")) == "\(task) 19") }
+            for task in 0..<64 {
+                #expect(try await storages[2].text(StorageKey(identifier: "\(task)")) == "\(task) 19")
+            }
         }
     }
 }

@@ -7,12 +7,14 @@ public import WebServiceCore
 
 /// A folder of the test's own, removed at its end.
 ///
-/// - Parameter inMemory: Whether it lies in memory, where the system has such a place: for thousands of databases.
+/// - Parameter inMemory: Whether it lies in memory, where the system has such a place: for
+///   thousands of databases.
 func withScratchFolder<Result>(inMemory: Bool = false, _ body: (URL) async throws -> Result) async throws -> Result {
     let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
     let isThere = inMemory && FileManager.default.isWritableFile(atPath: memory.path)
     let name = "WebServiceSQLiteTests.\(UUID().uuidString)"
-    let folder = (isThere ? memory : FileManager.default.temporaryDirectory).appendingPathComponent(name, isDirectory: true)
+    let folder = (isThere ? memory : FileManager.default.temporaryDirectory).appendingPathComponent(
+        name, isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
     return try await body(folder)
@@ -46,9 +48,12 @@ extension ResponseStorage {
 /// Expects an error of one kind.
 @discardableResult
 func expectFailure(
-    _ code: WebServiceError.Code, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation, _ step: () async throws -> Void
+    _ code: WebServiceError.Code, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation,
+    _ step: () async throws -> Void
 ) async -> SQLiteError? {
-    let error = await #expect(throws: WebServiceError.self, comment, sourceLocation: sourceLocation) { try await step() }
+    let error = await #expect(throws: WebServiceError.self, comment, sourceLocation: sourceLocation) {
+        try await step()
+    }
     #expect(error?.code == code, comment, sourceLocation: sourceLocation)
     return error?.underlying as? SQLiteError
 }
@@ -69,7 +74,8 @@ struct Foreigner: ~Copyable {
     }
 
     borrowing func run(_ sql: String) throws {
-        try #require(sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK, "\(String(cString: sqlite3_errmsg(handle)))")
+        try #require(
+            sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK, "\(String(cString: sqlite3_errmsg(handle)))")
     }
 
     /// The first column of the first row.
@@ -104,7 +110,8 @@ struct Probe {
     private let output = Pipe()
 
     init(_ arguments: [String]) throws {
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("storage-probe")
+        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+            .appendingPathComponent("storage-probe")
         process.arguments = arguments
         process.environment = ["SWIFT_BACKTRACE": "enable=no"]
         process.standardInput = FileHandle.nullDevice
@@ -126,7 +133,9 @@ struct Probe {
         }
         process.waitUntilExit()
         // What was cut off in its middle is no line.
-        return text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map { String(decoding: $0, as: UTF8.self) }
+        return text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map {
+            String(decoding: $0, as: UTF8.self)
+        }
     }
 }
 

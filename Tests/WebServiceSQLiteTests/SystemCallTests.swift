@@ -8,8 +8,11 @@ import WebServiceSQLite
 enum Strace {
     /// Whether it is installed and the system permits tracing.
     static let works: Bool = {
-        let works = (try? run(["-o", "/dev/null", "true"]))?.status == 0  // where it cannot be started, it does not work
-        if !works { print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)") }
+        // Where it cannot be started, it does not work.
+        let works = (try? run(["-o", "/dev/null", "true"]))?.status == 0
+        if !works {
+            print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)")
+        }
         return works
     }()
 
@@ -22,17 +25,22 @@ enum Strace {
         var number: Int
     }
 
-    /// - Returns: The exit status of the probe, 128 and the signal where one ended it (137 after a minute), and the lines of the trace.
+    /// - Returns: The exit status of the probe, 128 and the signal where one ended it (137 after a
+    ///   minute), and the lines of the trace.
     static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
         let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: trace) }  // a leftover in the temporary folder
-        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("storage-probe").path
+        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
+            "storage-probe"
+        ).path
         let status = try run(["-f", "-qq", "-o", trace.path] + options + [probe] + arguments).status
         let lines = try String(decoding: Data(contentsOf: trace), as: UTF8.self).split(separator: "\n").map(String.init)
         return (status, lines)
     }
 
-    static func probe(_ arguments: [String], _ fault: Fault) throws -> (status: Int32, isInjected: Bool, trace: [String]) {
+    static func probe(_ arguments: [String], _ fault: Fault) throws -> (
+        status: Int32, isInjected: Bool, trace: [String]
+    ) {
         let filter = fault.paths.isEmpty ? ["-e", "trace=\(fault.calls)"] : fault.paths.flatMap { ["-P", $0] }
         let (status, trace) = try probe(
             arguments, filter + ["-e", "inject=\(fault.calls):error=\(fault.error):when=\(fault.number)"])
@@ -54,7 +62,8 @@ enum Strace {
     }
 }
 
-/// Lets every k-th system call of a storage fail, and looks at what is there afterwards. All of them with `WEBSERVICE_SOAK`, a part without.
+/// Lets every k-th system call of a storage fail, and looks at what is there afterwards. All of
+/// them with `WEBSERVICE_SOAK`, a part without.
 @Suite(
     "Storages whose system calls fail",
     .enabled(if: Strace.works, "needs strace, and the permission to trace"),
@@ -71,20 +80,28 @@ struct SystemCallTests {
     func everyCall(kind: String) async throws {
         let isFile = kind.hasPrefix("file")
         try await withScratchFolder(inMemory: true) { scratch in
-            let (template, folder) = (scratch.appendingPathComponent("template"), scratch.appendingPathComponent("storage"))
+            let (template, folder) = (
+                scratch.appendingPathComponent("template"), scratch.appendingPathComponent("storage")
+            )
             try FileManager.default.createDirectory(at: template, withIntermediateDirectories: false)
             try await Self.fill(Self.storage(isFile, template))
             let file = folder.appendingPathComponent("a.db").path
             let named =
                 isFile
-                ? [folder.path] + ["a", "b"].map { folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path }
+                ? [folder.path]
+                    + ["a", "b"].map {
+                        folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path
+                    }
                 : [folder.path] + ["", "-wal", "-shm", ".lock"].map { file + $0 }
-            // `close` is not among them: a call that is made to fail is not made, and a real one that fails closes all the same.
+            // `close` is not among them: a call that is made to fail is not made, and a real one
+            // that fails closes all the same.
             let calls =
                 "openat,read,pread64,write,pwrite64,lseek,fstat,newfstatat,statx,access,faccessat,faccessat2,readlink,getdents64,mmap,fcntl,"
                 + "flock,fsync,fdatasync,ftruncate,utimensat,mkdir,unlink,unlinkat,rename,renameat,renameat2,linkat,fchmod,fchown"
-            // Calls for files of random names cannot be found by their path; these are made by nothing else than the storage.
-            let unnamed = "write,pwrite64,fsync,fdatasync,ftruncate,utimensat,renameat,renameat2,unlinkat,linkat,mkdir,unlink,rename,flock"
+            // Calls for files of random names cannot be found by their path; these are made by
+            // nothing else than the storage.
+            let unnamed =
+                "write,pwrite64,fsync,fdatasync,ftruncate,utimensat,renameat,renameat2,unlinkat,linkat,mkdir,unlink,rename,flock"
             var runs = 0
             for (paths, set) in [(named, calls), ([], unnamed)] {
                 for (index, error) in Self.errors.enumerated() {
@@ -96,9 +113,12 @@ struct SystemCallTests {
                             try Strace.probe([kind, isFile ? folder.path : file, "step", "0", "0"], fault)
                         }
                         let injected = trace.filter { $0.hasSuffix("(INJECTED)") }.joined(separator: "\n")
-                        let text = Comment(rawValue: "\(kind), \(error) of call \(number): status \(status)\n\(injected)")
+                        let text = Comment(
+                            rawValue: "\(kind), \(error) of call \(number): status \(status)\n\(injected)")
                         #expect((64..<128).contains(status), text)
-                        if (64..<128).contains(status) { try await Self.check(Self.storage(isFile, folder), folder, isFile, status - 64, text) }
+                        if (64..<128).contains(status) {
+                            try await Self.check(Self.storage(isFile, folder), folder, isFile, status - 64, text)
+                        }
                         try FileManager.default.removeItem(at: folder)
                         runs += 1
                         guard isInjected else { break }
@@ -123,7 +143,9 @@ struct SystemCallTests {
     }
 
     /// - Parameter steps: A bit for each step of the probe that succeeded.
-    private static func check(_ storage: any ResponseStorage, _ folder: URL, _ isFile: Bool, _ steps: Int32, _ text: Comment) async throws {
+    private static func check(
+        _ storage: any ResponseStorage, _ folder: URL, _ isFile: Bool, _ steps: Int32, _ text: Comment
+    ) async throws {
         let (a, b) = (try await storage.entry(for: "a")?.data, try await storage.text("b"))
         #expect(a == new || steps & 2 == 0 && a == old, text)
         #expect(b == nil || steps & 8 == 0 && b == "b", text)
@@ -143,7 +165,9 @@ struct SystemCallTests {
         }
     }
 
-    @Test("M-21: with the durability `power`, the disk is asked to write before an entry counts as stored; with `process` it is not")
+    @Test(
+        "M-21: with the durability `power`, the disk is asked to write before an entry counts as stored; with `process` it is not"
+    )
     func fsync() async throws {
         try await withScratchFolder { scratch in
             for kind in ["file", "file-power", "sqlite", "sqlite-power"] {
@@ -152,7 +176,9 @@ struct SystemCallTests {
                 let path = kind.hasPrefix("file") ? folder.path : folder.appendingPathComponent("a.db").path
                 // 20 entries, each with a line once it is stored.
                 let (status, trace) = try await blocking {
-                    try Strace.probe([kind, path, "write", "20", "1"], ["-y", "-e", "trace=fsync,fdatasync,write,renameat,renameat2"])
+                    try Strace.probe(
+                        [kind, path, "write", "20", "1"],
+                        ["-y", "-e", "trace=fsync,fdatasync,write,renameat,renameat2"])
                 }
                 #expect(status == 0)
                 var (synchronized, all) = (0, 0)

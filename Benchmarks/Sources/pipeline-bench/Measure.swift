@@ -7,8 +7,9 @@ struct Case: Sendable {
     let run: @Sendable (_ count: Int) -> Void
 }
 
-/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all alike; the first round is dropped.
-/// Returns nanoseconds per operation, the median of the rounds, and the median of each round's ratio to the first case.
+/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all
+/// alike; the first round is dropped. Returns nanoseconds per operation, the median of the rounds,
+/// and the median of each round's ratio to the first case.
 @MainActor
 func measure(_ cases: [Case], count: Int, rounds: Int) -> [(name: String, nanoseconds: Double, ratio: Double)] {
     let cases = cases.filter { item in only.map { item.name.hasPrefix($0) } ?? true }
@@ -44,7 +45,9 @@ func report(_ title: String, _ results: [(name: String, nanoseconds: Double, rat
 }
 
 /// Starts `count` operations with at most `inFlight` of them under way and waits for the last one.
-func keepInFlight(_ inFlight: Int, of count: Int, _ start: @escaping @Sendable (_ done: @escaping @Sendable () -> Void) -> Void) {
+func keepInFlight(
+    _ inFlight: Int, of count: Int, _ start: @escaping @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
+) {
     let driver = Driver(count: count, start: start)
     for _ in 0..<min(inFlight, count) { driver.startNext() }
     driver.finished.wait()

@@ -1,5 +1,6 @@
-// Measures the framework without a network: a task from `resume()` to its last handler, and a request from parameters to `URLRequest`.
-// Every table is one interleaved run; the ratios are to its first line.
+// Measures the framework without a network: a task from `resume()` to its last handler, and a
+// request from parameters to `URLRequest`. Every table is one interleaved run; the ratios are to
+// its first line.
 
 import Foundation
 import WebServiceCore
@@ -24,7 +25,9 @@ let answer = HTTPURLResponse(url: plainURL, statusCode: 200, httpVersion: "HTTP/
 final class InstantSession: Session {
     final class Task: DataTask {
         let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-        init(_ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) { self.completion = completion }
+        init(_ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void) {
+            self.completion = completion
+        }
         var state: DataTaskState { .completed }
         func resume() { completion(body, answer, nil) }
         func suspend() {}
@@ -96,8 +99,10 @@ for inFlight in [1, 64] {
 // MARK: - Requests
 
 let pairs = [
-    ("name", "Trashboat Brewing & Söhne"), ("state", "new york"), ("email", "a+b@example.com"), ("page", "1"), ("limit", "100"),
-    ("sort", "name:asc"), ("q", "日本 ビール"), ("filter", "ibu>=40;abv<7"), ("tag", "50% off #1"), ("ref", "https://example.com/?a=b"),
+    ("name", "Trashboat Brewing & Söhne"), ("state", "new york"), ("email", "a+b@example.com"), ("page", "1"),
+    ("limit", "100"),
+    ("sort", "name:asc"), ("q", "日本 ビール"), ("filter", "ibu>=40;abv<7"), ("tag", "50% off #1"),
+    ("ref", "https://example.com/?a=b"),
 ]
 let parameters = Parameters(pairs.map { ($0.0, ParameterValue.string($0.1)) })
 
@@ -109,7 +114,9 @@ report(
         [
             Case(name: "URLComponents + URLRequest") { count in
                 for _ in 0..<count {
-                    guard var components = URLComponents(url: plainURL, resolvingAgainstBaseURL: false) else { continue }
+                    guard var components = URLComponents(url: plainURL, resolvingAgainstBaseURL: false) else {
+                        continue
+                    }
                     components.queryItems = pairs.map { URLQueryItem(name: $0.0, value: $0.1) }
                     guard let url = components.url else { continue }
                     consume(URLRequest(url: url))
@@ -153,7 +160,9 @@ report(
 // MARK: - Multipart
 
 /// 16 MiB as one part, and as many.
-let contents = [1, 256].map { parts in (parts, (0..<parts).map { _ in Data(repeating: 0x61, count: (16 << 20) / parts) }) }
+let contents = [1, 256].map { parts in
+    (parts, (0..<parts).map { _ in Data(repeating: 0x61, count: (16 << 20) / parts) })
+}
 
 for (parts, contents) in contents {
     report(

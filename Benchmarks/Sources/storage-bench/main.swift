@@ -1,5 +1,6 @@
-// Measures the storages against what they stand on: a loop over prepared statements of SQLite, and atomic writes of files, both in C. Everything is
-// one interleaved run; ratios are of throughput, to the floor above them, so 1.00 is as fast as the floor.
+// Measures the storages against what they stand on: a loop over prepared statements of SQLite, and
+// atomic writes of files, both in C. Everything is one interleaved run; ratios are of throughput,
+// to the floor above them, so 1.00 is as fast as the floor.
 
 import Foundation
 import SQLiteFloor
@@ -19,7 +20,8 @@ struct Case: Sendable {
     let run: @Sendable (_ count: Int) async throws -> Void
 }
 
-/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all alike; the first round is dropped.
+/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all
+/// alike; the first round is dropped.
 func measure(_ title: String, _ cases: [Case], count: Int) async throws {
     guard only.map({ title.lowercased().hasPrefix($0) }) ?? true else { return }
     var samples = cases.map { _ in [Double]() }
@@ -45,7 +47,8 @@ func median(_ values: [Double]) -> Double {
     return sorted.count % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-let folder = FileManager.default.temporaryDirectory.appendingPathComponent("storage-bench.\(UUID().uuidString)", isDirectory: true)
+let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+    "storage-bench.\(UUID().uuidString)", isDirectory: true)
 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
 let payload = Data((0..<1024).map { UInt8(truncatingIfNeeded: $0 &* 31) })
 /// A thousand keys, so that writes replace entries and reads find them.
@@ -61,7 +64,9 @@ func write(_ storage: any ResponseStorage, _ count: Int) async throws {
 
 func read(_ storage: any ResponseStorage, _ count: Int) async throws {
     for number in 0..<count {
-        guard try await storage.entry(for: keys[number % keys.count])?.data?.count == payload.count else { throw Broken() }
+        guard try await storage.entry(for: keys[number % keys.count])?.data?.count == payload.count else {
+            throw Broken()
+        }
     }
 }
 
@@ -74,8 +79,11 @@ func writeFloor(_ count: Int) throws {
     for number in 0..<count {
         let code = keys[number % keys.count].bytes.withUnsafeBufferPointer { key in
             payload.withUnsafeBytes { data in
-                guard let key = UnsafeRawPointer(key.baseAddress), let bytes = data.baseAddress else { return Int32(-1) }
-                return sqlite_floor_write(floor.pointer, key, Int32(keys[number % keys.count].bytes.count), bytes, Int32(data.count))
+                guard let key = UnsafeRawPointer(key.baseAddress), let bytes = data.baseAddress else {
+                    return Int32(-1)
+                }
+                return sqlite_floor_write(
+                    floor.pointer, key, Int32(keys[number % keys.count].bytes.count), bytes, Int32(data.count))
             }
         }
         guard code == 0 else { throw Broken() }
@@ -122,7 +130,8 @@ let dictionary = LockedDictionary()
 for key in keys { dictionary.store(StorageEntry(.raw(payload), date: Date()), for: key) }
 
 let sqlite: any ResponseStorage = try SQLiteStorage(file: folder.appendingPathComponent("storage.db"))
-let limited: any ResponseStorage = try SQLiteStorage(file: folder.appendingPathComponent("limited.db"), maximumBytes: 900 << 10, maximumCount: 900)
+let limited: any ResponseStorage = try SQLiteStorage(
+    file: folder.appendingPathComponent("limited.db"), maximumBytes: 900 << 10, maximumCount: 900)
 let files: any ResponseStorage = try FileStorage(folder: folder.appendingPathComponent("files", isDirectory: true))
 let memory: any ResponseStorage = MemoryStorage()
 

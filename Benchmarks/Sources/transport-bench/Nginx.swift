@@ -16,7 +16,8 @@ struct Nginx {
         var isHTTP2 = false
         /// Whether the server closes every connection after one response.
         var closes = false
-        /// Whether a new TLS connection can resume the session of an earlier one (RFC 8446, section 2.2).
+        /// Whether a new TLS connection can resume the session of an earlier one (RFC 8446, section
+        /// 2.2).
         var resumes = true
     }
 
@@ -35,7 +36,8 @@ struct Nginx {
     private let process = Process()
 
     static var program: String? {
-        ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"].first(where: FileManager.default.isExecutableFile)
+        ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx", "/opt/homebrew/bin/nginx"].first(
+            where: FileManager.default.isExecutableFile)
     }
 
     init() throws {
@@ -43,7 +45,8 @@ struct Nginx {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("transport-bench-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         for answer in Self.answers {
-            try Data(repeating: UInt8(ascii: "x"), count: answer.length).write(to: folder.appendingPathComponent("\(answer.length)"))
+            try Data(repeating: UInt8(ascii: "x"), count: answer.length).write(
+                to: folder.appendingPathComponent("\(answer.length)"))
         }
         // The folder of a temporary user folder may be closed to nginx's own user.
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
@@ -74,10 +77,12 @@ struct Nginx {
     }
 
     func base(_ endpoint: Int) -> String {
-        Self.endpoints[endpoint].isSecure ? "https://localhost:\(ports[endpoint])" : "http://127.0.0.1:\(ports[endpoint])"
+        Self.endpoints[endpoint].isSecure
+            ? "https://localhost:\(ports[endpoint])" : "http://127.0.0.1:\(ports[endpoint])"
     }
 
-    /// The certificates of the system with the server's authority among them, so that parsing costs what it costs with the system's own.
+    /// The certificates of the system with the server's authority among them, so that parsing costs
+    /// what it costs with the system's own.
     var trusted: String { folder.appendingPathComponent("trusted.pem").path }
 
     private static func makeCertificates(in folder: URL) throws {
@@ -105,8 +110,11 @@ struct Nginx {
 
     private static func configuration(ports: [Int], folder: String) -> String {
         let servers = zip(endpoints, ports).map { endpoint, port in
-            var lines = "listen 127.0.0.1:\(port)\(endpoint.isSecure ? " ssl" : "")\(endpoint.isHTTP2 ? " http2" : "") backlog=4096; root \(folder);"
-            if endpoint.isSecure { lines += " ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.3;" }
+            var lines =
+                "listen 127.0.0.1:\(port)\(endpoint.isSecure ? " ssl" : "")\(endpoint.isHTTP2 ? " http2" : "") backlog=4096; root \(folder);"
+            if endpoint.isSecure {
+                lines += " ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.3;"
+            }
             if endpoint.isSecure, !endpoint.resumes { lines += " ssl_session_cache off; ssl_session_tickets off;" }
             return "server { \(lines) keepalive_requests \(endpoint.closes ? 1 : 100_000_000); }"
         }
@@ -143,7 +151,9 @@ struct Nginx {
         var address = loopback(port: 0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isBound = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
+            }
         }
         guard isBound else { throw Failure(description: "there is no free port") }
         return Int(UInt16(bigEndian: address.sin_port))
@@ -154,7 +164,9 @@ struct Nginx {
         defer { close(descriptor) }
         var address = loopback(port: UInt16(port))
         return withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
         }
     }
 

@@ -22,7 +22,8 @@ struct Report {
     ///
     /// - Returns: The table.
     ///
-    /// - Parameter variants: The clients; those over TLS are compared with libcurl, because the others cannot be told which certificates to trust.
+    /// - Parameter variants: The clients; those over TLS are compared with libcurl, because the
+    ///   others cannot be told which certificates to trust.
     mutating func add(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
         guard variants.contains(Variant.urlSession) else { return addSecure(title, variants, samples) }
         var table = "## \(title)\n\n"
@@ -33,28 +34,35 @@ struct Report {
         let second = variants.firstIndex(of: Variant.asyncHTTPClient)
         for (index, name) in variants.enumerated() {
             func ratio(_ base: Int?, _ value: (Sample) -> Double) -> String {
-                base.map { base in String(format: "%.2f", median(zip(samples[index], samples[base]).map { value($0) / value($1) })) } ?? ""
+                base.map { base in
+                    String(format: "%.2f", median(zip(samples[index], samples[base]).map { value($0) / value($1) }))
+                } ?? ""
             }
             let own = samples[index]
             table += "| \(name) | \(Int(median(own.map(\.requestsPerSecond)))) "
             table += "| \(ratio(first, \.requestsPerSecond)) | \(ratio(second, \.requestsPerSecond)) "
             table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest)))
             table += "| \(ratio(first, \.cpuPerRequest)) | \(ratio(second, \.cpuPerRequest)) "
-            table += String(format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
+            table += String(
+                format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
         }
         text += table + "\n"
         return table
     }
 
     private mutating func addSecure(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
-        var table = "## \(title)\n\n| client | requests/s | × libcurl | CPU µs/request | × libcurl | peak MiB | threads |\n"
+        var table =
+            "## \(title)\n\n| client | requests/s | × libcurl | CPU µs/request | × libcurl | peak MiB | threads |\n"
         table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         let floor = variants.firstIndex(of: Variant.libcurl).map { samples[$0] } ?? []
         for (name, own) in zip(variants, samples) {
-            func ratio(_ value: (Sample) -> Double) -> String { String(format: "%.2f", median(zip(own, floor).map { value($0) / value($1) })) }
+            func ratio(_ value: (Sample) -> Double) -> String {
+                String(format: "%.2f", median(zip(own, floor).map { value($0) / value($1) }))
+            }
             table += "| \(name) | \(Int(median(own.map(\.requestsPerSecond)))) | \(ratio(\.requestsPerSecond)) "
             table += String(format: "| %.1f ", median(own.map(\.cpuPerRequest))) + "| \(ratio(\.cpuPerRequest)) "
-            table += String(format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
+            table += String(
+                format: "| %.1f | %d |\n", median(own.map(\.peakMemory)), Int(median(own.map { Double($0.threads) })))
         }
         text += table + "\n"
         return table
@@ -86,7 +94,8 @@ struct Report {
         process.arguments = ["-c", command]
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return "" }  // left out of the line then
+        // Left out of the line then.
+        guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return "" }
         return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 }

@@ -19,7 +19,8 @@ struct Sample: Codable, Sendable {
         let answers = try await variant.run(load)
         let elapsed = start.duration(to: .now) / .seconds(1)
         return Sample(
-            requestsPerSecond: Double(answers) / elapsed, cpuPerRequest: (cpuSeconds() - cpu) / Double(max(1, answers)) * 1e6,
+            requestsPerSecond: Double(answers) / elapsed,
+            cpuPerRequest: (cpuSeconds() - cpu) / Double(max(1, answers)) * 1e6,
             peakMemory: status("VmHWM:") / 1024, threads: Int(status("Threads:"))
         )
     }
@@ -37,7 +38,8 @@ struct Sample: Codable, Sendable {
 
     /// A number that the kernel tells of this process.
     private static func status(_ name: String) -> Double {
-        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // on other systems it is 0
+        // On other systems it is 0.
+        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix(name) } ?? ""
         return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) } ?? 0
     }

@@ -71,7 +71,8 @@ extension Variant {
             }
         },
         Variant(name: libcurl, isSecure: true) { load in
-            let answers = curl_floor(load.url, Int32(load.inFlight), load.seconds, load.length, load.trusted, load.isHTTP2 ? 1 : 0)
+            let answers = curl_floor(
+                load.url, Int32(load.inFlight), load.seconds, load.length, load.trusted, load.isHTTP2 ? 1 : 0)
             guard answers >= 0 else { throw WrongAnswer(description: "an answer was wrong") }
             return answers
         },
@@ -85,14 +86,18 @@ extension Variant {
             let service = try curlService(load)
             return try await lanes(load) { done in
                 service.GET(load.path)
-                    .response { data, response in done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, nil)) }
+                    .response { data, response in
+                        done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, nil))
+                    }
                     .responseError { done($0) }
                     .resume()
             }
         },
         Variant(name: "WebService over CurlSession: await data", isSecure: true) { load in
             let service = try curlService(load)
-            return try await awaiting(load) { check(load, 200, try await service.GET(load.path).data().value.count, nil) }
+            return try await awaiting(load) {
+                check(load, 200, try await service.GET(load.path).data().value.count, nil)
+            }
         },
         Variant(name: "CurlSession alone: data task", isSecure: true) { load in
             let session = try curlSession(load)
@@ -143,7 +148,9 @@ private func check(_ load: Load, _ status: Int?, _ length: Int?, _ error: (any E
 // MARK: - Keeping requests under way
 
 /// Callback clients: each answer starts the next request of its lane, on the thread that brings it.
-private func lanes(_ load: Load, _ start: @escaping @Sendable (_ done: @escaping @Sendable ((any Error)?) -> Void) -> Void) async throws -> Int {
+private func lanes(
+    _ load: Load, _ start: @escaping @Sendable (_ done: @escaping @Sendable ((any Error)?) -> Void) -> Void
+) async throws -> Int {
     try await withCheckedThrowingContinuation { continuation in
         let lanes = Lanes(load, start) { continuation.resume(with: $0) }
         for _ in 0..<load.inFlight { lanes.next() }

@@ -1,7 +1,9 @@
-// Measures transports over loopback against nginx: requests in a second, processor time, memory, threads. Every client runs in a process of its own, in
-// turn, again and again, so that a change of the machine's speed hits all alike; the ratios are within one repetition.
+// Measures transports over loopback against nginx: requests in a second, processor time, memory,
+// threads. Every client runs in a process of its own, in turn, again and again, so that a change of
+// the machine's speed hits all alike; the ratios are within one repetition.
 //
-//   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME] [--endpoint PREFIX]
+//   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME]
+//   [--endpoint PREFIX]
 //                   [--quick] [--write FILE]
 
 import Foundation
@@ -13,12 +15,15 @@ func option(_ name: String) -> String? {
 }
 
 // The process of one sample.
-if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }), let base = option("--base"),
+if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }),
+    let base = option("--base"),
     let path = option("--path")
 {
     let load = Load(
-        base: base, path: path, inFlight: Int(option("--in-flight") ?? "") ?? 1, seconds: Double(option("--seconds") ?? "") ?? 1,
-        length: Int(option("--length") ?? "") ?? 0, trusted: option("--trusted"), isHTTP2: arguments.contains("--http2"))
+        base: base, path: path, inFlight: Int(option("--in-flight") ?? "") ?? 1,
+        seconds: Double(option("--seconds") ?? "") ?? 1,
+        length: Int(option("--length") ?? "") ?? 0, trusted: option("--trusted"), isHTTP2: arguments.contains("--http2")
+    )
     do {
         let sample = try await Sample.measure(variant, load)
         FileHandle.standardOutput.write(try JSONEncoder().encode(sample))
@@ -33,7 +38,9 @@ let quick = arguments.contains("--quick")
 let repetitions = option("--repetitions").flatMap { Int($0) } ?? (quick ? 1 : 5)
 let seconds = option("--seconds").flatMap { Double($0) } ?? (quick ? 0.3 : 1)
 let variants = Variant.all.filter { variant in
-    option("--only").map { variant.name.hasPrefix($0) || variant.name == Variant.urlSession || variant.name == Variant.asyncHTTPClient } ?? true
+    option("--only").map {
+        variant.name.hasPrefix($0) || variant.name == Variant.urlSession || variant.name == Variant.asyncHTTPClient
+    } ?? true
 }
 let answers = Nginx.answers.filter { answer in option("--answer").map { $0 == answer.name } ?? true }
 let loads = [1, 16, 64].filter { load in option("--in-flight").map { $0 == "\(load)" } ?? true }
@@ -42,9 +49,12 @@ func sample(_ variant: Variant, _ nginx: Nginx, _ endpoint: Int, _ inFlight: Int
     let process = Process()
     let output = Pipe()
     process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") { process.executableURL = Bundle.main.executableURL }
+    if !FileManager.default.isExecutableFile(atPath: process.executableURL?.path ?? "") {
+        process.executableURL = Bundle.main.executableURL
+    }
     process.arguments = [
-        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)", "--seconds", "\(seconds)",
+        "--sample", variant.name, "--base", nginx.base(endpoint), "--path", "/\(length)", "--in-flight", "\(inFlight)",
+        "--seconds", "\(seconds)",
         "--length",
         "\(length)",
     ]
@@ -71,9 +81,11 @@ do {
     var report = Report(repetitions: repetitions, seconds: seconds)
     for (index, endpoint) in Nginx.endpoints.enumerated() where endpoint.name.hasPrefix(option("--endpoint") ?? "") {
         let variants = variants.filter { !endpoint.isSecure || $0.isSecure }
-        // What TLS costs does not depend on the body; streams of a connection that closes after one response get in each other's way.
+        // What TLS costs does not depend on the body; streams of a connection that closes after one
+        // response get in each other's way.
         for answer in answers where !endpoint.isSecure || answer.name == "1 KB" {
-            for inFlight in loads where !endpoint.isSecure || inFlight == 1 || inFlight == 16 && !(endpoint.isHTTP2 && endpoint.closes) {
+            for inFlight in loads
+            where !endpoint.isSecure || inFlight == 1 || inFlight == 16 && !(endpoint.isHTTP2 && endpoint.closes) {
                 var samples = variants.map { _ in [Sample]() }
                 for _ in 0..<repetitions {
                     for (number, variant) in variants.enumerated() {

@@ -3,8 +3,11 @@ public import Foundation
 extension Response {
     /// Decodes the body. An optional type decodes an empty body as `nil`.
     ///
-    /// - Throws: ``WebServiceError/Code/emptyResponse`` for an empty body, or ``WebServiceError/Code/decoding`` with the decoder's error.
-    public func decode<Value: Decodable>(_ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()) throws -> Value {
+    /// - Throws: ``WebServiceError/Code/emptyResponse`` for an empty body, or
+    ///   ``WebServiceError/Code/decoding`` with the decoder's error.
+    public func decode<Value: Decodable>(_ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder())
+        throws -> Value
+    {
         try decoded(type, decoder)
     }
 

@@ -56,7 +56,8 @@ final class Exchange: Cancellable {
     /// `URLError.cancelled`.
     func response(to request: EncodedRequest) async throws -> Response {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in start(request) { continuation.resume(with: $0) } }
+            try await withCheckedThrowingContinuation { continuation in start(request) { continuation.resume(with: $0) }
+            }
         } onCancel: {
             cancel()
         }
@@ -87,10 +88,11 @@ final class Exchange: Cancellable {
     }
 
     private func receive(
-        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest, after redirects: [URL]
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest,
+        after redirects: [URL]
     ) {
-        // A session that completes twice neither follows a redirect twice nor ends the exchange while the
-        // redirect is in flight.
+        // A session that completes twice neither follows a redirect twice nor ends the exchange
+        // while the redirect is in flight.
         let isFirst = state.withLock { state in
             guard !state.isOver, state.hops == redirects.count else { return false }
             state.hops += 1

@@ -160,7 +160,9 @@ struct ExchangeLog: ~Copyable, Sendable {
     func willSend(_ request: EncodedRequest) throws -> ProgressRelay? {
         let now = clock.now
         let (isPermitted, progress, replaced) = state.withLock { state in
-            guard state.record.attempts < Self.maximumAttempts else { return (false, nil, nil) as (Bool, ProgressRelay?, EncodedRequest?) }
+            guard state.record.attempts < Self.maximumAttempts else {
+                return (false, nil, nil) as (Bool, ProgressRelay?, EncodedRequest?)
+            }
             let replaced = state.record.sent
             state.record.begin(request, at: now)
             return (true, state.progress, replaced)

@@ -71,7 +71,9 @@ public struct ClosureInterceptor: Interceptor {
 
 extension Interceptor where Self == ClosureInterceptor {
     /// Returns an interceptor that calls a closure.
-    public static func closure(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response) -> ClosureInterceptor {
+    public static func closure(_ body: @escaping @Sendable (_ request: Request, _ next: Next) async throws -> Response)
+        -> ClosureInterceptor
+    {
         ClosureInterceptor(body)
     }
 

@@ -20,7 +20,8 @@ final class Pipeline: Sendable {
     let delegateReference: DelegateReference?
 
     init(
-        session: any Session = FoundationSession.shared, interceptors: [any Interceptor] = [], cookieJar: CookieJar? = nil,
+        session: any Session = FoundationSession.shared, interceptors: [any Interceptor] = [],
+        cookieJar: CookieJar? = nil,
         delegate: DelegateReference? = nil
     ) {
         self.session = SessionStage(session)
@@ -88,10 +89,16 @@ final class Pipeline: Sendable {
 
     /// Calls the first interceptor, which calls the following ones; the last one calls the
     /// exchange.
-    private func intercept(_ request: Request, _ chain: ArraySlice<any Interceptor>, _ context: ExchangeContext) async throws -> Response {
-        guard let interceptor = chain.first else { return try await Exchange(self, context).response(to: try request.encode()) }
+    private func intercept(_ request: Request, _ chain: ArraySlice<any Interceptor>, _ context: ExchangeContext)
+        async throws -> Response
+    {
+        guard let interceptor = chain.first else {
+            return try await Exchange(self, context).response(to: try request.encode())
+        }
         let following = chain.dropFirst()
-        let next = Next(context: context, pipeline: self, following: following) { [self] in try await intercept($0, following, context) }
+        let next = Next(context: context, pipeline: self, following: following) { [self] in
+            try await intercept($0, following, context)
+        }
         return try await interceptor.intercept(request, next: next)
     }
 
@@ -100,7 +107,9 @@ final class Pipeline: Sendable {
     /// Runs the stages of a hop from the log to the session.
     ///
     /// - Returns: The session's data task, not resumed.
-    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion) throws -> any DataTask {
+    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion)
+        throws -> any DataTask
+    {
         guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
         let progress = try context.log.willSend(request)
         return try session.dataTask(for: request, delegateReference?.delegate, progress, completion)
@@ -110,7 +119,8 @@ final class Pipeline: Sendable {
     ///
     /// - Parameter redirects: The URLs that redirected to this hop.
     func receive(
-        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest, after redirects: [URL],
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest,
+        after redirects: [URL],
         in context: ExchangeContext
     ) -> HopEnd {
         var result = result
@@ -135,7 +145,9 @@ final class Pipeline: Sendable {
     // MARK: Stages of a hop
 
     func addingCookies(to request: EncodedRequest) -> EncodedRequest {
-        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url), let cookies = cookieJar.header(for: url) else {
+        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url),
+            let cookies = cookieJar.header(for: url)
+        else {
             return request
         }
         return request.adding("Cookie", cookies)
@@ -143,7 +155,9 @@ final class Pipeline: Sendable {
 
     /// Sessions limit the body while it arrives; a session of the user may not.
     private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
-        guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else { return .success(response) }
+        guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else {
+            return .success(response)
+        }
         return .failure(WebServiceError.tooLarge(maximum, request.source, response.urlResponse))
     }
 
@@ -156,7 +170,8 @@ final class Pipeline: Sendable {
     private func redirect(_ response: Response, of request: EncodedRequest, in context: ExchangeContext) -> HopEnd {
         guard (300..<400).contains(response.status) else { return .complete(.success(response)) }
         let decision = request.source.redirectPolicy.decision(
-            for: request.source, at: request.url, status: response.status, locations: response.head.values(for: .location),
+            for: request.source, at: request.url, status: response.status,
+            locations: response.head.values(for: .location),
             followed: response.redirects.count)
         switch decision {
         case .deliver:
@@ -189,6 +204,8 @@ protocol Cancellable: Sendable {
 
 extension WebServiceError {
     package static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
-        WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request, response: response)
+        WebServiceError(
+            .responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request,
+            response: response)
     }
 }

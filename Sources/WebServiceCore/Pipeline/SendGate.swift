@@ -18,8 +18,8 @@ struct SendGate: ~Copyable, Sendable {
 
     /// Decides on a request.
     ///
-    /// - Parameter sending: Called where the request is held back. It returns the closure that sends
-    ///   the request, which is among those that ``open()`` returns.
+    /// - Parameter sending: Called where the request is held back. It returns the closure that
+    ///   sends the request, which is among those that ``open()`` returns.
     func admit(sending: () -> @Sendable () -> Void) -> Admission {
         state.withLock { state in
             switch state {

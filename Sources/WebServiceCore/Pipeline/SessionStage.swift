@@ -21,14 +21,18 @@ struct SessionStage: Sendable {
     /// Returns a data task for one request. The completion is called on the session's own thread
     /// only where no code of the user follows.
     func dataTask(
-        for request: EncodedRequest, _ delegate: (any ServicePassthroughDelegate)?, _ progress: ProgressRelay?, _ completion: @escaping Completion
+        for request: EncodedRequest, _ delegate: (any ServicePassthroughDelegate)?, _ progress: ProgressRelay?,
+        _ completion: @escaping Completion
     ) throws -> any DataTask {
         guard let delegate else { return sessionTask(request, nil, progress, completion) }
-        return try DelegateStage(delegate: delegate).dataTask(for: request) { sessionTask($0, $1, progress, completion) }
+        return try DelegateStage(delegate: delegate).dataTask(for: request) {
+            sessionTask($0, $1, progress, completion)
+        }
     }
 
     private func sessionTask(
-        _ request: any URLRequestEncodable, _ didReceive: DelegateStage.Completion?, _ progress: ProgressRelay?, _ completion: @escaping Completion
+        _ request: any URLRequestEncodable, _ didReceive: DelegateStage.Completion?, _ progress: ProgressRelay?,
+        _ completion: @escaping Completion
     ) -> any DataTask {
         guard let responseSession else {
             return session.dataTask(request: request) { [source = session.responseSource] data, response, error in
@@ -42,7 +46,8 @@ struct SessionStage: Sendable {
                 response.transport = metrics
                 result = .success(response)
             }
-            let isRedirect = if case .success(let response) = result { (300..<400).contains(response.status) } else { false }
+            let isRedirect =
+                if case .success(let response) = result { (300..<400).contains(response.status) } else { false }
             guard didReceive != nil || isRedirect else { return completion(result, metrics) }
             // The delegate, and what follows a redirect, run code of the user.
             DispatchQueue.global().async { [result] in

@@ -67,7 +67,8 @@ extension Timeline: CustomStringConvertible {
             let start = Self.milliseconds(event.start)
             let length = event.length.map(Self.milliseconds) ?? ""
             let request = event.request.map { "\($0) -> \(event.status.map(String.init) ?? "failed") " } ?? ""
-            return "\(Self.padded(start, 12))  \(event.kind.description.padding(toLength: 9, withPad: " ", startingAt: 0))"
+            return
+                "\(Self.padded(start, 12))  \(event.kind.description.padding(toLength: 9, withPad: " ", startingAt: 0))"
                 + "\(Self.padded(length, 12))  \(request)\(event.detail)"
         }.joined(separator: "\n")
     }

@@ -98,7 +98,8 @@ enum HTTPDate {
     private static func clock(_ token: some Collection<UInt8>) -> (Int64, Int64, Int64)? {
         let parts = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0].allSatisfy(ASCII.isDigit), parts[1].allSatisfy(ASCII.isDigit),
-            let hour = number(parts[0], digits: 1...2), let minute = number(parts[1], digits: 1...2), let second = number(parts[2], digits: 1...2)
+            let hour = number(parts[0], digits: 1...2), let minute = number(parts[1], digits: 1...2),
+            let second = number(parts[2], digits: 1...2)
         else { return nil }
         return (hour, minute, second)
     }

@@ -18,7 +18,8 @@ extension SessionTask {
             let record = context.log.record
             let request = state.unsentRequest ?? record.request ?? Request(url: "")
             return Status(
-                state: state.dataTaskState, metrics: record.metrics, progress: context.log.progress?.latest, request: request)
+                state: state.dataTaskState, metrics: record.metrics, progress: context.log.progress?.latest,
+                request: request)
         }
     }
 }

@@ -45,7 +45,8 @@ final class ServiceCore: PipelineSource {
     private let state: Mutex<State>
 
     init(
-        baseURLString: String, urlBuilder: WebService.URLBuilder?, clock: TaskClock, date: @escaping @Sendable () -> Date,
+        baseURLString: String, urlBuilder: WebService.URLBuilder?, clock: TaskClock,
+        date: @escaping @Sendable () -> Date,
         delegate: DelegateReference?
     ) {
         if baseURLString.isEmpty {

@@ -42,7 +42,9 @@ extension WebService {
             do {
                 return .absolute(try urlBuilder(baseURL, path).absoluteString)
             } catch {
-                return .invalid(error as? WebServiceError ?? WebServiceError(.invalidURL, "the urlBuilder failed", underlying: error))
+                return .invalid(
+                    error as? WebServiceError
+                        ?? WebServiceError(.invalidURL, "the urlBuilder failed", underlying: error))
             }
         }
         switch core.base {

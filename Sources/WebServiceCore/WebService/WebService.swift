@@ -51,7 +51,8 @@ public final class WebService: Sendable {
         baseURL: URL?, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
     ) {
         self.init(
-            baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder)
+            baseURLString: baseURL?.absoluteString ?? "", passthroughDelegate: passthroughDelegate,
+            urlBuilder: urlBuilder)
     }
 
     /// Creates a service. A URL that cannot be used is the error of each task.
@@ -62,10 +63,12 @@ public final class WebService: Sendable {
     ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
     ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
     public convenience init(
-        baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil, urlBuilder: URLBuilder? = nil
+        baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil,
+        urlBuilder: URLBuilder? = nil
     ) {
         self.init(
-            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder, timekeeper: nil)
+            baseURLString: baseURLString, passthroughDelegate: passthroughDelegate, urlBuilder: urlBuilder,
+            timekeeper: nil)
     }
 
     package init(
@@ -165,7 +168,9 @@ extension WebService: Session {
     ) -> any DataTask {
         let pipeline = core.pipeline
         let session = pipeline.session.session
-        guard let delegate = pipeline.delegateReference?.delegate else { return session.dataTask(request: request, completion: completion) }
+        guard let delegate = pipeline.delegateReference?.delegate else {
+            return session.dataTask(request: request, completion: completion)
+        }
         do {
             return try DelegateStage(delegate: delegate).dataTask(for: request) { request, didReceive in
                 session.dataTask(request: request) { data, response, error in

@@ -49,7 +49,8 @@ struct TrustStore: Sendable {
         let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 2, parts[0].count == 8, !parts[1].isEmpty else { return false }
         let (hash, number) = (parts[0], parts[1])
-        return hash.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit } && number.allSatisfy { (0x30...0x39).contains($0) }
+        return hash.allSatisfy { Character(Unicode.Scalar($0)).isHexDigit }
+            && number.allSatisfy { (0x30...0x39).contains($0) }
     }
 
     /// Returns the certificates of a PEM file (RFC 7468); `nil` if the file cannot be read.

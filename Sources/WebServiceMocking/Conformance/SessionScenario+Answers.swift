@@ -18,7 +18,10 @@ extension SessionScenario {
             },
             SessionScenario("the header fields and the URL of a response are delivered") { stage in
                 let fields: Headers =
-                    ["X-Blanks": "a b  c", "X-Empty": "", "X-Utf8": "Söhne ☕", "Content-Type": "text/plain; charset=utf-8"]
+                    [
+                        "X-Blanks": "a b  c", "X-Empty": "", "X-Utf8": "Söhne ☕",
+                        "Content-Type": "text/plain; charset=utf-8",
+                    ]
                 stage.serve { _ in
                     var response = MockResponse(statusCode: 200, data: Data("ale".utf8))
                     response.headers = fields

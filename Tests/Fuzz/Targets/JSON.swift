@@ -25,7 +25,8 @@ extension FuzzTarget {
         let folder = URL(fileURLWithPath: corpora).appendingPathComponent("JSONTestSuite/test_parsing")
         // The corpora are optional.
         let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
-        let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }  // skips unreadable files
+        // Skips unreadable files.
+        let texts = files.sorted { $0.path < $1.path }.compactMap { try? Data(contentsOf: $0) }
         return own + texts.filter { $0.count <= Mutator.maximumLength }.map { [UInt8]($0) }
     }
 

@@ -23,17 +23,27 @@ import FoundationNetworking
                 $0.httpBody = Data([0, 255])
                 $0.allHTTPHeaderFields = ["Content-Type": "a/b", "X-A": "1", "Cookie": "a=b; c=d"]
             },
-            { $0.cachePolicy = .reloadIgnoringLocalCacheData }, { $0.httpShouldHandleCookies = false }, { $0.timeoutInterval = 7.5 },
-            { $0.networkServiceType = .background }, { $0.mainDocumentURL = URL(string: "https://main/") }, { $0.allowsCellularAccess = false },
+            { $0.cachePolicy = .reloadIgnoringLocalCacheData }, { $0.httpShouldHandleCookies = false },
+            { $0.timeoutInterval = 7.5 },
+            { $0.networkServiceType = .background }, { $0.mainDocumentURL = URL(string: "https://main/") },
+            { $0.allowsCellularAccess = false },
         ]
         for change in rows {
             let original = try plain(change)
             let sent = try Request(original).urlRequest()
-            #expect(sent.url == original.url && sent.httpMethod == original.httpMethod && sent.httpBody == original.httpBody)
+            #expect(
+                sent.url == original.url && sent.httpMethod == original.httpMethod && sent.httpBody == original.httpBody
+            )
             #expect((sent.allHTTPHeaderFields ?? [:]) == (original.allHTTPHeaderFields ?? [:]))
-            #expect(sent.cachePolicy == original.cachePolicy && sent.httpShouldHandleCookies == original.httpShouldHandleCookies)
-            #expect(sent.timeoutInterval == original.timeoutInterval && sent.networkServiceType == original.networkServiceType)
-            #expect(sent.mainDocumentURL == original.mainDocumentURL && sent.allowsCellularAccess == original.allowsCellularAccess)
+            #expect(
+                sent.cachePolicy == original.cachePolicy
+                    && sent.httpShouldHandleCookies == original.httpShouldHandleCookies)
+            #expect(
+                sent.timeoutInterval == original.timeoutInterval
+                    && sent.networkServiceType == original.networkServiceType)
+            #expect(
+                sent.mainDocumentURL == original.mainDocumentURL
+                    && sent.allowsCellularAccess == original.allowsCellularAccess)
             #expect(try Request(sent).urlRequest() == sent)
         }
     }
@@ -74,9 +84,12 @@ import FoundationNetworking
         request.cachePolicy = .useProtocolCachePolicy
         request.timeout = 3
         let sent = try request.urlRequest()
-        #expect(sent.httpMethod == "GET" && sent.url?.absoluteString == "https://other/x" && sent.httpBody == nil && sent.httpBodyStream == nil)
         #expect(
-            sent.allHTTPHeaderFields == ["B": "3"] && sent.httpShouldHandleCookies && sent.cachePolicy == .useProtocolCachePolicy
+            sent.httpMethod == "GET" && sent.url?.absoluteString == "https://other/x" && sent.httpBody == nil
+                && sent.httpBodyStream == nil)
+        #expect(
+            sent.allHTTPHeaderFields == ["B": "3"] && sent.httpShouldHandleCookies
+                && sent.cachePolicy == .useProtocolCachePolicy
                 && sent.timeoutInterval == 3)
         request.headers = [:]
         #expect(try request.urlRequest().allHTTPHeaderFields?.isEmpty != false)
@@ -115,14 +128,17 @@ import FoundationNetworking
     @Test("Cookie flag, cache policy and timeout of a request are those of the URLRequest", arguments: [true, false])
     func policies(handlesCookies: Bool) throws {
         for policy in [
-            URLRequest.CachePolicy.useProtocolCachePolicy, .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad, .returnCacheDataDontLoad,
+            URLRequest.CachePolicy.useProtocolCachePolicy, .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad,
+            .returnCacheDataDontLoad,
         ] {
             let sent = try Request.make {
                 $0.shouldHandleCookies = handlesCookies
                 $0.cachePolicy = policy
                 $0.timeout = 12.5
             }.urlRequest()
-            #expect(sent.httpShouldHandleCookies == handlesCookies && sent.cachePolicy == policy && sent.timeoutInterval == 12.5)
+            #expect(
+                sent.httpShouldHandleCookies == handlesCookies && sent.cachePolicy == policy
+                    && sent.timeoutInterval == 12.5)
         }
     }
 
@@ -141,10 +157,15 @@ import FoundationNetworking
             $0.timeout = 4
         }.encode()
         #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == 4)
-        #expect(encoded.headers == ["X": "1", "A": "2", "x": "3"] && encoded.contentType == "application/x-www-form-urlencoded")
+        #expect(
+            encoded.headers == ["X": "1", "A": "2", "x": "3"]
+                && encoded.contentType == "application/x-www-form-urlencoded")
         #expect(encoded.body == Data("a=%C3%A9".utf8))
         #expect(try encoded.urlRequest() == encoded.urlRequestValue)
-        #expect(encoded.urlRequestValue.allHTTPHeaderFields == ["X": "1, 3", "A": "2", "Content-Type": "application/x-www-form-urlencoded"])
+        #expect(
+            encoded.urlRequestValue.allHTTPHeaderFields == [
+                "X": "1, 3", "A": "2", "Content-Type": "application/x-www-form-urlencoded",
+            ])
     }
 
     @Test("M-26: encoding twice gives the same, and a copy that is changed leaves the first alone")
@@ -159,6 +180,8 @@ import FoundationNetworking
         copy.method = .PUT
         let first = try request.urlRequest()
         #expect(try request.urlRequest() == first)
-        #expect(first.httpMethod == "POST" && first.httpBody == Data("a=%C3%A9&b=1&b%5Bx%5D=2.5".utf8) && first.allHTTPHeaderFields?["A"] == "1")
+        #expect(
+            first.httpMethod == "POST" && first.httpBody == Data("a=%C3%A9&b=1&b%5Bx%5D=2.5".utf8)
+                && first.allHTTPHeaderFields?["A"] == "1")
     }
 }

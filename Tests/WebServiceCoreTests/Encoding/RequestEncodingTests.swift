@@ -11,7 +11,9 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10))) struct RequestEncodingTests {
     // MARK: Where parameters go
 
-    @Test("Parameters go into the URL for GET, HEAD and DELETE, behind its query and the query parameters", arguments: ["GET", "HEAD", "DELETE"])
+    @Test(
+        "Parameters go into the URL for GET, HEAD and DELETE, behind its query and the query parameters",
+        arguments: ["GET", "HEAD", "DELETE"])
     func parametersInURL(name: String) throws {
         for encoding in [Request.ParameterEncoding.percent, .json] {
             let request = Request.make(Request.Method(rawValue: name), "https://h/v1?own=0#f") {
@@ -26,10 +28,12 @@ import FoundationNetworking
     }
 
     @Test(
-        "Parameters go into the body for all other methods, query parameters into the URL", arguments: ["POST", "PUT", "PATCH", "OPTIONS", "PURGE"])
+        "Parameters go into the body for all other methods, query parameters into the URL",
+        arguments: ["POST", "PUT", "PATCH", "OPTIONS", "PURGE"])
     func parametersInBody(name: String) throws {
         for (encoding, body, type) in [
-            (Request.ParameterEncoding.percent, "b=1&a=x+y", "application/x-www-form-urlencoded"), (.json, #"{"a":"x y","b":1}"#, "application/json"),
+            (Request.ParameterEncoding.percent, "b=1&a=x+y", "application/x-www-form-urlencoded"),
+            (.json, #"{"a":"x y","b":1}"#, "application/json"),
         ] {
             let request = Request.make(Request.Method(rawValue: name)) {
                 $0.queryParameters = ["q": "x y"]
@@ -52,7 +56,9 @@ import FoundationNetworking
         #expect(try request.encodedBody() == "f=2")
     }
 
-    @Test("No parameters leave no question mark and no body", arguments: [nil, [:], ["q": nil], ["q": [Int]()]] as [Parameters?])
+    @Test(
+        "No parameters leave no question mark and no body",
+        arguments: [nil, [:], ["q": nil], ["q": [Int]()]] as [Parameters?])
     func noParameters(parameters: Parameters?) throws {
         let get = try Request.make {
             $0.queryParameters = parameters
@@ -66,7 +72,8 @@ import FoundationNetworking
     @Test("Parameters as JSON keep their types; nil is null, and a moment is a text")
     func json() throws {
         let parameters: Parameters = [
-            "s": "a/b\u{0}é", "i": Int64.min, "u": UInt64.max, "d": 0.1, "b": true, "n": nil, "z": -0.0, "t": Date(timeIntervalSince1970: 0.5),
+            "s": "a/b\u{0}é", "i": Int64.min, "u": UInt64.max, "d": 0.1, "b": true, "n": nil, "z": -0.0,
+            "t": Date(timeIntervalSince1970: 0.5),
             "a": [1, 2], "o": ["k": [["x": 1]]],
         ]
         let body = try Request.make(.POST) {
@@ -82,7 +89,9 @@ import FoundationNetworking
 
     @Test(
         "A name that stands twice cannot be said in JSON, at no depth",
-        arguments: [["n": 1, "n": 2], ["o": ["n": 1, "n": 2] as ParameterValue], ["a": [["n": 1, "n": nil]] as ParameterValue]]
+        arguments: [
+            ["n": 1, "n": 2], ["o": ["n": 1, "n": 2] as ParameterValue], ["a": [["n": 1, "n": nil]] as ParameterValue],
+        ]
             as [Parameters])
     func jsonTwice(parameters: Parameters) {
         expectFailure(.encoding, naming: ["'n'", "twice"]) { try parameters.jsonData() }
@@ -90,10 +99,13 @@ import FoundationNetworking
 
     // MARK: Conflicts
 
-    @Test("Of a body and parameters that belong in the body the last one set counts", arguments: [Request.ParameterEncoding.percent, .json])
+    @Test(
+        "Of a body and parameters that belong in the body the last one set counts",
+        arguments: [Request.ParameterEncoding.percent, .json])
     func conflict(encoding: Request.ParameterEncoding) throws {
         let bodies: [(String, (inout Request) throws -> Void)] = [
-            ("x", { $0.body = Data("x".utf8) }), ("", { $0.body = Data() }), ("a=x", { $0.formParameters = ["a": "x"] }),
+            ("x", { $0.body = Data("x".utf8) }), ("", { $0.body = Data() }),
+            ("a=x", { $0.formParameters = ["a": "x"] }),
             (#"["x"]"#, { try $0.serialize(json: ["x"]) }),
         ]
         for (text, setBody) in bodies {
@@ -115,10 +127,13 @@ import FoundationNetworking
     func bodyForbidden(name: String) throws {
         let method = Request.Method(rawValue: name)
         let bodies: [(inout Request) throws -> Void] = [
-            { $0.body = Data("s3cret".utf8) }, { $0.formParameters = ["a": "s3cret"] }, { try $0.serialize(json: "s3cret") },
+            { $0.body = Data("s3cret".utf8) }, { $0.formParameters = ["a": "s3cret"] },
+            { try $0.serialize(json: "s3cret") },
         ]
         for setBody in bodies {
-            expectFailure(.encoding, naming: [name], hiding: ["s3cret"]) { try Request.make(method) { try setBody(&$0) }.urlRequest() }
+            expectFailure(.encoding, naming: [name], hiding: ["s3cret"]) {
+                try Request.make(method) { try setBody(&$0) }.urlRequest()
+            }
         }
         let provided = Request.make(method) { $0.setBodyProvider { Data() } }
         expectFailure(.encoding, naming: [name]) { try provided.encode(provided: Data("x".utf8)) }
@@ -159,7 +174,8 @@ import FoundationNetworking
     @Test(
         "C-08: what the query parameter encoder returns is checked like any URL",
         arguments: [
-            (nil, "encoding"), ("ftp://h/s3cret", "invalidURL"), ("https://user:s3cret@h/", "invalidURL"), ("/s3cret", "invalidURL"),
+            (nil, "encoding"), ("ftp://h/s3cret", "invalidURL"), ("https://user:s3cret@h/", "invalidURL"),
+            ("/s3cret", "invalidURL"),
             ("file:///s3cret", "invalidURL"), ("https://h:0/s3cret", "invalidURL"),
         ] as [(String?, String)])
     func queryParameterEncoderResult(result: String?, code: String) {
@@ -198,7 +214,9 @@ import FoundationNetworking
 
     // MARK: Times
 
-    @Test("M-27: a timeout or deadline that is no positive number is an error", arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
+    @Test(
+        "M-27: a timeout or deadline that is no positive number is an error",
+        arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
     func timeout(seconds: Double) {
         expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = seconds }.urlRequest() }
     }

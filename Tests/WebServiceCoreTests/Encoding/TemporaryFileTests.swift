@@ -9,10 +9,14 @@ import FoundationNetworking
 
 @Suite("Bodies in temporary files", .timeLimit(.minutes(10)))
 struct TemporaryFileTests {
-    @Test("a temporary file has no name while it is written and holds the body, and what is not wanted any more is not written")
+    @Test(
+        "a temporary file has no name while it is written and holds the body, and what is not wanted any more is not written"
+    )
     func temporaryFile() throws {
         let folder = try FormFolder()
-        let form = try MultipartFormData.make { $0.append(file: try folder.file("file", Data(count: 1 << 20)), name: "photo") }
+        let form = try MultipartFormData.make {
+            $0.append(file: try folder.file("file", Data(count: 1 << 20)), name: "photo")
+        }
         let source = try #require(try form.request.encode().bodySource)
         let place = folder.url.appendingPathComponent("place")
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -20,25 +24,31 @@ struct TemporaryFileTests {
         var pieces = 0
         func look(_ isWanted: Bool) -> Bool {
             pieces += 1
-            names += (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? ["?"]  // which fails the test
+            // Which fails the test.
+            names += (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? ["?"]
             return isWanted
         }
         let body = try source.read(in: 1000)
         #expect(try TemporaryFile.mapping(source, in: place) { look(true) } == body)
         #expect(pieces > 4 && names.isEmpty)
         pieces = 0
-        expectFailure(.encoding, naming: ["was cancelled"]) { try TemporaryFile.mapping(source, in: place) { look(pieces < 2) } }
+        expectFailure(.encoding, naming: ["was cancelled"]) {
+            try TemporaryFile.mapping(source, in: place) { look(pieces < 2) }
+        }
         #expect(pieces == 3)
         try FileHandle(forWritingTo: folder.url.appendingPathComponent("file")).truncate(atOffset: 5)
         expectFailure(.encoding, naming: ["'photo'"]) { try TemporaryFile.mapping(source, in: place) }
         #expect(!look(false) && names.isEmpty)
-        expectFailure(.encoding, naming: ["temporary file"]) { try TemporaryFile.mapping(source, in: place.appendingPathComponent("missing")) }
+        expectFailure(.encoding, naming: ["temporary file"]) {
+            try TemporaryFile.mapping(source, in: place.appendingPathComponent("missing"))
+        }
     }
 
     #if os(Linux)
     /// A file system of 64 KB, which only the administrator can make; `nil` for others.
     private static func smallDisk() -> URL? {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("temporary-file-\(UUID())", isDirectory: true)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "temporary-file-\(UUID())", isDirectory: true)
         guard mkdir(folder.path, 0o700) == 0 else { return nil }
         if mount("tmpfs", folder.path, "tmpfs", 0, "size=64k") == 0 { return folder }
         rmdir(folder.path)
@@ -60,7 +70,9 @@ struct TemporaryFileTests {
         defer { Self.remove(place) }
         let folder = try FormFolder()
         func body(_ count: Int) throws -> BodySource {
-            let form = try MultipartFormData.make { $0.append(file: try folder.file("file\(count)", Data(count: count)), name: "photo") }
+            let form = try MultipartFormData.make {
+                $0.append(file: try folder.file("file\(count)", Data(count: count)), name: "photo")
+            }
             return try #require(try form.request.encode().bodySource)
         }
         for _ in 0..<3 {

@@ -11,8 +11,10 @@ import FoundationNetworking
 @Suite("Equality of errors", .timeLimit(.minutes(10)))
 struct ErrorEqualityTests {
     static let codes: [WebServiceError.Code] = [
-        .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus, .unexpectedContentType,
-        .responseTooLarge, .deadline, .tooManyMessages, .noStub, .noEndpoint, .duplicateRequest, .unexpectedOutput, .noStoredData,
+        .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus,
+        .unexpectedContentType,
+        .responseTooLarge, .deadline, .tooManyMessages, .noStub, .noEndpoint, .duplicateRequest, .unexpectedOutput,
+        .noStoredData,
         .authenticationFailed, .tooManyRedirects,
     ]
 
@@ -21,7 +23,8 @@ struct ErrorEqualityTests {
         #expect(Set(Self.codes).count == Self.codes.count)
         for code in Self.codes {
             let plain = WebServiceError(code, "a")
-            let full = WebServiceError(code, "b", request: Request(url: "https://h/"), body: Data([1]), underlying: TestError())
+            let full = WebServiceError(
+                code, "b", request: Request(url: "https://h/"), body: Data([1]), underlying: TestError())
             #expect(plain.code == full.code && plain.code == WebServiceError.Code(code.description))
             #expect(plain.code.hashValue == full.code.hashValue)
         }

@@ -34,7 +34,8 @@ struct ErrorMapperTests {
     func closure() async throws {
         let service = WebService.make(HandSession(text: body, status: 400))
         service.errorMapper = .closure { response in
-            response.status == 400 && response.headers.isEmpty && response.data.count == 25 ? LoginError.invalidCode : nil
+            response.status == 400 && response.headers.isEmpty && response.data.count == 25
+                ? LoginError.invalidCode : nil
         }
         await #expect(throws: LoginError.invalidCode) { try await service.POST("/login").data().value }
         await #expect(throws: LoginError.invalidCode) { try await service.perform(Login()).value }
@@ -65,8 +66,12 @@ struct ErrorMapperTests {
         await #expect(throws: LoginError.locked(423)) { try await service.sessionTask(request: request).empty().value }
         await #expect(throws: LoginError.locked(423)) { try await service.perform(Login(mapper: locked)).value }
         request.errorMapper = ignorant
-        await #expect(throws: APIError(error: "invalid_grant")) { try await service.sessionTask(request: request).empty().value }
-        await #expect(throws: APIError(error: "invalid_grant")) { try await service.perform(Login(mapper: ignorant)).value }
+        await #expect(throws: APIError(error: "invalid_grant")) {
+            try await service.sessionTask(request: request).empty().value
+        }
+        await #expect(throws: APIError(error: "invalid_grant")) {
+            try await service.perform(Login(mapper: ignorant)).value
+        }
     }
 
     @Test("a status that is accepted is no failure, and neither is a mapper asked of a transport error")
@@ -87,11 +92,14 @@ struct ErrorMapperTests {
     @Test("the whole family of failed connections is told apart from what a server or a caller did")
     func connectionFailures() {
         let connection: [URLError.Code] = [
-            .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .timedOut,
+            .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed,
+            .timedOut,
             .internationalRoamingOff, .dataNotAllowed, .callIsActive,
         ]
         for code in connection { #expect(URLError(code).isConnectionFailure) }
-        for code in [.cancelled, .badServerResponse, .badURL, .serverCertificateUntrusted, .unsupportedURL] as [URLError.Code] {
+        for code in [.cancelled, .badServerResponse, .badURL, .serverCertificateUntrusted, .unsupportedURL]
+            as [URLError.Code]
+        {
             #expect(!URLError(code).isConnectionFailure)
         }
     }
@@ -102,7 +110,9 @@ struct ErrorMapperTests {
         #expect(try await service.GET("/x").json().value == .object([:]))
         #expect(try await service.GET("/x").decode([String]?.self).value == nil)
         try await service.GET("/x").empty().value
-        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/x").decode([String].self).value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.GET("/x").decode([String].self).value
+        }
         #expect(error?.code == .emptyResponse)
         service.session = HandSession(text: "", status: 304)
         let task = service.GET("/x").data()

@@ -10,9 +10,11 @@ import FoundationNetworking
 /// What encoding a request says to each byte of a header field's name and value.
 @Suite(.timeLimit(.minutes(10))) struct HeaderChecksTests {
     /// RFC 9110, section 5.6.2, typed in once more.
-    static let tokenBytes = Set("!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
+    static let tokenBytes = Set(
+        "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
 
-    /// A text with a byte, as the scalar of that number, at its start, in its middle and at its end.
+    /// A text with a byte, as the scalar of that number, at its start, in its middle and at its
+    /// end.
     static func placed(_ code: Int, in text: String) -> [String] {
         let scalar = String(Unicode.Scalar(UInt8(code)))
         return [scalar + text, text + scalar + text, text + scalar]
@@ -22,7 +24,9 @@ import FoundationNetworking
         try Request.make { $0.headers = ["A": "1", name: value] }.urlRequest().allHTTPHeaderFields
     }
 
-    @Test("C-20, C-24: a control character in a value is refused, and the error names the field only; every other byte is sent", arguments: 0..<256)
+    @Test(
+        "C-20, C-24: a control character in a value is refused, and the error names the field only; every other byte is sent",
+        arguments: 0..<256)
     func valueBytes(code: Int) throws {
         for value in Self.placed(code, in: "s3cret") {
             if code < 0x20 && code != 0x09 || code == 0x7F {
@@ -37,15 +41,22 @@ import FoundationNetworking
     @Test(
         "C-20, C-21, C-24: line breaks of more than one byte are refused as well",
         arguments: [
-            "\r\n", "a\r\nb", "a\r\n b", "a\r\n\tb", "a\n b", "a\r b", "\r\nX: y", "a\r\n\r\nGET / HTTP/1.1\r\n", "a\r\n\u{301}", "\u{1F4A9}\r\n",
+            "\r\n", "a\r\nb", "a\r\n b", "a\r\n\tb", "a\n b", "a\r b", "\r\nX: y", "a\r\n\r\nGET / HTTP/1.1\r\n",
+            "a\r\n\u{301}", "\u{1F4A9}\r\n",
             " \r\n ", "a\u{0}",
         ])
     func lineBreaks(value: String) {
-        expectFailure(.invalidHeader, naming: ["Authorization"], hiding: ["s3cret"]) { try headers("Authorization", "s3cret" + value) }
-        expectFailure(.invalidHeader, naming: ["Authorization"], hiding: ["s3cret"]) { try headers("Authorization", value + "s3cret") }
+        expectFailure(.invalidHeader, naming: ["Authorization"], hiding: ["s3cret"]) {
+            try headers("Authorization", "s3cret" + value)
+        }
+        expectFailure(.invalidHeader, naming: ["Authorization"], hiding: ["s3cret"]) {
+            try headers("Authorization", value + "s3cret")
+        }
     }
 
-    @Test("C-22: every byte in a name that is no token byte is refused, and the error prints none of them", arguments: 0..<256)
+    @Test(
+        "C-22: every byte in a name that is no token byte is refused, and the error prints none of them",
+        arguments: 0..<256)
     func nameBytes(code: Int) throws {
         for name in Self.placed(code, in: "X-Probe") {
             if Self.tokenBytes.contains(code) {
@@ -70,13 +81,17 @@ import FoundationNetworking
     @Test(
         "C-25: fields that frame or route the message are refused in every case of their letters",
         arguments: [
-            "Content-Length", "Transfer-Encoding", "Host", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer", "Expect", "Proxy-Authorization",
+            "Content-Length", "Transfer-Encoding", "Host", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer",
+            "Expect", "Proxy-Authorization",
             "Proxy-Connection",
-            "Proxy-Authenticate", "Proxy-X", "Proxy-Abc", "Proxy-Abcd", "Proxy-Abcdefgh", "Proxy-Abcdefghijk", "Proxy-Xyzw",
+            "Proxy-Authenticate", "Proxy-X", "Proxy-Abc", "Proxy-Abcd", "Proxy-Abcdefgh", "Proxy-Abcdefghijk",
+            "Proxy-Xyzw",
         ])
     func framing(name: String) {
         let mixed = String(
-            name.enumerated().map { $0.offset.isMultiple(of: 2) ? Character($0.element.lowercased()) : Character($0.element.uppercased()) })
+            name.enumerated().map {
+                $0.offset.isMultiple(of: 2) ? Character($0.element.lowercased()) : Character($0.element.uppercased())
+            })
         for spelled in [name, name.lowercased(), name.uppercased(), mixed] {
             expectFailure(.invalidHeader, naming: [spelled], hiding: ["s3cret"]) { try headers(spelled, "s3cret") }
             expectFailure(.invalidHeader, naming: [spelled]) { try headers(spelled, "") }
@@ -86,9 +101,11 @@ import FoundationNetworking
     @Test(
         "C-25: fields whose names only look alike are sent",
         arguments: [
-            "X-Host", "Hosts", "Content-Lengths", "Content-Length-X", "X-Content-Length", "Transfer-Encodings", "Connections", "TEa", "T", "Proxy",
+            "X-Host", "Hosts", "Content-Lengths", "Content-Length-X", "X-Content-Length", "Transfer-Encodings",
+            "Connections", "TEa", "T", "Proxy",
             "Proxy_A", "Proxies-A", "Expected",
-            "Upgrade-Insecure-Requests", "Trailers", "Forwarded", "Via", "Date", "Content-Type", "Accept-Encoding", "Cookie", "Content-MD5-Sum",
+            "Upgrade-Insecure-Requests", "Trailers", "Forwarded", "Via", "Date", "Content-Type", "Accept-Encoding",
+            "Cookie", "Content-MD5-Sum",
             "Hopf", "Expec7", "Trailes",
         ])
     func lookAlikes(name: String) throws {
@@ -126,7 +143,8 @@ import FoundationNetworking
             try Request.make(.POST) { try $0.serialize(["a": 1], contentType: text) }.urlRequest()
         }
         expectFailure(.invalidHeader, naming: ["Content-Type"], hiding: ["Injected"]) {
-            try Request.make(.POST) { $0.setBodyProvider(contentType: text) { Data() } }.encode(provided: Data("x".utf8))
+            try Request.make(.POST) { $0.setBodyProvider(contentType: text) { Data() } }.encode(
+                provided: Data("x".utf8))
         }
         expectFailure(.invalidHeader, naming: ["Content-Type"], hiding: ["Injected"]) {
             try Request.make(.POST) { $0.contentType = text }.urlRequest()
@@ -142,11 +160,14 @@ import FoundationNetworking
         expectFailure(.invalidHeader, naming: ["Content-Length"]) { try Request(plain).urlRequest() }
     }
 
-    @Test("C-20, C-67: the injection and escape lists never break a line", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "C-20, C-67: the injection and escape lists never break a line", .enabled(if: Corpora.areThere, Corpora.comment)
+    )
     func corpora() throws {
-        let lines = try ["crlf-injection.txt", "terminal-escape-codes.txt", "naughty-unicode.txt", "right-to-left.txt"].flatMap {
-            try Corpora.lines("fuzzdb/" + $0)
-        }
+        let lines = try ["crlf-injection.txt", "terminal-escape-codes.txt", "naughty-unicode.txt", "right-to-left.txt"]
+            .flatMap {
+                try Corpora.lines("fuzzdb/" + $0)
+            }
         var refused = 0
         for value in try lines + Corpora.naughtyStrings() {
             do throws(WebServiceError) {

@@ -48,7 +48,9 @@ struct HeadSession: ResponseSession {
         request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?,
         completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     ) -> any DataTask {
-        HandSession { [head] _ in completion(.success(Response(data: Data(), head: head)), nil) }.dataTask(request: request) { _, _, _ in }
+        HandSession { [head] _ in completion(.success(Response(data: Data(), head: head)), nil) }.dataTask(
+            request: request
+        ) { _, _, _ in }
     }
 
     func dataTask(
@@ -60,12 +62,15 @@ struct HeadSession: ResponseSession {
 
 @Suite("Heads of 128 KB that are legal and hostile", .timeLimit(.minutes(10)))
 struct HostileHeadTests {
-    /// Seconds of processor time in a debug build. What is linear takes a tenth of it, what is quadratic ten times as much.
+    /// Seconds of processor time in a debug build. What is linear takes a tenth of it, what is
+    /// quadratic ten times as much.
     private static let limit = 3.0
 
     private func head(_ kind: HostileHead) throws -> ResponseHead { try #require(kind.head) }
 
-    @Test("fields, single values and the response of Foundation are built in linear time", arguments: HostileHead.allCases)
+    @Test(
+        "fields, single values and the response of Foundation are built in linear time", arguments: HostileHead.allCases
+    )
     func fields(kind: HostileHead) throws {
         let head = try head(kind)
         var size = 0
@@ -84,7 +89,8 @@ struct HostileHeadTests {
         let fields = try #require(response).allHeaderFields
         switch kind {
         case .names: #expect(fields.count == 20_000)
-        case .repeatedName: #expect(response?.value(forHTTPHeaderField: "a")?.hasPrefix("b, b, b") == true && fields.count == 1)
+        case .repeatedName:
+            #expect(response?.value(forHTTPHeaderField: "a")?.hasPrefix("b, b, b") == true && fields.count == 1)
         case .folds: #expect((fields["X-Folds"] as? String)?.utf8.count == 60_001)
         case .blanks: #expect(fields["X-Blanks"] as? String == "a")
         default: #expect(!fields.isEmpty)
@@ -94,16 +100,20 @@ struct HostileHeadTests {
     @Test(
         "lines of a folded value are joined with one space, and empty ones add nothing",
         arguments: [
-            ("A: b\r\n \r\n", "b"), ("A: b\n \n", "b"), ("A: b\r\n c\r\n", "b c"), ("A: b\r\n\t \r\n  c \r\n \r\n", "b c"),
+            ("A: b\r\n \r\n", "b"), ("A: b\n \n", "b"), ("A: b\r\n c\r\n", "b c"),
+            ("A: b\r\n\t \r\n  c \r\n \r\n", "b c"),
             ("A:\r\n b\r\n", "b"), ("A:\r\n \r\n \r\n", ""),
         ])
     func folded(field: String, value: String) throws {
-        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(field)B: 1\r\n\r\n".utf8), url: "https://h/"))
+        let head = try #require(
+            ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(field)B: 1\r\n\r\n".utf8), url: "https://h/"))
         #expect(head.values(for: "A") == [value])
         #expect(head.headers.map(\.value) == [value, "1"])
     }
 
-    @Test("the logger, descriptions of header fields and errors are as long as the head allows", arguments: HostileHead.allCases)
+    @Test(
+        "the logger, descriptions of header fields and errors are as long as the head allows",
+        arguments: HostileHead.allCases)
     func logging(kind: HostileHead) throws {
         let head = try head(kind)
         let (response, headers) = (head.urlResponse, head.headers)
@@ -111,9 +121,11 @@ struct HostileHeadTests {
         let logger = RequestLogger { lines.add($0) }
         let time = processorTime { logger.responseReceived(response: response, data: Data(), request: nil, error: nil) }
         #expect(time < Self.limit)
-        #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)  // an escaped control character has up to eight bytes
+        // An escaped control character has up to eight bytes.
+        #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)
         #expect(processorTime { lines.add(headers.description) } < Self.limit)
-        let error = WebServiceError(.unacceptableStatus, "the status is 200", response: response, body: Data(headers.description.utf8))
+        let error = WebServiceError(
+            .unacceptableStatus, "the status is 200", response: response, body: Data(headers.description.utf8))
         var text = ""
         #expect(processorTime { text = printed(error) } < Self.limit)
         #expect(text.utf8.count < 8_192)
@@ -130,7 +142,9 @@ struct HostileHeadTests {
         #expect(archive.count > 100 && archive.count < 20 * HostileHead.size)
     }
 
-    @Test("links are found in linear time, and none is resolved before its target is read", arguments: HostileHead.allCases)
+    @Test(
+        "links are found in linear time, and none is resolved before its target is read",
+        arguments: HostileHead.allCases)
     func links(kind: HostileHead) throws {
         let response = Response(data: Data(), head: try head(kind))
         var count = 0
@@ -141,7 +155,9 @@ struct HostileHeadTests {
         #expect(next == nil)
     }
 
-    @Test("cookies are stored in linear time, over http and https, and one site does not fill the jar", arguments: HostileHead.allCases)
+    @Test(
+        "cookies are stored in linear time, over http and https, and one site does not fill the jar",
+        arguments: HostileHead.allCases)
     func cookies(kind: HostileHead) throws {
         let head = try head(kind)
         for scheme in ["http", "https"] {
@@ -152,7 +168,8 @@ struct HostileHeadTests {
             }
             let url = try #require(URL(string: "\(scheme)://h.example/"))
             #expect(processorTime { jar.store(head.values(for: .setCookie), joined: false, from: url) } < Self.limit)
-            #expect(jar.cookies.filter { $0.domain == "h.example" }.count == (kind == .cookies ? CookieJar.fairCount : 0))
+            #expect(
+                jar.cookies.filter { $0.domain == "h.example" }.count == (kind == .cookies ? CookieJar.fairCount : 0))
             #expect(jar.cookies.count == 3_000)
             var field: String?
             #expect(processorTime { field = jar.header(for: url) } < Self.limit)
@@ -174,10 +191,14 @@ struct HostileHeadTests {
         }
         #expect(time < Self.limit)
         guard let cached else { return }
-        #expect(processorTime { _ = cached.freshened(by: response, requestTime: date, responseTime: date) } < Self.limit)
+        #expect(
+            processorTime { _ = cached.freshened(by: response, requestTime: date, responseTime: date) } < Self.limit)
         #expect(processorTime { _ = cached.response(url: HostileHead.url, at: date) } < Self.limit)
         var isUsable = false
-        #expect(processorTime { isUsable = cached.lifetime(usesHeuristics: false) >= 0 && cached.selection.matches(request) } < Self.limit)
+        #expect(
+            processorTime {
+                isUsable = cached.lifetime(usesHeuristics: false) >= 0 && cached.selection.matches(request)
+            } < Self.limit)
         #expect(isUsable)
         var variants = CachedVariants()
         #expect(processorTime { variants.insert(cached, for: request) } < Self.limit)
@@ -190,7 +211,9 @@ struct HostileHeadTests {
         #expect(read?.responses.count == 1)
     }
 
-    @Test("a request with such fields is a command line for curl, or a comment, in linear time", arguments: HostileHead.allCases)
+    @Test(
+        "a request with such fields is a command line for curl, or a comment, in linear time",
+        arguments: HostileHead.allCases)
     func curl(kind: HostileHead) throws {
         var request = Request.make(.POST, HostileHead.url)
         request.headers = try head(kind).headers
@@ -222,14 +245,19 @@ struct HostileHeadTests {
         }
         #expect(jar.cookies.count == 3_000)
         #expect(jar.cookies.filter { $0.domain.hasSuffix(".example") }.count == 250)
-        for site in 0..<50 { #expect(jar.header(for: try #require(URL(string: "https://www.site\(site).example/"))) != nil) }
+        for site in 0..<50 {
+            #expect(jar.header(for: try #require(URL(string: "https://www.site\(site).example/"))) != nil)
+        }
     }
 
     @Test(
         "H-52: a comma in a field that arrived by itself begins no other cookie",
-        arguments: ["pref=hello, __Host-sid=evil; Secure; Path=/", "pref=hello, sid=evil; Secure; Path=/", "pref=a, b=c, d=e"])
+        arguments: [
+            "pref=hello, __Host-sid=evil; Secure; Path=/", "pref=hello, sid=evil; Secure; Path=/", "pref=a, b=c, d=e",
+        ])
     func separateFields(field: String) async throws {
-        let head = try #require(ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
+        let head = try #require(
+            ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
         let service = WebService(baseURLString: "https://h.example/")
         service.session = HeadSession(head: head)
         let jar = CookieJar()
@@ -239,12 +267,16 @@ struct HostileHeadTests {
         #expect(jar.cookies.map(\.value) == [String(field.prefix { $0 != ";" }.dropFirst(5))])
     }
 
-    @Test("H-52: in fields that Foundation has joined, a comma begins a cookie, but none with a prefix that promises its origin")
+    @Test(
+        "H-52: in fields that Foundation has joined, a comma begins a cookie, but none with a prefix that promises its origin"
+    )
     func joinedFields() async throws {
         let url = try #require(URL(string: "https://h.example/"))
         for name in ["__Host-sid", "__Secure-sid", "__HOST-sid"] {
             let evil = "\(name)=evil; Secure; Path=/"
-            for (field, names) in [("pref=hello, \(evil)", ["pref"]), (evil, [name]), ("\(evil), a=1, \(evil), b=2", [name, "a", "b"])] {
+            for (field, names) in [
+                ("pref=hello, \(evil)", ["pref"]), (evil, [name]), ("\(evil), a=1, \(evil), b=2", [name, "a", "b"]),
+            ] {
                 let jar = CookieJar()
                 let service = WebService(baseURLString: "https://h.example/")
                 service.session = HandSession(Data(), headers: ["Set-Cookie": field])

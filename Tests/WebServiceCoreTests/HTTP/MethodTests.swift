@@ -9,7 +9,8 @@ import FoundationNetworking
 
 @Suite(.timeLimit(.minutes(10))) struct MethodTests {
     @Test(
-        "C-23: standard methods are put in upper case", arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
+        "C-23: standard methods are put in upper case",
+        arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
     func standard(name: String) throws {
         for spelled in [name, name.lowercased(), name.capitalized] {
             #expect(Request.Method(rawValue: spelled).rawValue == name)
@@ -30,7 +31,8 @@ import FoundationNetworking
     @Test(
         "C-23: a method that is no token is refused, and the error does not repeat it",
         arguments: [
-            "", " ", "GE T", "GET ", " GET", "GET /s3cret HTTP/1.1\r\nX:", "GET\r\n", "GET\u{0}", "GÉT", "poſt", "optıons", "poﬅ", "ＧＥＴ", "GET/",
+            "", " ", "GE T", "GET ", " GET", "GET /s3cret HTTP/1.1\r\nX:", "GET\r\n", "GET\u{0}", "GÉT", "poſt",
+            "optıons", "poﬅ", "ＧＥＴ", "GET/",
             "GET:", "(GET)", "\u{1F4A9}",
         ])
     func refused(name: String) {
@@ -63,7 +65,9 @@ import FoundationNetworking
 
     @Test("Constants, literals and raw values are the same method, and it prints as it is sent")
     func spelling() {
-        #expect(Request.Method.PATCH == "patch" && Request.Method(rawValue: "PATCH") == .PATCH && "\(Request.Method.PATCH)" == "PATCH")
+        #expect(
+            Request.Method.PATCH == "patch" && Request.Method(rawValue: "PATCH") == .PATCH
+                && "\(Request.Method.PATCH)" == "PATCH")
         #expect(
             [Request.Method.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS].map(\.rawValue) == [
                 "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",
@@ -73,7 +77,8 @@ import FoundationNetworking
     @Test(
         "GET, HEAD and DELETE put their parameters into the URL, all others into the body",
         arguments: [
-            ("GET", true), ("head", true), ("DELETE", true), ("POST", false), ("PUT", false), ("PATCH", false), ("OPTIONS", false), ("PURGE", false),
+            ("GET", true), ("head", true), ("DELETE", true), ("POST", false), ("PUT", false), ("PATCH", false),
+            ("OPTIONS", false), ("PURGE", false),
         ])
     func parameters(name: String, inURL: Bool) throws {
         let request = Request.make(Request.Method(rawValue: name)) { $0.parameters = ["a": 1] }

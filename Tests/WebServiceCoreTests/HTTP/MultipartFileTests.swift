@@ -24,7 +24,9 @@ struct MultipartFileTests {
         var body = Data("\(separator)\r\nContent-Disposition: form-data; name=\"a\"; filename=\"é %22.bin\"\r\n".utf8)
         body += Data("Content-Type: application/octet-stream\r\n\r\n".utf8) + Self.content
         body += Data("\r\n\(separator)\r\nContent-Disposition: form-data; name=\"b\"\r\n\r\nt\r\n".utf8)
-        body += Data("\(separator)\r\nContent-Disposition: form-data; name=\"c\"; filename=\"\"\r\nContent-Type: a/b\r\n\r\n\r\n".utf8)
+        body += Data(
+            "\(separator)\r\nContent-Disposition: form-data; name=\"c\"; filename=\"\"\r\nContent-Type: a/b\r\n\r\n\r\n"
+                .utf8)
         body += Data("\(separator)\r\nContent-Disposition: form-data; name=\"c\"; filename=\"x\"\r\n".utf8)
         body += Data("Content-Type: application/octet-stream\r\n\r\n\r\n\(separator)--\r\n".utf8)
         return (form, body)
@@ -48,7 +50,9 @@ struct MultipartFileTests {
         let (form, body) = try mixed(folder)
         let reader = BodyReader(try #require(try form.request.encode().bodySource))
         var room = [UInt8](repeating: 0, count: 100)
-        for place in [0, body.count, 5, 100_000, 150, 200_000, body.count - 1, 0, -5, .max] + Array(200_000..<body.count) {
+        for place in [0, body.count, 5, 100_000, 150, 200_000, body.count - 1, 0, -5, .max]
+            + Array(200_000..<body.count)
+        {
             reader.seek(to: place)
             let start = min(max(0, place), body.count)
             #expect(reader.offset == start)
@@ -88,7 +92,9 @@ struct MultipartFileTests {
         let again = Request(changed)
         #expect(try again.multipart?.body() == body)
         let encoded = try EncodedRequest.encoding(changed)
-        #expect(try !encoded.hasBodyStream && encoded.bodySource?.read(in: 1000) == body && encoded.headers["X-Other"] == "1")
+        #expect(
+            try !encoded.hasBodyStream && encoded.bodySource?.read(in: 1000) == body
+                && encoded.headers["X-Other"] == "1")
     }
 
     @Test("H-47: a file that is missing, a folder, a FIFO or no file at all is an error that names the part")
@@ -97,9 +103,11 @@ struct MultipartFileTests {
         let fifo = folder.url.appendingPathComponent("fifo")
         #expect(mkfifo(fifo.path, 0o600) == 0)
         let dangling = folder.url.appendingPathComponent("dangling")
-        try FileManager.default.createSymbolicLink(at: dangling, withDestinationURL: folder.url.appendingPathComponent("nowhere"))
+        try FileManager.default.createSymbolicLink(
+            at: dangling, withDestinationURL: folder.url.appendingPathComponent("nowhere"))
         var rows: [(URL, String)] = [
-            (folder.url.appendingPathComponent("missing"), "No such file"), (folder.url, "a folder"), (fifo, "not a regular file"),
+            (folder.url.appendingPathComponent("missing"), "No such file"), (folder.url, "a folder"),
+            (fifo, "not a regular file"),
             (dangling, "No such file"), (folder.url.appendingPathComponent("a/b"), "No such file"),
             (URL(fileURLWithPath: "/dev/null"), "not a regular file"),
             (try #require(URL(string: "https://h/photo.png")), "URL"),
@@ -127,7 +135,10 @@ struct MultipartFileTests {
             ("is replaced", { try Data(Self.content.reversed()).write(to: $0, options: .atomic) }),
             (
                 "is touched",
-                { try FileManager.default.setAttributes([.modificationDate: Date(timeIntervalSince1970: 5)], ofItemAtPath: $0.path) }
+                {
+                    try FileManager.default.setAttributes(
+                        [.modificationDate: Date(timeIntervalSince1970: 5)], ofItemAtPath: $0.path)
+                }
             ),
             ("goes", { try FileManager.default.removeItem(at: $0) }),
         ]
@@ -141,11 +152,15 @@ struct MultipartFileTests {
             let stream = try #require(encoded.urlRequestValue.httpBodyStream)
             stream.open()
             var room = [UInt8](repeating: 0, count: 1000)
-            #expect(stream.read(&room, maxLength: 1000) == -1 && stream.streamStatus == .error && stream.streamError is WebServiceError)
+            #expect(
+                stream.read(&room, maxLength: 1000) == -1 && stream.streamStatus == .error
+                    && stream.streamError is WebServiceError)
         }
     }
 
-    @Test("a file that shrinks or grows while it is read is an error in the middle, not the end of the body", arguments: [60_000, 200_001])
+    @Test(
+        "a file that shrinks or grows while it is read is an error in the middle, not the end of the body",
+        arguments: [60_000, 200_001])
     func resized(to size: Int) throws {
         let folder = try FormFolder()
         let file = try folder.file("file", Self.content)
@@ -154,7 +169,9 @@ struct MultipartFileTests {
         var room = [UInt8](repeating: 0, count: 50_000)
         #expect(try room.withUnsafeMutableBytes { try reader.read(into: $0) } == 50_000)
         try Self.truncate(file, to: size)
-        expectFailure(.encoding, naming: ["'photo'", "changed"]) { try room.withUnsafeMutableBytes { try reader.read(into: $0) } }
+        expectFailure(.encoding, naming: ["'photo'", "changed"]) {
+            try room.withUnsafeMutableBytes { try reader.read(into: $0) }
+        }
         #expect(reader.offset == 50_000)
     }
 
@@ -185,7 +202,8 @@ struct MultipartFileTests {
         #expect(text.contains("--data-binary '@-'"))
         #expect(text.contains("--header 'Content-Type: \(form.contentType)'") && text.contains("--header 'Expect:'"))
         let redacted = form.request.curlDescription()
-        #expect(redacted.contains("--data-binary '[redacted]'") && !redacted.contains("it") && !redacted.contains("cat"))
+        #expect(
+            redacted.contains("--data-binary '[redacted]'") && !redacted.contains("it") && !redacted.contains("cat"))
     }
 
     private static func truncate(_ file: URL, to size: off_t) throws {

@@ -19,7 +19,9 @@ struct MultipartFormDataTests {
         let form = MultipartFormData.make {
             $0.append("a\r\nb\n", name: "text")
             $0.append(Data(), name: "text")
-            $0.append(Data([0, 255]), name: "data", fileName: "d.bin", contentType: "image/png; q=\"ä\"", headers: ["X-A": "1", "X-a": ""])
+            $0.append(
+                Data([0, 255]), name: "data", fileName: "d.bin", contentType: "image/png; q=\"ä\"",
+                headers: ["X-A": "1", "X-a": ""])
         }
         let boundary = form.boundary
         let expected =
@@ -40,8 +42,11 @@ struct MultipartFormDataTests {
     func counts() throws {
         let empty = MultipartFormData.make { _ in }
         #expect(try empty.body() == Data("--\(empty.boundary)--\r\n".utf8))
-        let many = MultipartFormData.make { form in for number in 0..<10_000 { form.append("\(number)", name: "n\(number % 7)") } }
-        let parts = String(decoding: try many.body(), as: UTF8.self).components(separatedBy: "--\(many.boundary)\r\n").dropFirst()
+        let many = MultipartFormData.make { form in
+            for number in 0..<10_000 { form.append("\(number)", name: "n\(number % 7)") }
+        }
+        let parts = String(decoding: try many.body(), as: UTF8.self).components(separatedBy: "--\(many.boundary)\r\n")
+            .dropFirst()
         #expect(parts.count == 10_000)
         let isRight = parts.enumerated().allSatisfy { number, part in
             part.utf8.starts(with: "Content-Disposition: form-data; name=\"n\(number % 7)\"\r\n\r\n\(number)\r\n".utf8)
@@ -53,9 +58,11 @@ struct MultipartFormDataTests {
     func escaping() throws {
         let all = String(String.UnicodeScalarView((UInt8(1)...255).map { Unicode.Scalar($0) }))
         let rows = [
-            ("\"", "%22"), ("\r", "%0D"), ("\n", "%0A"), ("\r\n", "%0D%0A"), ("\n\r\"\"", "%0A%0D%22%22"), ("\\", "\\"), ("\\\"", "\\%22"),
+            ("\"", "%22"), ("\r", "%0D"), ("\n", "%0A"), ("\r\n", "%0D%0A"), ("\n\r\"\"", "%0A%0D%22%22"), ("\\", "\\"),
+            ("\\\"", "\\%22"),
             ("%22", "%22"),
-            ("\"\u{301}", "%22\u{301}"), ("\r\u{301}\n\u{301}", "%0D\u{301}%0A\u{301}"), ("", ""), ("a; b=c", "a; b=c"), ("é", "é"),
+            ("\"\u{301}", "%22\u{301}"), ("\r\u{301}\n\u{301}", "%0D\u{301}%0A\u{301}"), ("", ""), ("a; b=c", "a; b=c"),
+            ("é", "é"),
             ("e\u{301}", "e\u{301}"),
             ("🍺", "🍺"), ("\u{85}\u{2028}", "\u{85}\u{2028}"),
             (
@@ -75,8 +82,11 @@ struct MultipartFormDataTests {
         for (text, escaped) in rows {
             let named = MultipartFormData.make { $0.append("v", name: text) }
             #expect(try named.body() == body("Content-Disposition: form-data; name=\"\(escaped)\"", "v", of: named))
-            let filed = MultipartFormData.make { $0.append(Data("v".utf8), name: text, fileName: text, contentType: "a/b") }
-            let head = "Content-Disposition: form-data; name=\"\(escaped)\"; filename=\"\(escaped)\"\r\nContent-Type: a/b"
+            let filed = MultipartFormData.make {
+                $0.append(Data("v".utf8), name: text, fileName: text, contentType: "a/b")
+            }
+            let head =
+                "Content-Disposition: form-data; name=\"\(escaped)\"; filename=\"\(escaped)\"\r\nContent-Type: a/b"
             #expect(try filed.body() == body(head, "v", of: filed))
         }
     }
@@ -94,10 +104,12 @@ struct MultipartFormDataTests {
         }
     }
 
-    @Test("C-29: a content type that is none, and header fields that are illegal or ours, are errors that name the part")
+    @Test(
+        "C-29: a content type that is none, and header fields that are illegal or ours, are errors that name the part")
     func heads() throws {
         let types = [
-            "", "/", "a", "a/", "/b", "a/b/c", "a b/c", "a/b c", "a/b\r\nX: 1", "a/b; c\r\n", "a/b\n", "a/b\0", "a/b; \u{7F}", "a/b;\r\u{301}", "é/b",
+            "", "/", "a", "a/", "/b", "a/b/c", "a b/c", "a/b c", "a/b\r\nX: 1", "a/b; c\r\n", "a/b\n", "a/b\0",
+            "a/b; \u{7F}", "a/b;\r\u{301}", "é/b",
             " a/b",
             "a/b, c/d", "\r\n\r\na/b",
         ]
@@ -111,12 +123,15 @@ struct MultipartFormDataTests {
             #expect(body.firstRange(of: Data("\r\nContent-Type: \(type)\r\n\r\n".utf8)) != nil)
         }
         let fields: [(String, String)] = [
-            ("", "1"), ("X Y", "1"), ("X:", "1"), ("X\r\nY", "1"), ("é", "1"), ("X", "1\r\nY: 2"), ("X", "\n"), ("X", "\0"), ("X", "\r\u{301}"),
-            ("X", "a\u{7F}"), ("Content-Disposition", "form-data"), ("content-type", "a/b"), ("CONTENT-TRANSFER-ENCODING", "base64"),
+            ("", "1"), ("X Y", "1"), ("X:", "1"), ("X\r\nY", "1"), ("é", "1"), ("X", "1\r\nY: 2"), ("X", "\n"),
+            ("X", "\0"), ("X", "\r\u{301}"),
+            ("X", "a\u{7F}"), ("Content-Disposition", "form-data"), ("content-type", "a/b"),
+            ("CONTENT-TRANSFER-ENCODING", "base64"),
         ]
         for (name, value) in fields {
             expectFailure(.encoding, naming: ["'photo'", "header field"], "\(name.debugDescription)") {
-                try MultipartFormData.make { $0.append(Data(), name: "photo", headers: Headers([(name, value)])) }.request.encode()
+                try MultipartFormData.make { $0.append(Data(), name: "photo", headers: Headers([(name, value)])) }
+                    .request.encode()
             }
         }
     }
@@ -127,7 +142,8 @@ struct MultipartFormDataTests {
         #expect(Set(boundaries).count == 10_000)
         let legal = Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?".utf8)
         #expect(boundaries.allSatisfy { (1...70).contains($0.utf8.count) && $0.utf8.allSatisfy(legal.contains) })
-        // 32 digits of 4 bits each; for every place, how far the 16 counts are from even. The sum of 32 × 15 squares has the mean 480 and the deviation 31.
+        // 32 digits of 4 bits each; for every place, how far the 16 counts are from even. The sum
+        // of 32 × 15 squares has the mean 480 and the deviation 31.
         var sum = 0.0
         for place in 0..<32 {
             var counts = [Character: Double]()
@@ -183,7 +199,9 @@ struct MultipartFormDataTests {
             expectFailure(.encoding, naming: ["Content-Type", "boundary"]) { try request.encode() }
         }
         request.headers[.contentType] = "multipart/mixed; boundary=\(form.boundary)"
-        #expect(try request.urlRequest().value(forHTTPHeaderField: "Content-Type") == "multipart/mixed; boundary=\(form.boundary)")
+        #expect(
+            try request.urlRequest().value(forHTTPHeaderField: "Content-Type")
+                == "multipart/mixed; boundary=\(form.boundary)")
     }
 
     @Test("C-66: neither the form nor its request shows names or contents")
@@ -194,7 +212,9 @@ struct MultipartFormDataTests {
         }
         #expect("\(form)" == "multipart/form-data with 2 parts")
         #expect("\(MultipartFormData.make { $0.append("", name: "") })" == "multipart/form-data with 1 part")
-        for text in [printed(form), printed(form.request), printed(try form.request.encode()), form.request.curlDescription()] {
+        for text in [
+            printed(form), printed(form.request), printed(try form.request.encode()), form.request.curlDescription(),
+        ] {
             #expect(!text.contains("s3cret"))
         }
         #expect(form.request.curlDescription().contains("--data-binary '[redacted]'"))

@@ -6,7 +6,8 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ParameterStrategyTests {
     /// One value in a query and in a form; both are written by the same strategy.
     private func expect(
-        _ parameters: Parameters, _ strategy: ParameterStrategy = .init(), gives text: String?, sourceLocation: SourceLocation = #_sourceLocation
+        _ parameters: Parameters, _ strategy: ParameterStrategy = .init(), gives text: String?,
+        sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         let query = try Request.make {
             $0.queryParameters = parameters
@@ -16,8 +17,12 @@ import Testing
             $0.formParameters = parameters
             $0.parameterStrategy = strategy
         }.encodedBody()
-        #expect(query.map { $0.replacing("%5B", with: "[").replacing("%5D", with: "]") } == text, sourceLocation: sourceLocation)
-        #expect(form.map { $0.replacing("%5B", with: "[").replacing("%5D", with: "]") } == text ?? "", sourceLocation: sourceLocation)
+        #expect(
+            query.map { $0.replacing("%5B", with: "[").replacing("%5D", with: "]") } == text,
+            sourceLocation: sourceLocation)
+        #expect(
+            form.map { $0.replacing("%5B", with: "[").replacing("%5D", with: "]") } == text ?? "",
+            sourceLocation: sourceLocation)
     }
 
     @Test("M-05: parameters keep their order and their repeated names")
@@ -40,7 +45,9 @@ import Testing
             try expect(["m": [[1, 2], [3]]], strategy, gives: nested)
         } else {
             for value in [[[1]], ["a": 1]] as [ParameterValue] {
-                expectFailure(.encoding, naming: ["'m'"]) { try expect(["m": [value] as ParameterValue], strategy, gives: nil) }
+                expectFailure(.encoding, naming: ["'m'"]) {
+                    try expect(["m": [value] as ParameterValue], strategy, gives: nil)
+                }
             }
         }
     }
@@ -58,10 +65,14 @@ import Testing
         arguments: [(.brackets, "at[lat]=1&at[p][x]=2&at[t]=a&at[t]=b"), (.dots, "at.lat=1&at.p.x=2&at.t=a&at.t=b")]
             as [(ParameterStrategy.Nesting, String)])
     func nesting(nesting: ParameterStrategy.Nesting, text: String) throws {
-        try expect(["at": ["lat": 1, "p": ["x": 2], "t": ["a", "b"], "e": [:], "n": nil] as ParameterValue], .init(nesting: nesting), gives: text)
+        try expect(
+            ["at": ["lat": 1, "p": ["x": 2], "t": ["a", "b"], "e": [:], "n": nil] as ParameterValue],
+            .init(nesting: nesting), gives: text)
     }
 
-    @Test("M-05: truth values", arguments: [(.literal, "a=true&b=false"), (.numeric, "a=1&b=0")] as [(ParameterStrategy.Booleans, String)])
+    @Test(
+        "M-05: truth values",
+        arguments: [(.literal, "a=true&b=false"), (.numeric, "a=1&b=0")] as [(ParameterStrategy.Booleans, String)])
     func booleans(booleans: ParameterStrategy.Booleans, text: String) throws {
         try expect(["a": true, "b": false], .init(booleans: booleans), gives: text)
     }
@@ -80,7 +91,8 @@ import Testing
     @Test(
         "M-05: numbers are the shortest text that reads back as the same number",
         arguments: [
-            (.integer(.min), "-9223372036854775808"), (.integer(.max), "9223372036854775807"), (.unsigned(.max), "18446744073709551615"),
+            (.integer(.min), "-9223372036854775808"), (.integer(.max), "9223372036854775807"),
+            (.unsigned(.max), "18446744073709551615"),
             (0.1, "0.1"), (-0.0, "0"), (1.0, "1"),
             (-1.5, "-1.5"), (1e15, "1000000000000000"), (9_007_199_254_740_991, "9007199254740991"),
             (.double(9_007_199_254_740_992), "9007199254740992"), (1e21, "1e%2B21"),
@@ -106,7 +118,8 @@ import Testing
     @Test(
         "M-05: what is no finite number is an error that names the parameter",
         arguments: [
-            ["n": Double.nan], ["n": Double.infinity], ["n": -Double.infinity], ["n": Float.nan], ["n": Float.infinity], ["n": Decimal.nan],
+            ["n": Double.nan], ["n": Double.infinity], ["n": -Double.infinity], ["n": Float.nan], ["n": Float.infinity],
+            ["n": Decimal.nan],
             ["n": [1, Double.nan]],
             ["m": ["n": Double.nan]],
         ] as [Parameters])
@@ -125,10 +138,12 @@ import Testing
     @Test(
         "M-05: moments",
         arguments: [
-            (0, "1970-01-01T00:00:00Z", "0", "0"), (1_795_161_600, "2026-11-20T08:00:00Z", "1795161600", "1795161600000"),
+            (0, "1970-01-01T00:00:00Z", "0", "0"),
+            (1_795_161_600, "2026-11-20T08:00:00Z", "1795161600", "1795161600000"),
             (1_763_712_000.123, "2025-11-21T08:00:00.123Z", "1763712000.123", "1763712000123"),
             (1_795_161_599.9996, "2026-11-20T08:00:00Z", nil, "1795161600000"),
-            (1_795_161_599.9994, "2026-11-20T07:59:59.999Z", nil, "1795161599999"), (-0.5, "1969-12-31T23:59:59.500Z", "-0.5", "-500"),
+            (1_795_161_599.9994, "2026-11-20T07:59:59.999Z", nil, "1795161599999"),
+            (-0.5, "1969-12-31T23:59:59.500Z", "-0.5", "-500"),
             (-1, "1969-12-31T23:59:59Z", "-1", "-1000"),
             (951_782_400, "2000-02-29T00:00:00Z", "951782400", "951782400000"),
             (253_402_300_799, "9999-12-31T23:59:59Z", "253402300799", "253402300799000"),
@@ -141,10 +156,13 @@ import Testing
         try expect(["d": date], .init(dates: .custom { "\($0.timeIntervalSince1970 == seconds)&" }), gives: "d=true%26")
     }
 
-    @Test("M-05: no millisecond of a moment is lost", arguments: [0.0, 1_763_712_000, 1_795_161_599, -1, 4_102_444_800, -62_000_000_000])
+    @Test(
+        "M-05: no millisecond of a moment is lost",
+        arguments: [0.0, 1_763_712_000, 1_795_161_599, -1, 4_102_444_800, -62_000_000_000])
     func milliseconds(start: Double) {
         for millis in 1..<1_000 {
-            let text = ParameterStrategy.Dates.iso8601.text(of: Date(timeIntervalSince1970: start + Double(millis) / 1_000))
+            let text = ParameterStrategy.Dates.iso8601.text(
+                of: Date(timeIntervalSince1970: start + Double(millis) / 1_000))
             #expect(text?.suffix(5) == ".\(String(1_000 + millis).dropFirst())Z", "\(start) + \(millis) ms")
         }
     }
@@ -158,13 +176,17 @@ import Testing
         let date = Date(timeIntervalSince1970: seconds)
         expectFailure(.encoding, naming: ["'d'"]) { try expect(["d": date], gives: nil) }
         expectFailure(.encoding, naming: ["'d'"]) { try Parameters(["d": date]).jsonData() }
-        guard !seconds.isFinite else { return try expect(["d": date], .init(dates: .custom { _ in "x" }), gives: "d=x") }
+        guard !seconds.isFinite else {
+            return try expect(["d": date], .init(dates: .custom { _ in "x" }), gives: "d=x")
+        }
         for strategy in [ParameterStrategy.Dates.secondsSince1970, .millisecondsSince1970] {
             expectFailure(.encoding, naming: ["'d'"]) { try expect(["d": date], .init(dates: strategy), gives: nil) }
         }
     }
 
-    @Test("C-38: a value on the 32nd level is written, one below is an error", arguments: [ParameterStrategy.Arrays.repeated, .brackets, .indexed])
+    @Test(
+        "C-38: a value on the 32nd level is written, one below is an error",
+        arguments: [ParameterStrategy.Arrays.repeated, .brackets, .indexed])
     func depth(arrays: ParameterStrategy.Arrays) throws {
         func nested(_ levels: Int, _ wrap: (ParameterValue) -> ParameterValue) -> Parameters {
             ["p": (1..<levels).reduce("s3cret" as ParameterValue) { value, _ in wrap(value) }]
@@ -182,7 +204,9 @@ import Testing
                     if isWritten {
                         #expect(try request.encodedBody()?.contains("s3cret") == true)
                     } else {
-                        expectFailure(.encoding, naming: ["parameter '", "32 levels"], hiding: ["s3cret"]) { try request.urlRequest() }
+                        expectFailure(.encoding, naming: ["parameter '", "32 levels"], hiding: ["s3cret"]) {
+                            try request.urlRequest()
+                        }
                     }
                 }
             }
@@ -193,7 +217,8 @@ import Testing
     func longNames() throws {
         let name = String(repeating: "e\u{301}", count: 100_000)
         let values: [ParameterValue] = [
-            .double(.nan), .date(.distantFuture.addingTimeInterval(1e15)), .unsupported(type: "T"), .object(Parameters([("a", .double(.infinity))])),
+            .double(.nan), .date(.distantFuture.addingTimeInterval(1e15)), .unsupported(type: "T"),
+            .object(Parameters([("a", .double(.infinity))])),
         ]
         for value in values {
             for encoding in [Request.ParameterEncoding.percent, .json] {
@@ -202,13 +227,17 @@ import Testing
                     $0.parameterEncoding = encoding
                     $0.parameterStrategy.arrays = .commaSeparated
                 }
-                guard let error = #expect(throws: WebServiceError.self, performing: { try request.urlRequest() }) else { continue }
+                guard let error = #expect(throws: WebServiceError.self, performing: { try request.urlRequest() }) else {
+                    continue
+                }
                 #expect(error.description.utf8.count <= 1_000 && error.description.hasPrefix("encoding: "))
                 #expect(printed(error).utf8.count < 10_000)
             }
         }
         let error = WebServiceError(WebServiceError.Code(name), name, body: Data(count: 1 << 20))
-        #expect(error.description.utf8.count <= 1_000 && error.description.utf8.count > 990 && error.description.hasSuffix("…"))
+        #expect(
+            error.description.utf8.count <= 1_000 && error.description.utf8.count > 990
+                && error.description.hasSuffix("…"))
         #expect(error.localizedDescription == error.description && error.message == name)
         #expect(WebServiceError(.encoding, "a").description == "encoding: a")
     }

@@ -15,20 +15,27 @@ import Testing
         let id = try #require(UUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
         let url = try #require(URL(string: "https://o/?a=b"))
         let rows: [((any ParameterConvertible)?, ParameterValue)] = [
-            ("s", .string("s")), ("sub".dropFirst(), .string("ub")), (true, .bool(true)), (Int8.min, .integer(-128)), (UInt8.max, .integer(255)),
+            ("s", .string("s")), ("sub".dropFirst(), .string("ub")), (true, .bool(true)), (Int8.min, .integer(-128)),
+            (UInt8.max, .integer(255)),
             (Int16.min, .integer(-32768)),
-            (UInt16.max, .integer(65535)), (Int32.min, .integer(-2147483648)), (UInt32.max, .integer(4294967295)), (Int64.min, .integer(.min)),
+            (UInt16.max, .integer(65535)), (Int32.min, .integer(-2147483648)), (UInt32.max, .integer(4294967295)),
+            (Int64.min, .integer(.min)),
             (UInt64.max, .unsigned(.max)),
-            (UInt.max, .unsigned(.max)), (UInt64(Int64.max), .integer(.max)), (UInt64(Int64.max) + 1, .unsigned(1 << 63)), (Int.max, .integer(.max)),
+            (UInt.max, .unsigned(.max)), (UInt64(Int64.max), .integer(.max)),
+            (UInt64(Int64.max) + 1, .unsigned(1 << 63)), (Int.max, .integer(.max)),
             (0.5, .double(0.5)),
-            (Float(0.1), .double(0.1)), (Float.greatestFiniteMagnitude, .double(3.4028235e38)), (Decimal(string: "1.50"), .string("1.5")),
+            (Float(0.1), .double(0.1)), (Float.greatestFiniteMagnitude, .double(3.4028235e38)),
+            (Decimal(string: "1.50"), .string("1.5")),
             (Decimal(string: "12345678901234567890.123"), .string("12345678901234567890.123")),
             (Date(timeIntervalSince1970: 1), .date(Date(timeIntervalSince1970: 1))),
-            (url, .string("https://o/?a=b")), (id, .string("E621E1F8-C36C-495A-93FC-0C247A3E6E5F")), (nil, .null), (Optional<Int>.none, .null),
+            (url, .string("https://o/?a=b")), (id, .string("E621E1F8-C36C-495A-93FC-0C247A3E6E5F")), (nil, .null),
+            (Optional<Int>.none, .null),
             (Optional(3), .integer(3)),
-            ([1, 2], .array([1, 2])), ([Optional(1), nil], .array([1, nil])), (["b": 2, "a": 1], ["a": 1, "b": 2]), (Level.high, .string("high")),
+            ([1, 2], .array([1, 2])), ([Optional(1), nil], .array([1, nil])), (["b": 2, "a": 1], ["a": 1, "b": 2]),
+            (Level.high, .string("high")),
             (Rank.first, .integer(1)),
-            (Coordinate(), ["lat": 1, "lon": 2]), ([Coordinate()], [["lat": 1, "lon": 2]]), (Parameters([("z", 1), ("a", 2)]), ["z": 1, "a": 2]),
+            (Coordinate(), ["lat": 1, "lon": 2]), ([Coordinate()], [["lat": 1, "lon": 2]]),
+            (Parameters([("z", 1), ("a", 2)]), ["z": 1, "a": 2]),
             (ParameterValue.null, .null),
         ]
         for (value, expected) in rows { #expect(ParameterValue(value) == expected, "\(String(describing: value))") }
@@ -37,35 +44,46 @@ import Testing
     @Test("M-05: anything found in a [String: Any] gives the same value as its own type")
     func anything() {
         let rows: [(Any?, ParameterValue)] = [
-            (nil, nil), (NSNull(), nil), (Optional<Int>.none as Any, nil), (Optional<Any>.some(Optional<Int>.some(3) as Any) as Any, 3), (1, 1),
+            (nil, nil), (NSNull(), nil), (Optional<Int>.none as Any, nil),
+            (Optional<Any>.some(Optional<Int>.some(3) as Any) as Any, 3), (1, 1),
             (true, true), ("s", "s"), (1.5, 1.5),
-            ([1, "a", NSNull(), [true]] as [Any], [1, "a", nil, [true]]), ([Optional<Int>.none, 1] as [Int?], [nil, 1]),
+            ([1, "a", NSNull(), [true]] as [Any], [1, "a", nil, [true]]),
+            ([Optional<Int>.none, 1] as [Int?], [nil, 1]),
             ([nil, "x"] as [Any?], [nil, "x"]),
-            (["b": 1, "a": ["d": 2, "c": "x"]] as [String: Any], ["a": ["c": "x", "d": 2], "b": 1]), (["a": nil] as [String: Any?], ["a": nil]),
+            (["b": 1, "a": ["d": 2, "c": "x"]] as [String: Any], ["a": ["c": "x", "d": 2], "b": 1]),
+            (["a": nil] as [String: Any?], ["a": nil]),
             (Level.high, "high"),
         ]
-        for (value, expected) in rows { #expect(ParameterValue(any: value) == expected, "\(String(describing: value))") }
+        for (value, expected) in rows {
+            #expect(ParameterValue(any: value) == expected, "\(String(describing: value))")
+        }
     }
 
     @Test("M-05: Foundation's classes give the same value as the Swift types they stand for")
     func foundationClasses() throws {
         let id = try #require(NSUUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
         let rows: [(Any, ParameterValue)] = [
-            (NSString("s"), "s"), (try #require(NSURL(string: "https://o/")), "https://o/"), (id, "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"),
-            (NSDate(timeIntervalSince1970: 1), .date(Date(timeIntervalSince1970: 1))), (NSArray(array: [1, "a"]), [1, "a"]),
+            (NSString("s"), "s"), (try #require(NSURL(string: "https://o/")), "https://o/"),
+            (id, "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"),
+            (NSDate(timeIntervalSince1970: 1), .date(Date(timeIntervalSince1970: 1))),
+            (NSArray(array: [1, "a"]), [1, "a"]),
             (NSDictionary(dictionary: ["a": 1]), ["a": 1]),
-            (NSNumber(value: true), true), (NSNumber(value: false), false), (NSNumber(value: 1), 1), (NSNumber(value: 0), 0),
+            (NSNumber(value: true), true), (NSNumber(value: false), false), (NSNumber(value: 1), 1),
+            (NSNumber(value: 0), 0),
             (NSNumber(value: Int8(1)), 1), (NSNumber(value: Int8(5)), 5),
-            (NSNumber(value: UInt8(200)), 200), (NSNumber(value: UInt32.max), 4294967295), (NSNumber(value: Int64.min), .integer(.min)),
+            (NSNumber(value: UInt8(200)), 200), (NSNumber(value: UInt32.max), 4294967295),
+            (NSNumber(value: Int64.min), .integer(.min)),
             (NSNumber(value: UInt64.max), .unsigned(.max)),
-            (NSNumber(value: UInt64(5)), 5), (NSNumber(value: 1.5), 1.5), (NSNumber(value: 1.0), 1.0), (NSDecimalNumber(string: "1.5"), 1.5),
+            (NSNumber(value: UInt64(5)), 5), (NSNumber(value: 1.5), 1.5), (NSNumber(value: 1.0), 1.0),
+            (NSDecimalNumber(string: "1.5"), 1.5),
         ]
         for (value, expected) in rows { #expect(ParameterValue(any: value) == expected, "\(type(of: value)) \(value)") }
     }
 
     @Test("What JSONSerialization reads can be sent as parameters")
     func fromJSON() throws {
-        let json = #"{"a":true,"b":1,"c":1.5,"d":null,"e":[1,{"x":"y"}],"f":18446744073709551615,"g":0,"h":"é","i":false}"#
+        let json =
+            #"{"a":true,"b":1,"c":1.5,"d":null,"e":[1,{"x":"y"}],"f":18446744073709551615,"g":0,"h":"é","i":false}"#
         let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
         #expect(
             try Request.make { $0.queryParameters = Parameters(object) }.encodedQuery()
@@ -78,7 +96,8 @@ import Testing
         struct Secret { var text = "s3cret" }
         final class Box { let text = "s3cret" }
         let rows: [(Any, String)] = [
-            (Secret(), "Secret"), (Box(), "Box"), (Data("s3cret".utf8), "Data"), (["s3cret"] as Set, "Set"), (("s3cret", 1), "String"),
+            (Secret(), "Secret"), (Box(), "Box"), (Data("s3cret".utf8), "Data"), (["s3cret"] as Set, "Set"),
+            (("s3cret", 1), "String"),
             ([1: "s3cret"], "Dictionary"),
         ]
         for (value, type) in rows {
@@ -99,7 +118,9 @@ import Testing
         }
     }
 
-    @Test("C-38: a value nested without end in a [String: Any] is refused and exhausts no stack", arguments: [31, 32, 33, 100, 5_000])
+    @Test(
+        "C-38: a value nested without end in a [String: Any] is refused and exhausts no stack",
+        arguments: [31, 32, 33, 100, 5_000])
     func depth(levels: Int) throws {
         for wrap in [{ [$0] }, { ["k": $0] }, { [Optional($0)] as [Any?] }] as [(Any) -> Any] {
             let value = (1..<levels).reduce("s3cret" as Any) { value, _ in wrap(value) }
@@ -132,9 +153,11 @@ import Testing
     @Test(
         "A value describes itself as the default strategy writes it",
         arguments: [
-            (nil, ""), (true, "true"), (-5, "-5"), (.unsigned(.max), "18446744073709551615"), (2.0, "2"), ("a b", "a b"),
+            (nil, ""), (true, "true"), (-5, "-5"), (.unsigned(.max), "18446744073709551615"), (2.0, "2"),
+            ("a b", "a b"),
             (.date(Date(timeIntervalSince1970: 0)), "1970-01-01T00:00:00Z"),
-            ([1, "x", nil], "[1, x, ]"), (["a": 1, "b": [2]], "[a: 1, b: [2]]"), (.unsupported(type: "T"), "(unsupported: T)"),
+            ([1, "x", nil], "[1, x, ]"), (["a": 1, "b": [2]], "[a: 1, b: [2]]"),
+            (.unsupported(type: "T"), "(unsupported: T)"),
             (.date(Date(timeIntervalSince1970: .nan)), "(date out of range)"),
         ] as [(ParameterValue, String)])
     func descriptions(value: ParameterValue, text: String) {

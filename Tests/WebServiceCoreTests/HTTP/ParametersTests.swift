@@ -12,7 +12,9 @@ import Testing
         let parameters: Parameters = ["b": 1, "a": "x", "b": 2, "page": page, "n": nil]
         #expect(pairs(parameters) == ["b=1", "a=x", "b=2", "page=", "n="])
         #expect(parameters["b"] == 1 && parameters["page"] == .null && parameters["none"] == nil)
-        #expect(parameters.count == 5 && parameters.first?.key == "b" && parameters.last?.key == "n" && Parameters([:]).isEmpty)
+        #expect(
+            parameters.count == 5 && parameters.first?.key == "b" && parameters.last?.key == "n"
+                && Parameters([:]).isEmpty)
     }
 
     @Test("append adds behind the others, also where the name exists")

@@ -9,7 +9,8 @@ import FoundationNetworking
 
 /// What another origin gets to see.
 extension RedirectPolicyTests {
-    /// What of a request any server may see: planted everywhere, looked for in everything that is sent.
+    /// What of a request any server may see: planted everywhere, looked for in everything that is
+    /// sent.
     static let secret = "s3cr3t"
 
     static func planted(_ method: Request.Method, _ url: String) -> Request {
@@ -17,13 +18,20 @@ extension RedirectPolicyTests {
             $0.headers = [
                 "Authorization": "Bearer \(secret)", "Cookie": "sid=\(secret)", "X-API-Key": secret, "x-custom": secret,
                 "Referer": "https://a/?\(secret)",
-                "Origin": "https://\(secret)", "Range": "bytes=0-\(secret)", "If-None-Match": "\"\(secret)\"", "If-Modified-Since": secret,
-                "If-Match": secret, "Cache-Control": secret, "Content-Language": secret, "Idempotency-Key": secret, "Forwarded": secret,
-                "User-Agent": "brewery", "Accept": "application/json", "accept-LANGUAGE": "en", "Accept-Encoding": "gzip", "Accept": "text/plain",
+                "Origin": "https://\(secret)", "Range": "bytes=0-\(secret)", "If-None-Match": "\"\(secret)\"",
+                "If-Modified-Since": secret,
+                "If-Match": secret, "Cache-Control": secret, "Content-Language": secret, "Idempotency-Key": secret,
+                "Forwarded": secret,
+                "User-Agent": "brewery", "Accept": "application/json", "accept-LANGUAGE": "en",
+                "Accept-Encoding": "gzip", "Accept": "text/plain",
             ]
             $0.queryParameters = ["key": secret]
             $0.queryParameterEncoder = { url, _ in URL(string: "\(url?.absoluteString ?? "")&encoder=\(secret)") }
-            if method == .GET || method == .HEAD { $0.parameters = ["p": secret] } else { $0.body = Data("password=\(secret)".utf8) }
+            if method == .GET || method == .HEAD {
+                $0.parameters = ["p": secret]
+            } else {
+                $0.body = Data("password=\(secret)".utf8)
+            }
             $0.timeout = 30
         }
     }
@@ -35,20 +43,25 @@ extension RedirectPolicyTests {
         return [
             encoded.method.rawValue, encoded.url, "\(encoded.headers.fields)", encoded.contentType ?? "",
             String(decoding: encoded.body ?? Data(), as: UTF8.self),
-            plain.url?.absoluteString ?? "", "\(plain.allHTTPHeaderFields ?? [:])", String(decoding: plain.httpBody ?? Data(), as: UTF8.self),
+            plain.url?.absoluteString ?? "", "\(plain.allHTTPHeaderFields ?? [:])",
+            String(decoding: plain.httpBody ?? Data(), as: UTF8.self),
         ].joined(separator: "\n")
     }
 
     static let elsewhere = [
-        "https://b/", "https://a:8443/", "https://a.b/", "https://b.a/", "https://aa/", "https://a./", "//b", "//a:444/", "https://127.0.0.1/",
+        "https://b/", "https://a:8443/", "https://a.b/", "https://b.a/", "https://aa/", "https://a./", "//b",
+        "//a:444/", "https://127.0.0.1/",
         "https://[::1]/",
         "HTTPS://A:444", "https://é.example/",
     ]
 
-    @Test("C-10, C-12, C-17: another scheme, host or port sees nothing but a few harmless header fields", arguments: elsewhere)
+    @Test(
+        "C-10, C-12, C-17: another scheme, host or port sees nothing but a few harmless header fields",
+        arguments: elsewhere)
     func otherOrigin(location: String) throws {
         for (method, status) in [
-            (Request.Method.GET, 301), (.GET, 302), (.GET, 307), (.GET, 308), (.POST, 301), (.POST, 302), (.PUT, 303), (.DELETE, 303),
+            (Request.Method.GET, 301), (.GET, 302), (.GET, 307), (.GET, 308), (.POST, 301), (.POST, 302), (.PUT, 303),
+            (.DELETE, 303),
         ] {
             let request = Self.planted(method, "https://a")
             #expect(try wire(request).contains(Self.secret))
@@ -60,7 +73,8 @@ extension RedirectPolicyTests {
             #expect(try !wire(next).contains(Self.secret))
             #expect(
                 try next.encode().headers.map { "\($0.name): \($0.value)" } == [
-                    "User-Agent: brewery", "Accept: application/json", "accept-LANGUAGE: en", "Accept-Encoding: gzip", "Accept: text/plain",
+                    "User-Agent: brewery", "Accept: application/json", "accept-LANGUAGE: en", "Accept-Encoding: gzip",
+                    "Accept: text/plain",
                 ])
             #expect(next.timeout == 30)
             #expect(next.queryParameterEncoder == nil)
@@ -69,8 +83,12 @@ extension RedirectPolicyTests {
 
     @Test("C-10, C-13: from http to https and, where it is allowed, back, the origin changes")
     func otherScheme() throws {
-        for (from, to) in [("http://a", "https://a/"), ("https://a", "http://a/"), ("http://a:443", "https://a/"), ("https://a:80", "http://a:80/")] {
-            let next = try #require(try RedirectPolicy(allowsDowngrade: true).decide(Self.planted(.GET, from), 302, to).next)
+        for (from, to) in [
+            ("http://a", "https://a/"), ("https://a", "http://a/"), ("http://a:443", "https://a/"),
+            ("https://a:80", "http://a:80/"),
+        ] {
+            let next = try #require(
+                try RedirectPolicy(allowsDowngrade: true).decide(Self.planted(.GET, from), 302, to).next)
             #expect(try !wire(next).contains(Self.secret), "\(from) to \(to)")
         }
     }
@@ -80,7 +98,9 @@ extension RedirectPolicyTests {
         arguments: ["/y", "https://a:443/y", "HTTPS://A/y", "//a/y", "y"])
     func sameOrigin(location: String) throws {
         let request = Self.planted(.GET, "https://a")
-        guard case .follow(let next, droppedCredentials: false) = try RedirectPolicy.follow.decide(request, 302, location) else {
+        guard
+            case .follow(let next, droppedCredentials: false) = try RedirectPolicy.follow.decide(request, 302, location)
+        else {
             Issue.record("not followed, or as another origin")
             return
         }
@@ -121,7 +141,8 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-15: a body goes to another origin only where that is allowed, whatever keeps it", arguments: [301, 302, 307, 308],
+        "C-15: a body goes to another origin only where that is allowed, whatever keeps it",
+        arguments: [301, 302, 307, 308],
         ["https://b/", "http://a/"])
     func body(status: Int, location: String) throws {
         var requests = [Request.make(.PUT, "https://a/") { $0.body = Data("password=\(Self.secret)".utf8) }]
@@ -135,7 +156,8 @@ extension RedirectPolicyTests {
         }
         let open = RedirectPolicy(allowsDowngrade: true, resendsBodyAcrossOrigins: true)
         requests[0].headers = [
-            "Authorization": Self.secret, "Content-Type": "t/x", "Content-Encoding": "gzip", "Content-Language": Self.secret, "Accept": "a/b",
+            "Authorization": Self.secret, "Content-Type": "t/x", "Content-Encoding": "gzip",
+            "Content-Language": Self.secret, "Accept": "a/b",
         ]
         let next = try #require(try open.decide(requests[0], status, location).next).encode()
         #expect(next.method == .PUT)
@@ -177,8 +199,14 @@ extension RedirectPolicyTests {
         for location in ["http://a/", "HTTP://a/", "http://a:443/", "http://b/"] {
             #expect(try RedirectPolicy.follow.outcome(location) == .fail(.redirectRefused))
         }
-        #expect(try RedirectPolicy.follow.outcome("https://a/", from: "http://a/") == .follow("https://a/", droppedCredentials: true))
-        #expect(try RedirectPolicy.follow.outcome("http://a/y", from: "http://a/") == .follow("http://a/y", droppedCredentials: false))
-        #expect(try RedirectPolicy(allowsDowngrade: true).outcome("http://a/") == .follow("http://a/", droppedCredentials: true))
+        #expect(
+            try RedirectPolicy.follow.outcome("https://a/", from: "http://a/")
+                == .follow("https://a/", droppedCredentials: true))
+        #expect(
+            try RedirectPolicy.follow.outcome("http://a/y", from: "http://a/")
+                == .follow("http://a/y", droppedCredentials: false))
+        #expect(
+            try RedirectPolicy(allowsDowngrade: true).outcome("http://a/")
+                == .follow("http://a/", droppedCredentials: true))
     }
 }

@@ -8,14 +8,19 @@ extension RedirectPolicyTests {
     @Test(
         "H-09, F7, M-04: the target is the reference resolved, byte by byte, without its fragment",
         arguments: [
-            ("../ok", "https://a/ok"), ("ok?x=%2F", "https://a/dir/ok?x=%2F"), ("/a%2Fb", "https://a/a%2Fb"), ("", "https://a/dir/x?q=1"),
-            ("?", "https://a/dir/x?"), ("?y", "https://a/dir/x?y"), ("#f", "https://a/dir/x?q=1"), ("y#secret", "https://a/dir/y"),
+            ("../ok", "https://a/ok"), ("ok?x=%2F", "https://a/dir/ok?x=%2F"), ("/a%2Fb", "https://a/a%2Fb"),
+            ("", "https://a/dir/x?q=1"),
+            ("?", "https://a/dir/x?"), ("?y", "https://a/dir/x?y"), ("#f", "https://a/dir/x?q=1"),
+            ("y#secret", "https://a/dir/y"),
             ("//a/x", "https://a/x"),
             (" \t/y\t ", "https://a/y"), ("/../../y/.", "https://a/y/"), ("/%7euser/%zz", "https://a/%7euser/%25zz"),
             ("/é ü", "https://a/%C3%A9%20%C3%BC"),
-            ("/{id}/{\u{301}", "https://a/%7Bid%7D/%7B%CC%81"), ("?{x}={", "https://a/dir/x?%7Bx%7D=%7B"), ("/a//b//", "https://a/a//b//"),
-            ("/\\evil", "https://a/%5Cevil"), ("\\\\evil\\x", "https://a/dir/%5C%5Cevil%5Cx"), ("\\/evil", "https://a/dir/%5C/evil"),
-            ("/\\/evil", "https://a/%5C/evil"), ("/\\\\evil", "https://a/%5C%5Cevil"), ("./\\\\evil", "https://a/dir/%5C%5Cevil"),
+            ("/{id}/{\u{301}", "https://a/%7Bid%7D/%7B%CC%81"), ("?{x}={", "https://a/dir/x?%7Bx%7D=%7B"),
+            ("/a//b//", "https://a/a//b//"),
+            ("/\\evil", "https://a/%5Cevil"), ("\\\\evil\\x", "https://a/dir/%5C%5Cevil%5Cx"),
+            ("\\/evil", "https://a/dir/%5C/evil"),
+            ("/\\/evil", "https://a/%5C/evil"), ("/\\\\evil", "https://a/%5C%5Cevil"),
+            ("./\\\\evil", "https://a/dir/%5C%5Cevil"),
             ("?\\\\evil", "https://a/dir/x?%5C%5Cevil"), ("@evil", "https://a/dir/@evil"),
             (".evil", "https://a/dir/.evil"),
             ("%2f%2fevil", "https://a/dir/%2f%2fevil"), ("/.//evil", "https://a//evil"), ("/x,y", "https://a/x,y"),
@@ -28,11 +33,14 @@ extension RedirectPolicyTests {
     @Test(
         "H-09: an answer without a usable target is delivered",
         arguments: [
-            "http:evil", "https:evil", "https:/evil", "https:///evil", "https://", "//", "///evil", "https://:8443/", "https://a:0/",
+            "http:evil", "https:evil", "https:/evil", "https:///evil", "https://", "//", "///evil", "https://:8443/",
+            "https://a:0/",
             "https://a:99999/", "https://a:x/",
             "https:\\\\evil\\", "https:/\\evil/", "https://\\evil/",
-            "https://[::1", "https://[::1]evil", "https://a\\evil/", "https://a%2Eevil/", "https://a evil/", "https://{a}/", "https:/..//evil",
-            "/a\r\nSet-Cookie: x", "/\u{0}", "/\u{7F}", "\n/x", "/x\t/y", "/\u{1B}[0m", "/\u{FFFD}", "\u{FFFD}", "/a, /b", "https://a/x, https://b/x",
+            "https://[::1", "https://[::1]evil", "https://a\\evil/", "https://a%2Eevil/", "https://a evil/",
+            "https://{a}/", "https:/..//evil",
+            "/a\r\nSet-Cookie: x", "/\u{0}", "/\u{7F}", "\n/x", "/x\t/y", "/\u{1B}[0m", "/\u{FFFD}", "\u{FFFD}",
+            "/a, /b", "https://a/x, https://b/x",
             "/a%2F..%2Fb", "/..%5c", "/%2e%2e/x",
         ])
     func unusable(location: String) throws {
@@ -42,34 +50,47 @@ extension RedirectPolicyTests {
     @Test(
         "M-02: a target whose host ends in a number and is no canonical IPv4 address is refused, and the error names the reason",
         arguments: [
-            "https://127.1/", "//127.1", "https://2130706433/", "https://0x7f000001:8443/", "https://0177.0.0.1/", "https://192.168.257/",
+            "https://127.1/", "//127.1", "https://2130706433/", "https://0x7f000001:8443/", "https://0177.0.0.1/",
+            "https://192.168.257/",
             "https://1.2.3.4./", "//1.2.3.08/x", "https://a.1/", "https://１２７.1/", "https://127。1/",
         ])
     func numericHosts(location: String) throws {
         for followed in [0, 19] {
-            let decision = try RedirectPolicy.follow.decide(Self.planted(.GET, "https://a"), 302, location, followed: followed)
+            let decision = try RedirectPolicy.follow.decide(
+                Self.planted(.GET, "https://a"), 302, location, followed: followed)
             let error = try #require(decision.error)
             #expect(error.code == .redirectRefused)
-            #expect(error.message == "the redirect leads to a host that ends in a number but is not an IPv4 address in canonical form")
+            #expect(
+                error.message
+                    == "the redirect leads to a host that ends in a number but is not an IPv4 address in canonical form"
+            )
             #expect(!printed(error).contains(Self.secret))
         }
         #expect(try RedirectPolicy.manual.outcome(location) == .deliver)
     }
 
-    @Test("M-01, M-02: a target that writes the host in another way has the same origin, and its canonical form is sent to")
+    @Test(
+        "M-01, M-02: a target that writes the host in another way has the same origin, and its canonical form is sent to"
+    )
     func sameHost() throws {
         for (base, location, url) in [
-            ("https://[::1]:1/x", "//[0:0:0:0:0:0:0:1]:1/y", "https://[::1]:1/y"), ("https://[0::1]/x", "https://[::1]:443/y", "https://[::1]:443/y"),
-            ("https://127.0.0.1/x", "https://127。0。0。1/y", "https://127.0.0.1/y"), ("https://localhost/x", "//ⓛocalhost/y", "https://localhost/y"),
+            ("https://[::1]:1/x", "//[0:0:0:0:0:0:0:1]:1/y", "https://[::1]:1/y"),
+            ("https://[0::1]/x", "https://[::1]:443/y", "https://[::1]:443/y"),
+            ("https://127.0.0.1/x", "https://127。0。0。1/y", "https://127.0.0.1/y"),
+            ("https://localhost/x", "//ⓛocalhost/y", "https://localhost/y"),
             ("https://faß.de/x", "//xn--fa-hia.de/y", "https://xn--fa-hia.de/y"),
         ] {
-            #expect(try RedirectPolicy.follow.outcome(location, from: base) == .follow(url, droppedCredentials: false), "\(location)")
+            #expect(
+                try RedirectPolicy.follow.outcome(location, from: base) == .follow(url, droppedCredentials: false),
+                "\(location)")
         }
         let mapped = try RedirectPolicy.follow.outcome("//[::ffff:127.0.0.1]/y", from: "https://127.0.0.1/x")
         #expect(mapped == .follow("https://[::ffff:127.0.0.1]/y", droppedCredentials: true))
     }
 
-    @Test("H-09: without Location, with two of them, and with a megabyte of it, the answer is delivered", .timeLimit(.minutes(10)))
+    @Test(
+        "H-09: without Location, with two of them, and with a megabyte of it, the answer is delivered",
+        .timeLimit(.minutes(10)))
     func values() throws {
         let request = Request.make()
         let policy = RedirectPolicy.follow
@@ -82,24 +103,33 @@ extension RedirectPolicyTests {
             #expect(try policy.decide(request, 302, "https://h" + long).isDelivery)
         }
         let longest = Request.maximumHeaderValueLength - "https://h/".utf8.count
-        #expect(try policy.decide(request, 302, "/" + String(repeating: "a", count: longest)).next?.encode().url.utf8.count == 65_536)
+        #expect(
+            try policy.decide(request, 302, "/" + String(repeating: "a", count: longest)).next?.encode().url.utf8.count
+                == 65_536)
         #expect(try policy.decide(request, 302, "/" + String(repeating: "a", count: longest + 1)).isDelivery)
     }
 
-    @Test("A URL that no request can have is left as it is", arguments: ["", "x", "/x", "ftp://a/", "https://u:p@a/", "https://", "https:a"])
+    @Test(
+        "A URL that no request can have is left as it is",
+        arguments: ["", "x", "/x", "ftp://a/", "https://u:p@a/", "https://", "https:a"])
     func hostileBase(url: String) {
         for location in ["/y", "https://b/", ""] {
-            #expect(RedirectPolicy.follow.decision(for: .make(), at: url, status: 302, locations: [location], followed: 0).isDelivery)
+            #expect(
+                RedirectPolicy.follow.decision(for: .make(), at: url, status: 302, locations: [location], followed: 0)
+                    .isDelivery)
         }
     }
 
     @Test(
         "C-08, C-16: other schemes and user information are refused, and the error holds no secret",
         arguments: [
-            "javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "data:text/html,s3cr3t", "ftp://b/", "gopher://b/", "ws://a/",
+            "javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "data:text/html,s3cr3t", "ftp://b/",
+            "gopher://b/", "ws://a/",
             "wss://a/", "mailto:a@b",
-            "localhost:8080/x", "view-source:https://a/", "httpss://a/", "https+x://a/", "x:", "about:blank", "blob:https://a/s3cr3t",
-            "https://u:s3cr3t@a/", "https://s3cr3t@b/", "https://@a/", "//u@a/", "//@a", "https://a\\@b/", "https://a:80\\@b:443/",
+            "localhost:8080/x", "view-source:https://a/", "httpss://a/", "https+x://a/", "x:", "about:blank",
+            "blob:https://a/s3cr3t",
+            "https://u:s3cr3t@a/", "https://s3cr3t@b/", "https://@a/", "//u@a/", "//@a", "https://a\\@b/",
+            "https://a:80\\@b:443/",
             "https://[::1]@b/", "https://a@b@c/",
         ])
     func refused(location: String) throws {
@@ -113,20 +143,27 @@ extension RedirectPolicyTests {
 
     // MARK: Random input
 
-    /// What is wrong with a decision for a request to `https://good.example/…` full of secrets, `nil` when nothing is.
+    /// What is wrong with a decision for a request to `https://good.example/…` full of secrets,
+    /// `nil` when nothing is.
     private func complaint(_ location: String, _ status: Int, _ method: Request.Method) throws -> String? {
         let request = Self.planted(method, "https://good.example")
-        guard case .follow(let next, let dropped) = try RedirectPolicy.follow.decide(request, status, location) else { return nil }
+        guard case .follow(let next, let dropped) = try RedirectPolicy.follow.decide(request, status, location) else {
+            return nil
+        }
         let url = try next.encode().url
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), !url.contains("#"), url.hasPrefix("https://") else {
             return "illegal bytes, or not https: \(url)"
         }
-        guard let seen = URL(string: url, encodingInvalidCharacters: false), seen.absoluteString == url, seen.user == nil else {
+        guard let seen = URL(string: url, encodingInvalidCharacters: false), seen.absoluteString == url,
+            seen.user == nil
+        else {
             return "not a URL: \(url)"
         }
         let isHome = seen.host == "good.example" && [nil, 443].contains(seen.port)
         guard dropped != isHome else { return "taken for the wrong origin: \(url)" }
-        if !isHome, try wire(next).contains(Self.secret), !location.contains(Self.secret) { return "a secret went to \(url)" }
+        if !isHome, try wire(next).contains(Self.secret), !location.contains(Self.secret) {
+            return "a secret went to \(url)"
+        }
         return nil
     }
 
@@ -134,9 +171,11 @@ extension RedirectPolicyTests {
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
-            "https:", "http:", "HTTPS://", "https://", "//", "/", "\\", "@", ":", "?", "#", "..", ".", "%2e", "%2f", "%5c", "%", "%00", "\u{0}", "\t",
+            "https:", "http:", "HTTPS://", "https://", "//", "/", "\\", "@", ":", "?", "#", "..", ".", "%2e", "%2f",
+            "%5c", "%", "%00", "\u{0}", "\t",
             "\r\n", " ", ",", "é",
-            "。", "\u{202E}", "\u{FFFD}", "{", "}", "good.example", "evil.host", ":443", ":8443", "[::1]", "user:pw", "x", "javascript:", "e\u{301}",
+            "。", "\u{202E}", "\u{FFFD}", "{", "}", "good.example", "evil.host", ":443", ":8443", "[::1]", "user:pw",
+            "x", "javascript:", "e\u{301}",
         ]
         var followed = 0
         for _ in 0..<2_500 {
@@ -148,28 +187,37 @@ extension RedirectPolicyTests {
             #expect(complaint == nil, "\(location.debugDescription)")
             if try RedirectPolicy.follow.outcome(location, from: "https://good.example/") != .deliver { followed += 1 }
         }
-        #expect((500...2_250).contains(followed), "both outcomes are met often, else the test says nothing: \(followed)")
+        #expect(
+            (500...2_250).contains(followed), "both outcomes are met often, else the test says nothing: \(followed)")
     }
 
     @Test(
-        "C-10, C-16: no target of the redirect, traversal and injection lists gets a secret", .enabled(if: Corpora.areThere, Corpora.comment),
+        "C-10, C-16: no target of the redirect, traversal and injection lists gets a secret",
+        .enabled(if: Corpora.areThere, Corpora.comment),
         arguments: [
-            ("redirect-injection-template.txt", 5), ("redirect-urls-template.txt", 20), ("crlf-injection.txt", 20), ("naughty-unicode.txt", 5),
-            ("NullByteRepresentations.txt", 5), ("right-to-left.txt", 1), ("traversals-8-deep-exotic-encoding.txt", 500),
+            ("redirect-injection-template.txt", 5), ("redirect-urls-template.txt", 20), ("crlf-injection.txt", 20),
+            ("naughty-unicode.txt", 5),
+            ("NullByteRepresentations.txt", 5), ("right-to-left.txt", 1),
+            ("traversals-8-deep-exotic-encoding.txt", 500),
         ])
     func fuzzdb(file: String, minimum: Int) throws {
         let lines = try Corpora.lines("fuzzdb/" + file)
         #expect(lines.count >= minimum)
         var random = SeededGenerator(seed: 7)
         let targets = [
-            "evil.host", "good.example.evil.host", "user@evil.host", "good.example@evil.host", "https://evil.host", "http://good.example",
+            "evil.host", "good.example.evil.host", "user@evil.host", "good.example@evil.host", "https://evil.host",
+            "http://good.example",
             "good.example:8443",
         ]
         for line in lines {
             for target in line.contains("{target}") ? targets : [""] {
                 let location = line.replacing("{target}", with: target).replacing("{FILE}", with: "etc/passwd")
-                let cut = String(decoding: location.utf8.dropFirst(Int.random(in: 0...8, using: &random)), as: UTF8.self)
-                for text in [location, "/" + location, "//" + location, "https://" + location, "https://good.example" + location, cut] {
+                let cut = String(
+                    decoding: location.utf8.dropFirst(Int.random(in: 0...8, using: &random)), as: UTF8.self)
+                for text in [
+                    location, "/" + location, "//" + location, "https://" + location, "https://good.example" + location,
+                    cut,
+                ] {
                     let complaint = try complaint(text, 302, .POST) ?? complaint(text, 308, .GET)
                     #expect(complaint == nil, "\(text.debugDescription)")
                 }

@@ -22,7 +22,9 @@ extension RedirectPolicy {
         decision(for: request, at: try request.encode().url, status: status, locations: locations, followed: followed)
     }
 
-    func outcome(_ location: String, from url: String = "https://a/dir/x?q=1", status: Int = 302, followed: Int = 0) throws -> RedirectOutcome {
+    func outcome(_ location: String, from url: String = "https://a/dir/x?q=1", status: Int = 302, followed: Int = 0)
+        throws -> RedirectOutcome
+    {
         switch try decide(Request(url: url), status, location, followed: followed) {
         case .deliver: return .deliver
         case .follow(let next, let dropped): return .follow(try next.encode().url, droppedCredentials: dropped)
@@ -53,13 +55,16 @@ extension RedirectPolicy.Decision {
 
     // MARK: Status and method
 
-    @Test("H-10: the method and the body after each of six statuses", arguments: [300, 301, 302, 303, 307, 308], allMethods)
+    @Test(
+        "H-10: the method and the body after each of six statuses", arguments: [300, 301, 302, 303, 307, 308],
+        allMethods)
     func methods(status: Int, method: Request.Method) throws {
         let takesBody = method != .GET && method != .HEAD
         let request = Request.make(method, "https://a/x") {
             if takesBody { $0.body = Data("body".utf8) }
             $0.headers = [
-                "Accept": "a/b", "X-Own": "1", "Content-Type": "t/x", "content-language": "en", "CONTENT-MD5": "0", "Digest": "1",
+                "Accept": "a/b", "X-Own": "1", "Content-Type": "t/x", "content-language": "en", "CONTENT-MD5": "0",
+                "Digest": "1",
                 "Last-Modified": "2",
             ]
         }
@@ -81,7 +86,9 @@ extension RedirectPolicy.Decision {
 
     @Test("Other statuses are delivered, and so is everything where redirects are not followed")
     func otherStatuses() throws {
-        for status in [Int.min, -301, 0, 100, 200, 201, 202, 299, 300, 304, 305, 306, 309, 399, 400, 404, 500, 3010, Int.max] {
+        for status in [
+            Int.min, -301, 0, 100, 200, 201, 202, 299, 300, 304, 305, 306, 309, 399, 400, 404, 500, 3010, Int.max,
+        ] {
             #expect(try RedirectPolicy(maximum: 0).decide(.make(), status, "/y").isDelivery)
         }
         for status in [301, 302, 303, 307, 308] {
@@ -115,7 +122,10 @@ extension RedirectPolicy.Decision {
             #expect(post.body == Data("p=%C3%A4".utf8))
             #expect(post.contentType == ContentType.formEncoded)
         }
-        for (method, status) in [(Request.Method.POST, 301), (.POST, 302), (.POST, 303), (.PUT, 303), (.GET, 307), (.DELETE, 308), (.HEAD, 303)] {
+        for (method, status) in [
+            (Request.Method.POST, 301), (.POST, 302), (.POST, 303), (.PUT, 303), (.GET, 307), (.DELETE, 308),
+            (.HEAD, 303),
+        ] {
             let other = try next(method, status, "/y")
             #expect(other.url == "https://a/y")
             #expect(other.body == nil)
@@ -138,10 +148,13 @@ extension RedirectPolicy.Decision {
         request.formParametersAllowedCharacters = CharacterSet(charactersIn: "ab ")
         let next = try #require(try RedirectPolicy.follow.decide(request, 307, "/y").next)
         #expect(try next.encode().body == request.encode().body)
-        #expect(next.timeout == 7 && next.deadline == .seconds(9) && !next.shouldHandleCookies && next.cachePolicy == .reloadIgnoringLocalCacheData)
+        #expect(
+            next.timeout == 7 && next.deadline == .seconds(9) && !next.shouldHandleCookies
+                && next.cachePolicy == .reloadIgnoringLocalCacheData)
 
         request.setBodyProvider(contentType: "t/x") { Data() }
-        let provided = try #require(try RedirectPolicy.follow.decide(request, 308, "/y").next).encode(provided: Data("again".utf8))
+        let provided = try #require(try RedirectPolicy.follow.decide(request, 308, "/y").next).encode(
+            provided: Data("again".utf8))
         #expect(provided.body == Data("again".utf8))
         #expect(provided.contentType == "t/x")
     }
@@ -157,7 +170,9 @@ extension RedirectPolicy.Decision {
         policy.maximum = 7
         policy.maximum = given
         #expect(policy.maximum == meant)
-        if meant > 0 { #expect(try policy.outcome("/y", followed: meant - 1) == .follow("https://a/y", droppedCredentials: false)) }
+        if meant > 0 {
+            #expect(try policy.outcome("/y", followed: meant - 1) == .follow("https://a/y", droppedCredentials: false))
+        }
         #expect(try policy.outcome("/y", followed: meant) == .fail(.tooManyRedirects))
         #expect(try policy.outcome("/y", followed: .max) == .fail(.tooManyRedirects))
         #expect(try policy.outcome("https://:0", followed: meant) == .deliver)
@@ -165,7 +180,9 @@ extension RedirectPolicy.Decision {
     }
 
     /// Follows what a server says until the chain ends.
-    private func walk(_ policy: RedirectPolicy, _ location: (Int) -> String) throws -> (followed: Int, url: String, end: RedirectPolicy.Decision) {
+    private func walk(_ policy: RedirectPolicy, _ location: (Int) -> String) throws -> (
+        followed: Int, url: String, end: RedirectPolicy.Decision
+    ) {
         var request = Request(url: "https://a/x")
         for followed in 0..<200 {
             let decision = try policy.decide(request, 302, location(followed), followed: followed)

@@ -29,9 +29,11 @@ import FoundationNetworking
                 ["b": [1, "x", true, NSNull(), 1.5] as [Any], "a": ["d": 1, "c": "é"]] as [String: Any],
                 #"{"a":{"c":"é","d":1},"b":[1,"x",true,null,1.5]}"#
             ),
-            ("a\"b\u{0}\n", #""a\"b\u0000\n""#), (5, "5"), (true, "true"), (false, "false"), (1.5, "1.5"), (-0.25, "-0.25"), (NSNull(), "null"),
+            ("a\"b\u{0}\n", #""a\"b\u0000\n""#), (5, "5"), (true, "true"), (false, "false"), (1.5, "1.5"),
+            (-0.25, "-0.25"), (NSNull(), "null"),
             ([Any](), "[]"),
-            ([String: Any](), "{}"), ("", #""""#), (Int64.min, "-9223372036854775808"), (UInt64.max, "18446744073709551615"), (["a"], #"["a"]"#),
+            ([String: Any](), "{}"), ("", #""""#), (Int64.min, "-9223372036854775808"),
+            (UInt64.max, "18446744073709551615"), (["a"], #"["a"]"#),
             (Decimal(string: "1.50") ?? 0, "1.5"), ("\u{2028}\u{1F4A9}e\u{301}", "\"\u{2028}\u{1F4A9}e\u{301}\""),
         ]
         for (object, text) in rows {
@@ -45,11 +47,14 @@ import FoundationNetworking
     func noJSON() throws {
         final class Custom { let text = "s3cret" }
         let rows: [(Any, String)] = [
-            (Double.nan, "Double"), (Float.infinity, "Float"), ([1, Double.nan], "Array"), (["a": -Double.infinity], "Dictionary"),
+            (Double.nan, "Double"), (Float.infinity, "Float"), ([1, Double.nan], "Array"),
+            (["a": -Double.infinity], "Dictionary"),
             (Decimal.nan, "Decimal"), (Date(), "Date"),
-            (Data("s3cret".utf8), "Data"), (["a": [Date()]], "Dictionary"), ([1: "s3cret"], "Dictionary"), (["s3cret"] as Set, "Set"),
+            (Data("s3cret".utf8), "Data"), (["a": [Date()]], "Dictionary"), ([1: "s3cret"], "Dictionary"),
+            (["s3cret"] as Set, "Set"),
             (Brewer(name: "s3cret"), "Brewer"),
-            (URL(fileURLWithPath: "/s3cret"), "URL"), (UUID(), "UUID"), (["s3cret": Brewer()], "Dictionary"), (Custom(), "Custom"),
+            (URL(fileURLWithPath: "/s3cret"), "URL"), (UUID(), "UUID"), (["s3cret": Brewer()], "Dictionary"),
+            (Custom(), "Custom"),
             ([Custom()], "Array"),
             (Optional<Int>.none as Any, "Optional"),
         ]
@@ -61,10 +66,15 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-46: what JSON cannot say is found at any depth, and what it can say is written at any depth", arguments: [1, 2, 40, 511])
+    @Test(
+        "H-46: what JSON cannot say is found at any depth, and what it can say is written at any depth",
+        arguments: [1, 2, 40, 511])
     func deepValues(levels: Int) throws {
         func nested(_ value: Any) -> [Any] {
-            [(0..<levels).reduce(value) { inner, _ in [inner] }, (0..<levels).reduce(value) { inner, _ in ["a": inner] }]
+            [
+                (0..<levels).reduce(value) { inner, _ in [inner] },
+                (0..<levels).reduce(value) { inner, _ in ["a": inner] },
+            ]
         }
         for value in [Double.nan, Date(), Set(["a"]), [1: "a"]] as [Any] {
             for json in nested(value) {
@@ -74,7 +84,8 @@ import FoundationNetworking
             }
         }
         let valid: [(Any, String)] = [
-            ("é", #""é""#), (1, "1"), (true, "true"), (1.5, "1.5"), (NSNull(), "null"), (NSNumber(value: 2), "2"), ([Any](), "[]"),
+            ("é", #""é""#), (1, "1"), (true, "true"), (1.5, "1.5"), (NSNull(), "null"), (NSNumber(value: 2), "2"),
+            ([Any](), "[]"),
             (Optional(3) as Any, "3"), (Optional<Int>.none as Any, "null"), (Float(0.5), "0.5"), (UInt8(7), "7"),
         ]
         for (value, text) in valid where levels < 511 || !(value is [Any]) {
@@ -82,7 +93,8 @@ import FoundationNetworking
                 let request = try Request.make(.POST) { try $0.serialize(json: json) }
                 let isList = json is [Any]
                 let start = String(repeating: isList ? "[" : #"{"a":"#, count: levels)
-                #expect(try request.encodedBody() == start + text + String(repeating: isList ? "]" : "}", count: levels))
+                #expect(
+                    try request.encodedBody() == start + text + String(repeating: isList ? "]" : "}", count: levels))
             }
         }
     }
@@ -110,7 +122,9 @@ import FoundationNetworking
     func failingEncodable() throws {
         var request = Request.make(.POST) { $0.formParameters = ["a": 1] }
         for encoder in [JSONEncoder(), PropertyListEncoder()] as [any BodyEncoder] {
-            let error = expectFailure(.encoding, naming: ["Failing"], hiding: ["s3cret"]) { try request.serialize(Failing(), encoder: encoder) }
+            let error = expectFailure(.encoding, naming: ["Failing"], hiding: ["s3cret"]) {
+                try request.serialize(Failing(), encoder: encoder)
+            }
             #expect(error?.underlying is EncodingError)
         }
         expectFailure(.encoding, naming: ["Double"]) { try request.serialize(Double.nan) }
@@ -159,7 +173,9 @@ import FoundationNetworking
         }
     }
 
-    @Test("Of a body and parameters that belong in it the last one set counts, and a provider that does not count is not asked")
+    @Test(
+        "Of a body and parameters that belong in it the last one set counts, and a provider that does not count is not asked"
+    )
     func lastOfBodyAndParameters() async throws {
         var form = MultipartFormData()
         form.append("x", name: "n")
@@ -169,7 +185,10 @@ import FoundationNetworking
             ("", "application/octet-stream", { $0.body = Data() }),
             ("a=1", "application/x-www-form-urlencoded", { $0.formParameters = ["a": 1] }),
             (#"{"a":1}"#, "application/json", { try $0.serialize(json: ["a": 1]) }),
-            (try #require(try Request.make(.POST) { $0.multipart = multipart }.encodedBody()), multipart.contentType, { $0.multipart = multipart }),
+            (
+                try #require(try Request.make(.POST) { $0.multipart = multipart }.encodedBody()), multipart.contentType,
+                { $0.multipart = multipart }
+            ),
             ("provided", "text/plain", { $0.setBodyProvider(contentType: "text/plain") { Data("provided".utf8) } }),
         ]
         let parameters: [(String, String, Request.ParameterEncoding)] = [
@@ -226,7 +245,10 @@ import FoundationNetworking
         ]
         for task in tasks { _ = try await task.data().value }
         let sent = session.exchanges.values.map(\.request.urlRequestValue)
-        #expect(sent.map { String(decoding: $0.httpBody ?? Data(), as: UTF8.self) } == ["data", "p=1", #"{"p":1}"#, "provided", "p=1"])
+        #expect(
+            sent.map { String(decoding: $0.httpBody ?? Data(), as: UTF8.self) } == [
+                "data", "p=1", #"{"p":1}"#, "provided", "p=1",
+            ])
         let form = "application/x-www-form-urlencoded"
         let types = ["application/octet-stream", form, "application/json", "application/octet-stream", form]
         #expect(sent.map { $0.value(forHTTPHeaderField: "Content-Type") } == types)
@@ -238,7 +260,8 @@ import FoundationNetworking
         let service = WebService.make(session)
         let body = Data("[1]".utf8)
         let tasks = [
-            service.POST("/x").setParameterEncoding(.json).setBody(body), service.POST("/x").setBody(body).setParameterEncoding(.json),
+            service.POST("/x").setParameterEncoding(.json).setBody(body),
+            service.POST("/x").setBody(body).setParameterEncoding(.json),
             service.POST("/x").setParameterEncoding(.json).setBody { body },
             service.POST("/x").setParameterEncoding(.json).setBody(body, contentType: "a/b"),
             service.POST("/x").setParameterEncoding(.percent).setBody(body),
@@ -246,7 +269,9 @@ import FoundationNetworking
             service.POST("/x").setParameterEncoding(.json),
         ]
         for task in tasks { _ = try await task.data().value }
-        let types = session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") }
+        let types = session.exchanges.values.map {
+            $0.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type")
+        }
         let json = "application/json"
         #expect(types == [json, json, json, "a/b", "application/octet-stream", "c/d", nil])
         let text = tasks[0].request.curlDescription()
@@ -266,12 +291,16 @@ import FoundationNetworking
         }
     }
 
-    @Test("M-10: a body without a media type is sent as bytes of an unknown kind, an empty one as well", arguments: ["", "x"])
+    @Test(
+        "M-10: a body without a media type is sent as bytes of an unknown kind, an empty one as well",
+        arguments: ["", "x"])
     func octetStream(text: String) throws {
         let request = Request.make(.POST) { $0.body = Data(text.utf8) }
         #expect(request.contentType == "application/octet-stream")
         let sent = try request.urlRequest()
-        #expect(sent.httpBody == Data(text.utf8) && sent.allHTTPHeaderFields == ["Content-Type": "application/octet-stream"])
+        #expect(
+            sent.httpBody == Data(text.utf8) && sent.allHTTPHeaderFields == ["Content-Type": "application/octet-stream"]
+        )
         #expect(try Request.make(.POST).urlRequest().value(forHTTPHeaderField: "Content-Type") == nil)
     }
 
@@ -284,7 +313,8 @@ import FoundationNetworking
         request.contentType = "a/b"
         request.userAgent = "Agent/1"
         #expect(
-            request.headers == ["Content-Type": "a/b", "User-Agent": "Agent/1"] && request.contentType == "a/b" && request.userAgent == "Agent/1")
+            request.headers == ["Content-Type": "a/b", "User-Agent": "Agent/1"] && request.contentType == "a/b"
+                && request.userAgent == "Agent/1")
         request.headers["user-agent"] = "Agent/2"
         #expect(request.userAgent == "Agent/2")
         request.contentType = nil
@@ -295,11 +325,16 @@ import FoundationNetworking
 
     @Test("M-24: a User-Agent is sent as it was set, and none is made up")
     func userAgent() throws {
-        #expect(try Request.make { $0.userAgent = "Agent/1 (x; y)" }.urlRequest().allHTTPHeaderFields == ["User-Agent": "Agent/1 (x; y)"])
+        #expect(
+            try Request.make { $0.userAgent = "Agent/1 (x; y)" }.urlRequest().allHTTPHeaderFields == [
+                "User-Agent": "Agent/1 (x; y)"
+            ])
         #expect(try Request.make().encode().headers.isEmpty)
     }
 
-    @Test("G4: every naughty string comes back from a JSON body byte by byte", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "G4: every naughty string comes back from a JSON body byte by byte",
+        .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyJSON() throws {
         let strings = try Corpora.naughtyStrings()
         #expect(strings.count > 500)

@@ -19,10 +19,14 @@ import FoundationNetworking
             Request.make(.GET, "https://s3cret@h/x"), Request(plain),
             Request.make { $0.queryParameters = ["token": "s3cret"] },
             Request.make { $0.headers = ["Authorization": "Bearer s3cret", "Cookie": "s3cret"] },
-            Request.make { $0.parameters = ["token": "s3cret"] }, Request.make(.POST) { $0.parameters = ["token": "s3cret"] },
-            Request.make(.POST) { $0.formParameters = ["password": "s3cret"] }, Request.make(.POST) { $0.body = Data("s3cret".utf8) },
-            try Request.make(.POST) { try $0.serialize(json: ["password": "s3cret"]) }, Request.make(.POST) { $0.contentType = "s3cret" },
-            Request.make(Request.Method(rawValue: "GET /s3cret")), Request.make(.GET, "s3cret"), Request.make(.GET, "ftp://s3cret"),
+            Request.make { $0.parameters = ["token": "s3cret"] },
+            Request.make(.POST) { $0.parameters = ["token": "s3cret"] },
+            Request.make(.POST) { $0.formParameters = ["password": "s3cret"] },
+            Request.make(.POST) { $0.body = Data("s3cret".utf8) },
+            try Request.make(.POST) { try $0.serialize(json: ["password": "s3cret"]) },
+            Request.make(.POST) { $0.contentType = "s3cret" },
+            Request.make(Request.Method(rawValue: "GET /s3cret")), Request.make(.GET, "s3cret"),
+            Request.make(.GET, "ftp://s3cret"),
             WebService(baseURLString: "https://user:s3cret@h").request(.GET, path: "x?s3cret"),
             WebService(baseURLString: "https://h").request(.GET, path: "x?s3cret#s3cret"),
             WebService(baseURLString: "https://h").request(.GET, path: "{id}", pathParameters: ["id": "s3cret/.."]),
@@ -41,16 +45,20 @@ import FoundationNetworking
     @Test("C-66: nothing that an error prints holds a secret of its request, response, body or cause")
     func errorHidesSecrets() throws {
         let url = try #require(URL(string: "https://h/?token=s3cret"))
-        let response = HTTPURLResponse(url: url, statusCode: 401, httpVersion: nil, headerFields: ["Set-Cookie": "s3cret"])
+        let response = HTTPURLResponse(
+            url: url, statusCode: 401, httpVersion: nil, headerFields: ["Set-Cookie": "s3cret"])
         for request in try requestsWithSecrets() {
             let error = WebServiceError(
-                .decoding, "no JSON", request: request, response: response, body: Data("s3cret".utf8), underlying: TestError(name: "s3cret")
+                .decoding, "no JSON", request: request, response: response, body: Data("s3cret".utf8),
+                underlying: TestError(name: "s3cret")
             )
             #expect(!printed(error).contains("s3cret"))
             #expect(
                 error.description == "decoding: no JSON" && error.debugDescription == error.description
                     && error.localizedDescription == error.description)
-            if case .failure(let error) = Result(catching: { try request.urlRequest() }) { #expect(!printed(error).contains("s3cret"), "\(error)") }
+            if case .failure(let error) = Result(catching: { try request.urlRequest() }) {
+                #expect(!printed(error).contains("s3cret"), "\(error)")
+            }
         }
     }
 
@@ -76,12 +84,14 @@ import FoundationNetworking
     func defaults() {
         let request = Request(url: "https://h")
         #expect(
-            request.method == .GET && request.headers.isEmpty && request.queryParameters == nil && request.parameters == nil && request.body == nil)
+            request.method == .GET && request.headers.isEmpty && request.queryParameters == nil
+                && request.parameters == nil && request.body == nil)
         #expect(
             request.shouldHandleCookies && request.cachePolicy == .useProtocolCachePolicy && request.timeout == 60
                 && request.deadline == .seconds(600))
         #expect(
-            request.contentType == nil && request.userAgent == nil && request.formParameters == nil && request.formParametersAllowedCharacters == nil)
+            request.contentType == nil && request.userAgent == nil && request.formParameters == nil
+                && request.formParametersAllowedCharacters == nil)
     }
 
     @Test("The URL can be replaced; nil or a bad one is the error of the request")
@@ -90,7 +100,10 @@ import FoundationNetworking
         #expect(request.url?.absoluteString == "https://h/a?b")
         request.url = URL(string: "HTTP://Other:81/x")
         #expect(request.url?.absoluteString == "http://other:81/x" && request.method == .POST)
-        for bad in [nil, URL(string: "ftp://h"), URL(fileURLWithPath: "/etc/passwd"), URL(string: "x"), URL(string: "https://u:p@h")] {
+        for bad in [
+            nil, URL(string: "ftp://h"), URL(fileURLWithPath: "/etc/passwd"), URL(string: "x"),
+            URL(string: "https://u:p@h"),
+        ] {
             request.url = bad
             #expect(request.url == nil)
             expectFailure(.invalidURL) { try request.urlRequest() }

@@ -3,10 +3,12 @@ import Testing
 
 @testable import WebServiceCore
 
-/// Lists of hostile input from elsewhere. They are no part of the package: tests that read them are skipped where `WEBSERVICE_CORPORA` does not
-/// name their folder, and the test report says so.
+/// Lists of hostile input from elsewhere. They are no part of the package: tests that read them are
+/// skipped where `WEBSERVICE_CORPORA` does not name their folder, and the test report says so.
 enum Corpora {
-    static let folder = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map { URL(fileURLWithPath: $0, isDirectory: true) }
+    static let folder = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
+        URL(fileURLWithPath: $0, isDirectory: true)
+    }
     static let areThere = folder != nil
     static let comment: Comment = "WEBSERVICE_CORPORA has to name the folder of the corpora"
 
@@ -23,7 +25,8 @@ enum Corpora {
     }
 }
 
-/// A decoder that knows nothing of the encoder: bytes back from `%XX`, and from `+` where it stands for a space.
+/// A decoder that knows nothing of the encoder: bytes back from `%XX`, and from `+` where it stands
+/// for a space.
 enum Decoded {
     static func bytes(_ text: some StringProtocol, plusIsSpace: Bool = false) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -54,12 +57,15 @@ func printed(_ value: Any) -> String {
     var dumped = ""
     dump(value, to: &dumped)
     var texts = ["\(value)", String(reflecting: value), "\([value])", "\(Optional(value) as Any)", dumped]
-    if let error = value as? any Error { texts += [error.localizedDescription, "\(error as NSError)", String(reflecting: error as NSError)] }
+    if let error = value as? any Error {
+        texts += [error.localizedDescription, "\(error as NSError)", String(reflecting: error as NSError)]
+    }
     if let error = value as? WebServiceError { texts.append(error.message) }
     return texts.joined(separator: "\n")
 }
 
-/// Expects an error of one kind, whose message holds some texts and nothing of whose printed forms holds the others.
+/// Expects an error of one kind, whose message holds some texts and nothing of whose printed forms
+/// holds the others.
 @discardableResult
 func expectFailure<Value>(
     _ code: WebServiceError.Code, naming names: [String] = [], hiding secrets: [String] = [], _ comment: Comment? = nil,
@@ -71,7 +77,9 @@ func expectFailure<Value>(
     for name in names { #expect(error.message.contains(name), comment, sourceLocation: sourceLocation) }
     let log = printed(error)
     for secret in secrets { #expect(!log.contains(secret), comment, sourceLocation: sourceLocation) }
-    #expect(!error.message.utf8.contains { $0 < 0x20 || $0 == 0x7F }, "a message is one line", sourceLocation: sourceLocation)
+    #expect(
+        !error.message.utf8.contains { $0 < 0x20 || $0 == 0x7F }, "a message is one line",
+        sourceLocation: sourceLocation)
     return error
 }
 
@@ -82,7 +90,9 @@ extension Request {
     }
 
     /// A request that is right in everything but for what the test changes.
-    static func make(_ method: Method = .GET, _ url: String = "https://h/v1", _ change: (inout Request) throws -> Void) rethrows -> Request {
+    static func make(_ method: Method = .GET, _ url: String = "https://h/v1", _ change: (inout Request) throws -> Void)
+        rethrows -> Request
+    {
         var request = Request(method, url: url)
         try change(&request)
         return request

@@ -16,7 +16,9 @@ import FoundationNetworking
 
     private struct Ping: URLRequestEncodable {
         var host: String
-        var urlRequestValue: URLRequest { URL(string: "https://\(host)/ping").map { URLRequest(url: $0) } ?? EncodedRequest.unsendable }
+        var urlRequestValue: URLRequest {
+            URL(string: "https://\(host)/ping").map { URLRequest(url: $0) } ?? EncodedRequest.unsendable
+        }
     }
 
     @Test("A type of one's own is sent as the URLRequest that it says")
@@ -32,7 +34,9 @@ import FoundationNetworking
         let foreign = Request(Throwing(error: TestError(name: "s3cret")))
         let error = expectFailure(.encoding, hiding: ["s3cret"]) { try foreign.urlRequest() }
         #expect(error?.underlying as? TestError == TestError(name: "s3cret"))
-        expectFailure(.noStub, naming: ["own"]) { try Request(Throwing(error: WebServiceError(.noStub, "own"))).urlRequest() }
+        expectFailure(.noStub, naming: ["own"]) {
+            try Request(Throwing(error: WebServiceError(.noStub, "own"))).urlRequest()
+        }
         #expect(foreign.url == nil && foreign.description == "GET (invalid URL)")
     }
 
@@ -48,7 +52,9 @@ import FoundationNetworking
         if case .provider = same.content {} else { Issue.record("the body provider is lost") }
     }
 
-    @Test("A request that cannot be encoded has a URLRequest that no session sends", arguments: ["ftp://h", "", "https://", "https://u:p@h"])
+    @Test(
+        "A request that cannot be encoded has a URLRequest that no session sends",
+        arguments: ["ftp://h", "", "https://", "https://u:p@h"])
     func unsendable(url: String) {
         let value = Request(url: url).urlRequestValue
         #expect(value.url?.scheme == "invalid" && value.httpBody == nil && value.url?.host == nil)

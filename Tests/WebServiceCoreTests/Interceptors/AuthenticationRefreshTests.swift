@@ -16,12 +16,15 @@ struct AuthenticationRefreshTests {
     /// Accepts one token; everything else is 401.
     private func server(accepting token: String) -> HandSession {
         HandSession { exchange in
-            let isAccepted = exchange.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer \(token)"
+            let isAccepted =
+                exchange.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") == "Bearer \(token)"
             DispatchQueue.global().async { exchange.answer(status: isAccepted ? 200 : 401) }
         }
     }
 
-    private func service(_ session: HandSession, _ authentication: Authentication, _ clock: ManualTimekeeper = ManualTimekeeper()) -> WebService {
+    private func service(
+        _ session: HandSession, _ authentication: Authentication, _ clock: ManualTimekeeper = ManualTimekeeper()
+    ) -> WebService {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [authentication]
         return service
@@ -49,7 +52,8 @@ struct AuthenticationRefreshTests {
         let clock = ManualTimekeeper()
         let refreshes = Collected<Completion>()
         let authentication = Authentication(
-            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }), refreshLimit: .seconds(5))
+            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }),
+            refreshLimit: .seconds(5))
         let service = service(session, authentication, clock)
         let first = service.GET("/a").data()
         first.resume()
@@ -76,7 +80,8 @@ struct AuthenticationRefreshTests {
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
         let now = Date(timeIntervalSince1970: 1_000)
         let authentication = Authentication(
-            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in .bearer("other account") }, now: { now })
+            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in .bearer("other account") },
+            now: { now })
         let task = service(session, authentication).GET("/x").data()
         task.resume()
         let read = await reads.wait()[0]
@@ -86,7 +91,9 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == [])
     }
 
-    @Test("a credential that expires is not refreshed where update() gave a newer one while it was read: the newer one is sent")
+    @Test(
+        "a credential that expires is not refreshed where update() gave a newer one while it was read: the newer one is sent"
+    )
     func updateWhileReading() async {
         let session = server(accepting: "given")
         let (reads, refreshes) = (Collected<CheckedContinuation<Credential?, Never>>(), Collected<Void>())
@@ -106,12 +113,15 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.isEmpty)
     }
 
-    @Test("C-57: clear() while the credential is read for the second time: the credential of the next account is not sent")
+    @Test(
+        "C-57: clear() while the credential is read for the second time: the credential of the next account is not sent"
+    )
     func clearWhileReadingAgain() async {
         let session = server(accepting: "new account")
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
         // The refresh gives no credential, so it is read once more.
-        let authentication = Authentication(TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in nil })
+        let authentication = Authentication(
+            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in nil })
         let task = service(session, authentication).GET("/x").data()
         task.resume()
         (await reads.wait()[0]).resume(returning: .bearer("old account"))
@@ -126,7 +136,8 @@ struct AuthenticationRefreshTests {
     func clearDuringRefresh() async {
         let session = server(accepting: "never")
         let refreshes = Collected<Completion>()
-        let authentication = Authentication(TokenSource({ .bearer("old") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let authentication = Authentication(
+            TokenSource({ .bearer("old") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let service = service(session, authentication)
         let old = service.GET("/x").data()
         old.resume()
@@ -196,7 +207,8 @@ struct AuthenticationRefreshTests {
     func allCancelled() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
-        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let service = service(session, authentication)
         let tasks = (0..<20).map { service.GET("/\($0)").data() }
         for task in tasks { task.resume() }
@@ -219,7 +231,8 @@ struct AuthenticationRefreshTests {
     func deallocatedService() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
-        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let statuses = Collected<Int?>()
         service(session, authentication).GET("/x")
             .response { _, response in statuses.add((response as? HTTPURLResponse)?.statusCode) }
@@ -229,7 +242,9 @@ struct AuthenticationRefreshTests {
         #expect(await statuses.wait() == [200])
     }
 
-    @Test("G18: a refresh may begin when the window has passed since the first one, and not a nanosecond before", arguments: [-1, 0, 1])
+    @Test(
+        "G18: a refresh may begin when the window has passed since the first one, and not a nanosecond before",
+        arguments: [-1, 0, 1])
     func window(nanoseconds: Int) async {
         let session = server(accepting: "none")
         let clock = ManualTimekeeper()
@@ -249,7 +264,9 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.count == (nanoseconds < 0 ? 2 : 3))
     }
 
-    @Test("a refresh that sends its request from a Dispatch queue does not wait for itself when it bypasses the authentication")
+    @Test(
+        "a refresh that sends its request from a Dispatch queue does not wait for itself when it bypasses the authentication"
+    )
     func dispatchQueue() async {
         let session = server(accepting: "t2")
         let clock = ManualTimekeeper()
@@ -284,7 +301,9 @@ struct AuthenticationRefreshTests {
                 { .bearer("t1") },
                 refreshWithCallback: { _, done in
                     DispatchQueue.global().async {
-                        box.values[0].POST("/token").response { _, _ in done(.success(.bearer("t2"))) }.responseError { done(.failure($0)) }.resume()
+                        box.values[0].POST("/token").response { _, _ in done(.success(.bearer("t2"))) }.responseError {
+                            done(.failure($0))
+                        }.resume()
                     }
                 }), refreshLimit: .seconds(5))
         let service = service(session, authentication, clock)

@@ -8,7 +8,8 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// A server with accounts: it accepts one token, counts what it sees, and answers on another thread.
+/// A server with accounts: it accepts one token, counts what it sees, and answers on another
+/// thread.
 private final class TokenServer: Session {
     struct State {
         var accepted: String?
@@ -55,7 +56,9 @@ struct AuthenticationTests {
         }
     }
 
-    private func service(_ session: any Session, _ authentication: Authentication, clock: (any Timekeeper)? = nil) -> WebService {
+    private func service(_ session: any Session, _ authentication: Authentication, clock: (any Timekeeper)? = nil)
+        -> WebService
+    {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [authentication]
         return service
@@ -85,11 +88,16 @@ struct AuthenticationTests {
         service.interceptors = [Authentication(TokenSource(Credential(header: "X-Api-Key", value: "k")))]
         _ = try await service.GET("/x").data().value
         let sent = session.exchanges.values.map { $0.request.urlRequestValue }
-        #expect(sent.map { $0.value(forHTTPHeaderField: "Authorization") } == ["Bearer t1", "Bearer t2", "mine", "Basic QW5uOnDDpDpzcw==", nil])
+        #expect(
+            sent.map { $0.value(forHTTPHeaderField: "Authorization") } == [
+                "Bearer t1", "Bearer t2", "mine", "Basic QW5uOnDDpDpzcw==", nil,
+            ])
         #expect(sent.last?.value(forHTTPHeaderField: "X-Api-Key") == "k")
     }
 
-    @Test("user names with a colon and control characters cannot be sent by Basic", arguments: [("a:b", "c"), ("a\n", "c"), ("a", "c\r\n")])
+    @Test(
+        "user names with a colon and control characters cannot be sent by Basic",
+        arguments: [("a:b", "c"), ("a\n", "c"), ("a", "c\r\n")])
     func badBasic(user: String, password: String) {
         #expect(throws: WebServiceError.self) { try Credential.basic(user: user, password: password) }
     }
@@ -97,7 +105,8 @@ struct AuthenticationTests {
     @Test(
         "C-58: credentials go to the base URL's origin and to the allowed ones only",
         arguments: [
-            ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false), ("https://h:8443/x", false),
+            ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false),
+            ("https://h:8443/x", false),
             ("https://h.evil/x", false), ("https://evil.h/x", false), ("https://ok/x", true),
         ])
     func origins(path: String, sends: Bool) async throws {
@@ -115,7 +124,9 @@ struct AuthenticationTests {
         case succeeds, fails, hangs, answersAtOnce, answersTwice
     }
 
-    @Test("C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 20 rounds in all", arguments: Refresh.allCases)
+    @Test(
+        "C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 20 rounds in all",
+        arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
         let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 100 : 4
@@ -124,7 +135,8 @@ struct AuthenticationTests {
             let refreshes = Collected<Int>()
             let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
             let read: @Sendable () async throws -> Credential? = { .bearer("t1") }
-            // The refresh waits until every request has been refused, so that all of them are parked.
+            // The refresh waits until every request has been refused, so that all of them are
+            // parked.
             let allRefused: @Sendable () async -> Void = { await server.arrivals.wait(for: count) }
             let source: TokenSource =
                 switch kind {
@@ -168,7 +180,8 @@ struct AuthenticationTests {
             for _ in 0..<count {
                 service.GET("/x")
                     .response { _, response in results.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)") }
-                    .responseError { error in results.add(((error as? WebServiceError)?.code ?? .encoding).description) }
+                    .responseError { error in results.add(((error as? WebServiceError)?.code ?? .encoding).description)
+                    }
                     .resume()
             }
             if kind == .hangs {
@@ -209,10 +222,13 @@ struct AuthenticationTests {
         #expect(issuer.refreshes == 1)
         // The requests of the two tasks are sent in any order.
         let isSwapped = first[0].request.urlRequestValue.url?.path == "/1"
-        #expect(tasks.map { $0.timeline.events.filter { $0.kind == .refresh }.count } == (isSwapped ? [0, 1] : [1, 0]))
+        #expect(
+            tasks.map { $0.timeline.events.filter { $0.kind == .refresh }.count } == (isSwapped ? [0, 1] : [1, 0]))
     }
 
-    @Test("only 401 is a refusal of the credential: other statuses are the response, without a refresh", arguments: [400, 403, 407, 419, 498])
+    @Test(
+        "only 401 is a refusal of the credential: other statuses are the response, without a refresh",
+        arguments: [400, 403, 407, 419, 498])
     func otherStatuses(status: Int) async throws {
         let server = TokenServer(accepts: "t2", refusal: status)
         let issuer = Issuer()
@@ -227,7 +243,8 @@ struct AuthenticationTests {
         let server = TokenServer(accepts: nil)
         let issuer = Issuer()
         let clock = ManualTimekeeper()
-        let service = service(server, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }), clock: clock)
+        let service = service(
+            server, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }), clock: clock)
         for attempt in 1...5 {
             let response = try? await service.GET("/x").data().response  // a refusal is an answer
             #expect(response?.status == 401)
@@ -242,7 +259,8 @@ struct AuthenticationTests {
 
     @Test("a credential that cannot be refreshed stays refused, however often, and no refresh is counted")
     func withoutRefresh() async throws {
-        let service = service(TokenServer(accepts: nil), Authentication(TokenSource(.bearer("fixed")), maximumRefreshes: 2))
+        let service = service(
+            TokenServer(accepts: nil), Authentication(TokenSource(.bearer("fixed")), maximumRefreshes: 2))
         for _ in 0..<8 { #expect(try await service.GET("/x").data().response.status == 401) }
     }
 
@@ -263,7 +281,9 @@ struct AuthenticationTests {
         let service = service(session, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
         #expect(try await service.GET("/x").data().response.status == 401)
         #expect(issuer.refreshes == 0)
-        let sent = session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization") }
+        let sent = session.exchanges.values.map {
+            $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization")
+        }
         #expect(sent == ["Bearer t1", nil])
     }
 
@@ -275,7 +295,9 @@ struct AuthenticationTests {
             let service = service(
                 server,
                 Authentication(
-                    TokenSource({ .bearer("t1", expires: now.addingTimeInterval(expires)) }) { _ in throw TestError(name: "refresh") },
+                    TokenSource({ .bearer("t1", expires: now.addingTimeInterval(expires)) }) { _ in
+                        throw TestError(name: "refresh")
+                    },
                     now: { now }))
             let task = service.GET("/x").data()
             if let status {
@@ -300,14 +322,18 @@ struct AuthenticationTests {
                 }))
         let failed = await service.GET("/x").data().result
         #expect(code(failed) == .authenticationFailed)
-        if case .failure(let error) = failed { #expect((error as? WebServiceError)?.underlying as? TestError == TestError(name: "refresh")) }
+        if case .failure(let error) = failed {
+            #expect((error as? WebServiceError)?.underlying as? TestError == TestError(name: "refresh"))
+        }
         #expect(try await service.GET("/x").data().response.status == 200)
         #expect(attempts.values.count == 2)
     }
 
     @Test("C-53: a refresh that lets go of its completion has failed")
     func forgottenCompletion() async {
-        let service = service(TokenServer(accepts: "t2"), Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in })))
+        let service = service(
+            TokenServer(accepts: "t2"), Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in }))
+        )
         #expect(code(await service.GET("/x").data().result) == .authenticationFailed)
     }
 
@@ -336,7 +362,8 @@ struct AuthenticationTests {
         let service = service(
             server,
             Authentication(
-                TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }))
+                TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }
+            ))
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<50 { group.addTask { try await service.GET("/x").data().response.status } }
             return try await group.reduce(into: Set<Int>()) { $0.insert($1) }
@@ -350,7 +377,9 @@ struct AuthenticationTests {
     func cancelledWaiter() async {
         let server = TokenServer(accepts: "t2")
         let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
-        let service = service(server, Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in finish.add(done) })))
+        let service = service(
+            server, Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in finish.add(done) }))
+        )
         let first = service.GET("/a").data()
         let second = service.GET("/b").data()
         first.resume()
@@ -424,7 +453,8 @@ struct AuthenticationTests {
     func update() async throws {
         let server = TokenServer(accepts: "given")
         let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
-        let authentication = Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in held.add(done) }))
+        let authentication = Authentication(
+            TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in held.add(done) }))
         let service = service(server, authentication)
         let task = service.GET("/x").data()
         task.resume()

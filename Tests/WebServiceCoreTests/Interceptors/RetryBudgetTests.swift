@@ -6,7 +6,9 @@ import Testing
 /// H-15: the budget of retries that requests share.
 @Suite("Retry budget", .timeLimit(.minutes(10)))
 struct RetryBudgetTests {
-    private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper()) -> WebService {
+    private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper())
+        -> WebService
+    {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [policy]
         return service
@@ -47,11 +49,14 @@ struct RetryBudgetTests {
     @Test("the timeline names the budget, and a success takes nothing from it")
     func timeline() async throws {
         let budget = RetryBudget(capacity: 1, ratio: 0)
-        let failing = service(ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, sleep: { _ in }))
+        let failing = service(
+            ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, sleep: { _ in }))
         let task = failing.GET("/x").data()
         #expect(try await task.response.status == 503)
         #expect(task.task.timeline.events.filter { $0.kind == .attempt }.count == 2)
-        #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, the shared retry budget is exhausted")
+        #expect(
+            task.task.timeline.events.last { $0.kind == .noRetry }?.detail
+                == "status 503, the shared retry budget is exhausted")
         let other = RetryBudget(capacity: 1, ratio: 0)
         let succeeding = service(ScriptedSession([.status(200)]), RetryPolicy(retryBudget: other))
         for _ in 0..<10 { #expect(try await succeeding.GET("/x").data().response.status == 200) }
@@ -60,7 +65,10 @@ struct RetryBudgetTests {
 
     @Test(
         "M-27: any capacity and ratio give a budget, which never holds more than its capacity",
-        arguments: [(-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2), (Int.max, 1, 1_000_000)])
+        arguments: [
+            (-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2),
+            (Int.max, 1, 1_000_000),
+        ])
     func extremes(capacity: Int, ratio: Double, available: Int) {
         let budget = RetryBudget(capacity: capacity, ratio: ratio)
         budget.recordRequest()

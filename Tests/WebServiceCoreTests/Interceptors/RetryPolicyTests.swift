@@ -23,7 +23,8 @@ final class ScriptedSession: Session {
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
             switch answers[min(position.values.count, answers.count) - 1] {
             case .status(let status, let headers, let body):
-                let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers)
+                let response = HTTPURLResponse(
+                    url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers)
                 exchange.completion(Data(body.utf8), response, nil)
             case .error(let code):
                 exchange.completion(nil, nil, URLError(code))
@@ -53,7 +54,8 @@ struct RetryPolicyTests {
     }
 
     private func run(
-        _ answers: [ScriptedSession.Answer], _ policy: RetryPolicy, method: Request.Method = .GET, _ change: (inout Request) -> Void = { _ in }
+        _ answers: [ScriptedSession.Answer], _ policy: RetryPolicy, method: Request.Method = .GET,
+        _ change: (inout Request) -> Void = { _ in }
     ) async -> (session: ScriptedSession, response: Response?, timeline: Timeline) {
         let session = ScriptedSession(answers)
         let service = WebService.make(session)
@@ -80,7 +82,8 @@ struct RetryPolicyTests {
     @Test(
         "transport errors that pass are tried again, others are not",
         arguments: [
-            (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1), (.cancelled, 1), (.unsupportedURL, 1),
+            (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1),
+            (.cancelled, 1), (.unsupportedURL, 1),
         ])
     func errors(code: URLError.Code, attempts: Int) async {
         let run = await run([.error(code)], policy(Collected()))
@@ -98,7 +101,9 @@ struct RetryPolicyTests {
         let run = await run([.status(503)], policy(Collected()), method: method)
         #expect(run.session.sent.count == attempts)
         if attempts == 1 { #expect(run.timeline.events.last?.detail == "status 503, \(method) is not idempotent") }
-        let keyed = await self.run([.status(503)], policy(Collected()), method: method) { $0.headers["Idempotency-Key"] = "1" }
+        let keyed = await self.run([.status(503)], policy(Collected()), method: method) {
+            $0.headers["Idempotency-Key"] = "1"
+        }
         #expect(keyed.session.sent.count == 3)
         let any = await self.run([.status(503)], policy(Collected()) { $0.retriesAnyMethod = true }, method: method)
         #expect(any.session.sent.count == 3)
@@ -121,8 +126,10 @@ struct RetryPolicyTests {
     @Test(
         "H-14: Retry-After is obeyed as seconds and as a date, and what makes no sense is ignored",
         arguments: [
-            ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0), ("Thu Jan  1 00:00:05 1970", 5.0),
-            ("Wed, 31 Dec 1969 23:00:00 GMT", 0.0), ("-1", 0.5), ("soon", 0.5), ("1e3", 0.5), ("", 0.5), ("2, 3", 0.5), ("1.5", 0.5),
+            ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0),
+            ("Thu Jan  1 00:00:05 1970", 5.0),
+            ("Wed, 31 Dec 1969 23:00:00 GMT", 0.0), ("-1", 0.5), ("soon", 0.5), ("1e3", 0.5), ("", 0.5), ("2, 3", 0.5),
+            ("1.5", 0.5),
         ])
     func retryAfter(value: String, seconds: Double) async {
         let pauses = Collected<Duration>()
@@ -131,7 +138,9 @@ struct RetryPolicyTests {
         #expect(pauses.values == [.seconds(seconds)])
     }
 
-    @Test("H-14, M-27: a Retry-After beyond the budget is not waited for, however large", arguments: ["61", "1000000", "99999999999999999999999"])
+    @Test(
+        "H-14, M-27: a Retry-After beyond the budget is not waited for, however large",
+        arguments: ["61", "1000000", "99999999999999999999999"])
     func longRetryAfter(value: String) async {
         let pauses = Collected<Duration>()
         let run = await run([.status(503, headers: ["Retry-After": value])], policy(pauses))
@@ -143,7 +152,9 @@ struct RetryPolicyTests {
 
     @Test(
         "pauses grow from half to all of their double, up to the maximum",
-        arguments: [(0.0, [0.25, 0.5, 1, 1]), (0.5, [0.375, 0.75, 1.5, 1.5]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2])])
+        arguments: [
+            (0.0, [0.25, 0.5, 1, 1]), (0.5, [0.375, 0.75, 1.5, 1.5]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2]),
+        ])
     func jitter(random: Double, seconds: [Double]) async {
         let pauses = Collected<Duration>()
         _ = await run(
@@ -180,7 +191,9 @@ struct RetryPolicyTests {
         let clock = ManualTimekeeper()
         let hand = HandSession()
         let service = WebService.make(hand, timekeeper: clock)
-        service.interceptors = [RetryPolicy(baseDelay: .seconds(1), budget: .seconds(10), random: { 1 }, sleep: { _ in })]
+        service.interceptors = [
+            RetryPolicy(baseDelay: .seconds(1), budget: .seconds(10), random: { 1 }, sleep: { _ in })
+        ]
         let task = service.GET("/x").data()
         task.resume()
         let first = await hand.exchanges.wait()[0]
@@ -189,7 +202,8 @@ struct RetryPolicyTests {
         if attempts == 2 { (await hand.exchanges.wait(for: 2)[1]).answer() }
         _ = await task.result
         #expect(hand.exchanges.values.count == attempts)
-        let expected = attempts == 2 ? nil : "status 503, a pause of 1.0 seconds does not fit into the remainder of 10.0 seconds"
+        let expected =
+            attempts == 2 ? nil : "status 503, a pause of 1.0 seconds does not fit into the remainder of 10.0 seconds"
         #expect(task.task.timeline.events.last { $0.kind == .noRetry }?.detail == expected)
     }
 
@@ -205,7 +219,9 @@ struct RetryPolicyTests {
         #expect(pauses.values == [.seconds(6 * 3600)])
     }
 
-    @Test("M-27: a random number or a clock without a number neither traps nor waits longer", arguments: [Double.nan, .infinity, -.infinity])
+    @Test(
+        "M-27: a random number or a clock without a number neither traps nor waits longer",
+        arguments: [Double.nan, .infinity, -.infinity])
     func noNumbers(value: Double) async {
         let pauses = Collected<Duration>()
         let now = Date(timeIntervalSinceReferenceDate: value)

@@ -11,12 +11,20 @@ struct RedactionTests {
         "header values lose user information and the values of secret names, and nothing else",
         arguments: [
             ("https://u:p@h/?token=canary#f", "https://h/?token=[redacted]"), ("https://u:p@ss@h/", "https://h/"),
-            ("//u@h, //v@i", "//h, //i"), ("////u@h", "////h"), ("//u/x@h", "//u/x@h"), ("a@b //c", "a@b //c"), ("//a //u@h", "//a //h"),
-            ("<https://h/?page=2&api_key=canary>; rel=\"next\"", "<https://h/?page=2&api_key=[redacted]>; rel=\"next\""),
-            ("a=1;token=canary;b=2", "a=1;token=[redacted];b=2"), ("a=1, pass%77ord=canary, b", "a=1, pass%77ord=[redacted], b"),
-            ("token=&a=1", "token=&a=1"), ("token==canary", "token=[redacted]"), ("éÉtoken=canary", "éÉtoken=[redacted]"),
-            ("next=https://h/?token=canary&a=1", "next=https://h/?token=[redacted]&a=1"), ("a=token=canary", "a=token=[redacted]"),
-            ("Digest token=\"can, ary\", a=1", "Digest token=\"[redacted]\", a=1"), ("token=\"canary", "token=\"[redacted]"),
+            ("//u@h, //v@i", "//h, //i"), ("////u@h", "////h"), ("//u/x@h", "//u/x@h"), ("a@b //c", "a@b //c"),
+            ("//a //u@h", "//a //h"),
+            (
+                "<https://h/?page=2&api_key=canary>; rel=\"next\"",
+                "<https://h/?page=2&api_key=[redacted]>; rel=\"next\""
+            ),
+            ("a=1;token=canary;b=2", "a=1;token=[redacted];b=2"),
+            ("a=1, pass%77ord=canary, b", "a=1, pass%77ord=[redacted], b"),
+            ("token=&a=1", "token=&a=1"), ("token==canary", "token=[redacted]"),
+            ("éÉtoken=canary", "éÉtoken=[redacted]"),
+            ("next=https://h/?token=canary&a=1", "next=https://h/?token=[redacted]&a=1"),
+            ("a=token=canary", "a=token=[redacted]"),
+            ("Digest token=\"can, ary\", a=1", "Digest token=\"[redacted]\", a=1"),
+            ("token=\"canary", "token=\"[redacted]"),
             ("token=\"a\\\"canary\" b", "token=\"[redacted]\" b"), ("code=canary&state=1", "code=[redacted]&state=1"),
             ("max-age=60, private", "max-age=60, private"), ("=", "="), ("a=", "a="), ("@=//@", "@=//"), ("", ""),
         ])
@@ -27,7 +35,8 @@ struct RedactionTests {
     @Test(
         "C-66: names of header fields are secret with and without their prefix",
         arguments: [
-            ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true), ("X-Keys", false),
+            ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true),
+            ("X-Keys", false),
             ("XKey", false), ("Y-Key", false), ("X-Request-Id", false), ("X-Error-Code", false), ("Author", false),
         ])
     func headerNames(name: String, isSecret: Bool) {
@@ -37,8 +46,10 @@ struct RedactionTests {
     @Test(
         "user information of a URL ends at the last @ of its authority",
         arguments: [
-            ("https://u:p@ss@h/", "https://h/"), ("https://u:p@h/a@b?c@d=1", "https://h/a@b?c@d=1"), ("//u@h/", "//h/"), ("https://h/", "https://h/"),
-            ("https://u:p@ss@h?code=canary#canary", "https://h?code=[redacted]"), ("/x?a=1&token=canary", "/x?a=1&token=[redacted]"),
+            ("https://u:p@ss@h/", "https://h/"), ("https://u:p@h/a@b?c@d=1", "https://h/a@b?c@d=1"), ("//u@h/", "//h/"),
+            ("https://h/", "https://h/"),
+            ("https://u:p@ss@h?code=canary#canary", "https://h?code=[redacted]"),
+            ("/x?a=1&token=canary", "/x?a=1&token=[redacted]"),
         ])
     func urls(url: String, expected: String) {
         #expect(redaction.url(url) == expected)
@@ -51,11 +62,14 @@ struct RedactionTests {
             ("https://h/x\u{600}?a&access_token=canary", "https://h/x\u{600}?a&access_token=[redacted]"),
             ("https://h/?\u{350}&token=canary", "https://h/?\u{350}&token=[redacted]"),
             ("https://h/?a&\u{350}token=canary", "https://h/?a&\u{350}token=[redacted]"),
-            ("https://h/?token\u{600}=canary", "https://h/?token\u{600}=[redacted]"), ("https://h/?pin=\u{338}canary", "https://h/?pin=[redacted]"),
+            ("https://h/?token\u{600}=canary", "https://h/?token\u{600}=[redacted]"),
+            ("https://h/?pin=\u{338}canary", "https://h/?pin=[redacted]"),
             ("https://h/#\u{350}canary", "https://h/"), ("https://h/\u{600}#canary", "https://h/\u{600}"),
             ("https://u:canary@\u{301}h/", "https://\u{301}h/"), ("https://u:canary\u{600}@h/", "https://h/"),
-            ("https://\u{301}u:canary@h/", "https://h/"), ("//\u{301}u:canary@h/", "//h/"), ("\u{600}://u:canary@h/", "\u{600}://h/"),
-            ("https://h/\u{301}a@b", "https://h/\u{301}a@b"), ("a=1&b=\u{301}2&c\u{600}=3", "a=1&b=\u{301}2&c\u{600}=3"),
+            ("https://\u{301}u:canary@h/", "https://h/"), ("//\u{301}u:canary@h/", "//h/"),
+            ("\u{600}://u:canary@h/", "\u{600}://h/"),
+            ("https://h/\u{301}a@b", "https://h/\u{301}a@b"),
+            ("a=1&b=\u{301}2&c\u{600}=3", "a=1&b=\u{301}2&c\u{600}=3"),
         ])
     func combiningCharacters(url: String, expected: String) {
         let form = Data("password=\u{301}canary&a\u{600}&token=canary#".utf8)
@@ -69,8 +83,10 @@ struct RedactionTests {
         "names hold a fragment whatever - _ . and spaces stand in it, and a fragment of a URL is never shown",
         arguments: ["pass.word", "access.token", "a-p_i k.e.y", "x.to.ken.y"])
     func separatedNames(name: String) {
-        #expect(redaction.isSecret(key: name) && redaction.isSecret(parameter: name) && redaction.isSecret(header: name))
-        #expect(redaction.url("https://h/?\(name)=canary&a=1#a=1&\(name)=canary") == "https://h/?\(name)=[redacted]&a=1")
+        #expect(
+            redaction.isSecret(key: name) && redaction.isSecret(parameter: name) && redaction.isSecret(header: name))
+        #expect(
+            redaction.url("https://h/?\(name)=canary&a=1#a=1&\(name)=canary") == "https://h/?\(name)=[redacted]&a=1")
         #expect(redaction.url("https://h/x#canary") == "https://h/x" && redaction.url("#canary?a=1").isEmpty)
         #expect(!redaction.isSecret(key: "pass,word") && !redaction.isSecret(key: "pass/word"))
     }
@@ -78,8 +94,10 @@ struct RedactionTests {
     @Test("control characters of 256 KB are escaped in time that grows with their length")
     func escaping() {
         let rows = [
-            ("\0", "\\u{0}"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\u{1B}", "\\u{1B}"), ("\u{2028}", "\\u{2028}"),
-            ("\u{202E}", "\\u{202E}"), ("\u{E0041}", "\\u{E0041}"), ("\u{10FFFF}", "\\u{10FFFF}"), ("é\u{301}a", "é\u{301}a"),
+            ("\0", "\\u{0}"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\u{1B}", "\\u{1B}"),
+            ("\u{2028}", "\\u{2028}"),
+            ("\u{202E}", "\\u{202E}"), ("\u{E0041}", "\\u{E0041}"), ("\u{10FFFF}", "\\u{10FFFF}"),
+            ("é\u{301}a", "é\u{301}a"),
         ]
         for (control, escaped) in rows {
             #expect("a\(control)é".escapingControls == "a\(escaped)é")
@@ -93,7 +111,8 @@ struct RedactionTests {
     @Test(
         "values of 60 KB are redacted in time that grows with their length",
         arguments: [
-            "a", "=", "@", "//", "/", "//@", "a=", "=a", "token=", "token=\"", "%", "a.", " ", "//a@", "token=a&", "\\\"", "é", ": ", "a:", "\"",
+            "a", "=", "@", "//", "/", "//@", "a=", "=a", "token=", "token=\"", "%", "a.", " ", "//a@", "token=a&",
+            "\\\"", "é", ": ", "a:", "\"",
             "token: ", "token:\"", "<token>", "<token",
         ])
     func longValues(piece: String) {
@@ -104,7 +123,9 @@ struct RedactionTests {
             length += redaction.url("https://" + value).utf8.count
             length += redaction.pairs(value).utf8.count
             for type in ["text/plain", "application/json", "application/x-www-form-urlencoded"] {
-                length += redaction.body(Data("\(type.hasSuffix("json") ? "{" : "")\(value)".utf8), contentType: type)?.utf8.count ?? 0
+                length +=
+                    redaction.body(Data("\(type.hasSuffix("json") ? "{" : "")\(value)".utf8), contentType: type)?.utf8
+                    .count ?? 0
             }
             length += Headers([("X-Any", value)]).description.utf8.count
         }
@@ -115,15 +136,21 @@ struct RedactionTests {
     @Test(
         "C-66, G17: secret names in text bodies lose their values, whatever they are written like",
         arguments: [
-            ("password=canary&user=ann", "password=[redacted]&user=ann"), ("password: can ary\nuser: ann", "password: [redacted]\nuser: ann"),
+            ("password=canary&user=ann", "password=[redacted]&user=ann"),
+            ("password: can ary\nuser: ann", "password: [redacted]\nuser: ann"),
             ("Authorization: Bearer canary\r\nAccept: */*", "Authorization: [redacted]\r\nAccept: */*"),
-            ("Cookie: a=canary; b=canary", "Cookie: [redacted]"), ("{token: 'can ary', a: 1}", "{token: '[redacted]', a: 1}"),
-            ("x {\"password\" : \"can\\\"ary\"} y", "x {\"password\" : \"[redacted]\"} y"), ("see https://u:canary@h/", "see https://h/"),
-            ("<a href=\"/?token=canary\">x</a>", "<a href=\"/?token=[redacted]\">x</a>"), ("token = canary end", "token = [redacted] end"),
+            ("Cookie: a=canary; b=canary", "Cookie: [redacted]"),
+            ("{token: 'can ary', a: 1}", "{token: '[redacted]', a: 1}"),
+            ("x {\"password\" : \"can\\\"ary\"} y", "x {\"password\" : \"[redacted]\"} y"),
+            ("see https://u:canary@h/", "see https://h/"),
+            ("<a href=\"/?token=canary\">x</a>", "<a href=\"/?token=[redacted]\">x</a>"),
+            ("token = canary end", "token = [redacted] end"),
             ("<user><password>can ary</password></user>", "<user><password>[redacted]</password></user>"),
             ("<ns:token>canary</ns:token> <b>x</b>", "<ns:token>[redacted]</ns:token> <b>x</b>"),
-            ("code: missing_field", "code: missing_field"), ("code=canary", "code=[redacted]"), ("token:\nnext line", "token:\nnext line"),
-            ("Tokens are long. Password rules apply", "Tokens are long. Password rules apply"), ("a > b", "a > b"), ("café=au lait", "café=au lait"),
+            ("code: missing_field", "code: missing_field"), ("code=canary", "code=[redacted]"),
+            ("token:\nnext line", "token:\nnext line"),
+            ("Tokens are long. Password rules apply", "Tokens are long. Password rules apply"), ("a > b", "a > b"),
+            ("café=au lait", "café=au lait"),
             ("PASSWORD=\"canary", "PASSWORD=\"[redacted]"), ("[12:00] password=canary", "[12:00] password=[redacted]"),
         ])
     func textBodies(text: String, expected: String) {
@@ -137,8 +164,14 @@ struct RedactionTests {
         arguments: [
             (#"{"code":"missing_field","message":"x"}"#, #"{"code":"missing_field","message":"x"}"#),
             (#"{"errors":[{"CODE":7}]}"#, #"{"errors":[{"CODE":7}]}"#),
-            (#"{"grant_type":"authorization_code","code":"canary"}"#, #"{"grant_type":"authorization_code","code":"[redacted]"}"#),
-            (#"{"code":"canary","grant_type":"authorization_code"}"#, #"{"code":"[redacted]","grant_type":"authorization_code"}"#),
+            (
+                #"{"grant_type":"authorization_code","code":"canary"}"#,
+                #"{"grant_type":"authorization_code","code":"[redacted]"}"#
+            ),
+            (
+                #"{"code":"canary","grant_type":"authorization_code"}"#,
+                #"{"code":"[redacted]","grant_type":"authorization_code"}"#
+            ),
             (#"{"authorization_code":"canary","code":1}"#, #"{"authorization_code":"[redacted]","code":1}"#),
             (#"{"pin":"canary","key":"canary"}"#, #"{"pin":"[redacted]","key":"[redacted]"}"#),
         ])
@@ -146,14 +179,18 @@ struct RedactionTests {
         #expect(redaction.body(Data(body.utf8), contentType: "application/json") == expected)
         #expect(redaction.url("https://h/cb?code=canary&state=1") == "https://h/cb?code=[redacted]&state=1")
         let form = Data("grant_type=authorization_code&code=canary".utf8)
-        #expect(redaction.body(form, contentType: "application/x-www-form-urlencoded") == "grant_type=authorization_code&code=[redacted]")
+        #expect(
+            redaction.body(form, contentType: "application/x-www-form-urlencoded")
+                == "grant_type=authorization_code&code=[redacted]")
     }
 
     @Test("names that are set count in every place, as do the defaults that remain")
     func custom() {
         let redaction = Redaction(keys: ["beer"], parameters: ["ale"], fragments: [], placeholder: "-")
         #expect(redaction.pairs("beer=1&ale=2&token=3") == "beer=-&ale=-&token=3")
-        #expect(redaction.body(Data(#"{"beer":1,"ale":2,"token":3}"#.utf8), contentType: nil) == #"{"beer":"-","ale":2,"token":3}"#)
+        #expect(
+            redaction.body(Data(#"{"beer":1,"ale":2,"token":3}"#.utf8), contentType: nil)
+                == #"{"beer":"-","ale":2,"token":3}"#)
         #expect(redaction.value(ofHeader: "Beer", "1") == "-" && redaction.value(ofHeader: "Authorization", "1") == "-")
     }
 }

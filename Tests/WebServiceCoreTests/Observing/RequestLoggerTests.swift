@@ -11,14 +11,16 @@ import FoundationNetworking
 @Suite("Request logger and redaction", .timeLimit(.minutes(10)))
 struct RequestLoggerTests {
     private func log(
-        bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "", _ configure: (SessionTask) -> Void
+        bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "",
+        _ configure: (SessionTask) -> Void
     ) async -> [String] {
         let lines = Collected<String>()
         let logger = RequestLogger(bodyLimit: bodyLimit) { lines.add($0) }
         let session = HandSession { exchange in
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
             exchange.completion(
-                Data(answer.utf8), HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
+                Data(answer.utf8),
+                HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
         }
         let task = WebService.make(session, delegate: logger).POST("/login?page=2&access_token=canary-query")
         configure(task)
@@ -57,7 +59,8 @@ struct RequestLoggerTests {
             answer: #"{"access_token" : "canary-answer","deep":[{"refreshToken":{"a":["canary-deep"]}}],"ok":1}"#
         ) {
             $0.setHeaders([
-                "Authorization": "Bearer canary-auth", "Cookie": "canary-cookie", "X-API-Key": "canary-key", "X-Amz-Security-Token": "canary-amz",
+                "Authorization": "Bearer canary-auth", "Cookie": "canary-cookie", "X-API-Key": "canary-key",
+                "X-Amz-Security-Token": "canary-amz",
             ])
             .setJSON(["password": "canary-password", "user": "ann", "client_secret": "canary-secret"])
         }
@@ -94,8 +97,10 @@ struct RequestLoggerTests {
     @Test(
         "JSON is looked into whatever it is called, and wherever it begins",
         arguments: [
-            ("application/json", "\u{FEFF}{\"token\":\"canary\"}"), ("application/json-seq", "\u{1E}{\"token\":\"canary\"}\n"),
-            ("application/x-ndjson", "1\n{\"token\":\"canary\"}"), ("application/x-www-form-urlencoded", "{\"token\":\"canary\"}"),
+            ("application/json", "\u{FEFF}{\"token\":\"canary\"}"),
+            ("application/json-seq", "\u{1E}{\"token\":\"canary\"}\n"),
+            ("application/x-ndjson", "1\n{\"token\":\"canary\"}"),
+            ("application/x-www-form-urlencoded", "{\"token\":\"canary\"}"),
             ("image/png", "{\"token\":\"canary\"}"), (nil, " [{\"token\":\"canary\"}]"),
         ])
     func disguisedJSON(type: String?, body: String) {

@@ -18,7 +18,9 @@ struct ExchangeLogTests {
         #expect(log.record.attempts == SessionTask.maximumMessages)
     }
 
-    @Test("an interruption ends the attempt in flight; a response that was there before ends no second one", arguments: [false, true])
+    @Test(
+        "an interruption ends the attempt in flight; a response that was there before ends no second one",
+        arguments: [false, true])
     func interruptedAttempt(isInFlight: Bool) throws {
         let log = ExchangeLog(TaskClock(clock))
         log.begin(at: clock.now)

@@ -31,7 +31,8 @@ struct InterceptorTests {
         let text = try await service.GET("/x").intercepted(by: naming("c", log)).string().value
         #expect(text == "x")
         #expect(log.values == ["a in", "b in", "c in", "c out", "b out", "a out"])
-        #expect(session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
+        #expect(
+            session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
     }
 
     @Test("an interceptor may answer by itself, send again, or fail")
@@ -41,7 +42,10 @@ struct InterceptorTests {
         let url = try #require(URL(string: "https://h/"))
         service.interceptors = [
             .closure { _, _ in
-                try #require(Response(status: 203, headers: ["Content-Type": "text/plain"], data: Data("mine".utf8), url: url, source: .mock))
+                try #require(
+                    Response(
+                        status: 203, headers: ["Content-Type": "text/plain"], data: Data("mine".utf8), url: url,
+                        source: .mock))
             }
         ]
         let response = try await service.GET("/x").data().response
@@ -91,8 +95,10 @@ struct InterceptorTests {
             return Data("body".utf8)
         }.data().value
         #expect(seen.values == [Data("body".utf8)] && made.values.count == 1)
-        #expect(session.exchanges.values.map(\.request.urlRequestValue.httpBody) == [Data("body".utf8), Data("body".utf8)])
-        #expect(session.exchanges.values.last?.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") == "a/b")
+        #expect(
+            session.exchanges.values.map(\.request.urlRequestValue.httpBody) == [Data("body".utf8), Data("body".utf8)])
+        #expect(
+            session.exchanges.values.last?.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") == "a/b")
     }
 
     @Test("cancelling the exchange cancels interceptor and transport, once")
@@ -174,7 +180,11 @@ struct InterceptorTests {
         for index in 0..<count {
             let task = service.GET("/x").response { _, _ in ends.add(index) }.responseError { _ in ends.add(index) }
             task.resume()
-            if index % 3 == 0 { task.cancel() } else if index % 3 == 1 { DispatchQueue.global().async { task.cancel() } }
+            if index % 3 == 0 {
+                task.cancel()
+            } else if index % 3 == 1 {
+                DispatchQueue.global().async { task.cancel() }
+            }
         }
         #expect(Set(await ends.wait(for: count)).count == count)
         #expect(ends.values.count == count)

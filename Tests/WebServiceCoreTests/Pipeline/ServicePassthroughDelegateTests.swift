@@ -28,7 +28,9 @@ private final class Recorder: ServicePassthroughDelegate {
     }
 
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
-        calls.add("received \((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1) \(request?.url?.path ?? "") \(error != nil)")
+        calls.add(
+            "received \((response as? HTTPURLResponse)?.statusCode ?? 0) \(data?.count ?? -1) \(request?.url?.path ?? "") \(error != nil)"
+        )
     }
 
     func modifiedRequest(request: URLRequest) -> URLRequest? {
@@ -48,7 +50,9 @@ private final class Recorder: ServicePassthroughDelegate {
     func updateUIBegin(response: URLResponse?) { calls.add("begin") }
     func updateUIEnd(response: URLResponse?) { calls.add("end") }
 
-    func didFinishCollectingTaskMetrics(metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?) {
+    func didFinishCollectingTaskMetrics(
+        metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
+    ) {
         calls.add("metrics \(metrics.responseTime != nil)")
     }
 }
@@ -58,7 +62,9 @@ private final class AnsweringCancel: Session {
     final class Exchange: DataTask {
         let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
         let cancelled: Collected<Void>
-        init(_ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void, _ cancelled: Collected<Void>) {
+        init(
+            _ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void, _ cancelled: Collected<Void>
+        ) {
             self.completion = completion
             self.cancelled = cancelled
         }
@@ -91,7 +97,10 @@ struct ServicePassthroughDelegateTests {
             .resume()
         let calls = await recorder.calls.wait(for: 9)
         #expect(
-            calls == ["modify", "sent", "received 200 2 /v1/x false", "validate", "handler", "begin", "ui", "end", "metrics true"])
+            calls == [
+                "modify", "sent", "received 200 2 /v1/x false", "validate", "handler", "begin", "ui", "end",
+                "metrics true",
+            ])
     }
 
     @Test("a rewritten request is what is sent, checked like any other")
@@ -102,7 +111,8 @@ struct ServicePassthroughDelegateTests {
             return request
         })
         let session = HandSession(text: "{}")
-        WebService.make(session, delegate: recorder).POST("/x").setBody(Data("b".utf8), contentType: "text/plain").resume()
+        WebService.make(session, delegate: recorder).POST("/x").setBody(Data("b".utf8), contentType: "text/plain")
+            .resume()
         await recorder.calls.wait(for: 5)
         let sent = session.exchanges.values.first?.request.urlRequestValue
         #expect(sent?.value(forHTTPHeaderField: "X-Signed") == "1")
@@ -120,7 +130,9 @@ struct ServicePassthroughDelegateTests {
         })
         let session = HandSession()
         let errors = Collected<WebServiceError.Code?>()
-        WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
+        WebService.make(session, delegate: recorder).GET("/x").responseError {
+            errors.add(($0 as? WebServiceError)?.code)
+        }.resume()
         #expect(await errors.wait() == [.invalidHeader])
         #expect(session.exchanges.values.isEmpty)
         #expect(!recorder.calls.values.contains("sent"))
@@ -145,7 +157,8 @@ struct ServicePassthroughDelegateTests {
         let recorder = Recorder(validate: { _ in throw TestError() })
         let session = HandSession { $0.completion(nil, nil, URLError(.notConnectedToInternet)) }
         let errors = Collected<URLError.Code?>()
-        WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }.resume()
+        WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+            .resume()
         #expect(await errors.wait() == [.notConnectedToInternet])
         #expect(await recorder.calls.wait(for: 4) == ["modify", "sent", "received 0 -1 /v1/x true", "metrics true"])
     }
@@ -193,7 +206,9 @@ struct ServicePassthroughDelegateTests {
         })
         let session = AnsweringCancel()
         let errors = Collected<URLError.Code?>()
-        let made = WebService.make(session, delegate: cancelling).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
+        let made = WebService.make(session, delegate: cancelling).GET("/x").responseError {
+            errors.add(($0 as? URLError)?.code)
+        }
         task.withLock { $0 = made }
         made.resume()
         #expect(await errors.wait() == [.cancelled])
@@ -212,7 +227,8 @@ struct ServicePassthroughDelegateTests {
         let task = service.POST("/x").data()
         task.resume()
         // Both completions come while the next request has no answer yet.
-        let redirect = HTTPURLResponse(url: url, statusCode: 307, httpVersion: "HTTP/1.1", headerFields: ["Location": "/y"])
+        let redirect = HTTPURLResponse(
+            url: url, statusCode: 307, httpVersion: "HTTP/1.1", headerFields: ["Location": "/y"])
         for _ in 0..<2 { session.exchanges.values[0].completion(Data(), redirect, nil) }
         #expect(session.exchanges.values.count == 2)
         for _ in 0..<2 { session.exchanges.values[1].answer() }
@@ -257,7 +273,9 @@ struct ServicePassthroughDelegateTests {
         let recorder = Recorder()
         let service = WebService.make(delegate: recorder)
         let errors = Collected<WebServiceError.Code?>()
-        let task = service.dataTask(request: Request(url: "ftp://h/")) { _, _, error in errors.add((error as? WebServiceError)?.code) }
+        let task = service.dataTask(request: Request(url: "ftp://h/")) { _, _, error in
+            errors.add((error as? WebServiceError)?.code)
+        }
         #expect(errors.values.isEmpty)
         task.resume()
         task.resume()

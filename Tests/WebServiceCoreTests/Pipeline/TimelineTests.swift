@@ -34,7 +34,8 @@ struct TimelineTests {
     @Test("L-05: redirects and retries are in it in order, and its text is readable")
     func redirected() async throws {
         let session = ScriptedSession([
-            .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]), .status(200, body: "x"),
+            .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]),
+            .status(200, body: "x"),
         ])
         let service = WebService.make(session, timekeeper: nil)
         service.interceptors = [RetryPolicy(sleep: { _ in })]
@@ -58,7 +59,9 @@ struct TimelineTests {
             .status(200, headers: ["X-Api-Key": "canary-key", "Content-Type": "text/plain"], body: "canary-body"),
         ])
         let service = WebService.make(session, timekeeper: nil)
-        let task = service.GET("/x?api_key=canary-query&page=2").setHeaders(["Authorization": "canary-auth", "Accept": "a/b"]).data()
+        let task = service.GET("/x?api_key=canary-query&page=2").setHeaders([
+            "Authorization": "canary-auth", "Accept": "a/b",
+        ]).data()
         _ = try await task.value
         let entries = try archive(task.task)
         #expect(entries.count == 2)
@@ -87,7 +90,9 @@ struct TimelineTests {
 
     // MARK: The beginning
 
-    @Test("times count from resume, and the time before the first attempt is in it", arguments: ["provider", "interceptor"])
+    @Test(
+        "times count from resume, and the time before the first attempt is in it",
+        arguments: ["provider", "interceptor"])
     func beginning(place: String) async throws {
         let clock = ManualTimekeeper()
         let service = WebService.make(HandSession(text: "{}"), timekeeper: clock)

@@ -10,10 +10,12 @@ import FoundationNetworking
 /// What happens to one response between the session and the handlers.
 @Suite("Responses of a session", .timeLimit(.minutes(10)))
 struct WireTests {
-    @Test("a request that does not handle cookies stores none, also on the way of a redirect", arguments: [true, false])
+    @Test(
+        "a request that does not handle cookies stores none, also on the way of a redirect", arguments: [true, false])
     func cookiesNotStored(isHandled: Bool) async throws {
         let session = ScriptedSession([
-            .status(302, headers: ["Location": "/v1/y", "Set-Cookie": "a=1"]), .status(200, headers: ["Set-Cookie": "b=2"]),
+            .status(302, headers: ["Location": "/v1/y", "Set-Cookie": "a=1"]),
+            .status(200, headers: ["Set-Cookie": "b=2"]),
         ])
         let service = WebService.make(session)
         let jar = CookieJar()
@@ -62,7 +64,8 @@ struct WireTests {
         let exchanges = Collected<HandSession.Exchange>()
 
         func dataTask(
-            request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+            request: any URLRequestEncodable,
+            completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
         ) -> any DataTask {
             let exchange = HandSession.Exchange(request, completion) { _ in }
             exchanges.add(exchange)
@@ -81,7 +84,8 @@ struct WireTests {
         #expect(session.sent.count == 1)
     }
 
-    @Test("the second completion of a session is ignored, also where the first one is a redirect", arguments: [200, 302])
+    @Test(
+        "the second completion of a session is ignored, also where the first one is a redirect", arguments: [200, 302])
     func secondCompletion(second: Int) async throws {
         let session = HandSession()
         let service = WebService.make(session)
@@ -89,7 +93,8 @@ struct WireTests {
         let task = service.GET("/x").data().resume()
         let first = session.exchanges.values[0]
         for status in [302, second] {
-            let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: status == 302 ? ["Location": "/y"] : [:])
+            let response = HTTPURLResponse(
+                url: url, statusCode: status, httpVersion: nil, headerFields: status == 302 ? ["Location": "/y"] : [:])
             first.completion(Data("first".utf8), response, nil)
         }
         first.completion(nil, nil, URLError(.networkConnectionLost))
@@ -105,14 +110,17 @@ struct WireTests {
         let empty = WebService.make(ScriptedSession([.status(204)]))
         #expect(try await empty.GET("/x").data().validate(contentTypes: ["application/json"]).value.isEmpty)
         let body = WebService.make(ScriptedSession([.status(200, body: "x")]))
-        let error = await #expect(throws: WebServiceError.self) { try await body.GET("/x").data().validate(contentTypes: ["application/json"]).value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await body.GET("/x").data().validate(contentTypes: ["application/json"]).value
+        }
         #expect(error?.code == .unexpectedContentType)
     }
 
     @Test(
         "application/json stands for types that end in +json, and for no others",
         arguments: [
-            ("application/json; charset=utf-8", true), ("application/problem+json", true), ("image/x+json", true), ("text/json", false),
+            ("application/json; charset=utf-8", true), ("application/problem+json", true), ("image/x+json", true),
+            ("text/json", false),
             ("application/xjson", false), ("application/jsonp", false), ("json", false), ("", false),
         ])
     func jsonTypes(type: String, isAccepted: Bool) async throws {

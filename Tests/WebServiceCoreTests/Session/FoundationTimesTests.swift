@@ -7,19 +7,26 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// M-27: times that are no positive number, at every place of the public API that takes one and does not refuse it.
+/// M-27: times that are no positive number, at every place of the public API that takes one and
+/// does not refuse it.
 @Suite("Times that are no number", .timeLimit(.minutes(10)))
 struct FoundationTimesTests {
-    private static let values: [Double] = [0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude]
+    private static let values: [Double] = [
+        0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
+    ]
 
-    @Test("M-27: a URLRequest with any timeout is sent over both sessions of Foundation, and nothing traps", arguments: values)
+    @Test(
+        "M-27: a URLRequest with any timeout is sent over both sessions of Foundation, and nothing traps",
+        arguments: values)
     func urlRequests(seconds: Double) async {
         var request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
         request.timeoutInterval = seconds
         let plain = URLSession(configuration: FoundationSession.defaultConfiguration)
         for session in [FoundationSession.shared, plain] as [any Session] {
             let code: URLError.Code? = await withCheckedContinuation { continuation in
-                session.dataTask(request: request) { _, _, error in continuation.resume(returning: (error as? URLError)?.code) }.resume()
+                session.dataTask(request: request) { _, _, error in
+                    continuation.resume(returning: (error as? URLError)?.code)
+                }.resume()
             }
             // A timeout of a millisecond may be over before the connection is refused.
             #expect(code == .cannotConnectToHost || seconds < 1 && code == .timedOut)
@@ -31,9 +38,13 @@ struct FoundationTimesTests {
         #expect(Self.values.map(\.clampedTimeout) == [0.001, 0.001, 0.001, 60, 1e9, 0.001, 0.001, 1e9])
     }
 
-    @Test("M-27: a connectTimeout that is no positive number is an error", arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
+    @Test(
+        "M-27: a connectTimeout that is no positive number is an error",
+        arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
     func connectTimeout(seconds: Double) {
-        let error = #expect(throws: WebServiceError.self) { try Request.make { $0.connectTimeout = seconds }.urlRequest() }
+        let error = #expect(throws: WebServiceError.self) {
+            try Request.make { $0.connectTimeout = seconds }.urlRequest()
+        }
         #expect(error?.code == .encoding)
         #expect(error?.description.contains("connectTimeout") == true)
     }
@@ -43,7 +54,8 @@ struct FoundationTimesTests {
         let session = HandSession { $0.answer(status: 401) }
         let service = WebService.make(session)
         let authentication = Authentication(
-            TokenSource({ .bearer("t1", expires: Date(timeIntervalSince1970: seconds)) }) { _ in .bearer("t2") }, leeway: seconds,
+            TokenSource({ .bearer("t1", expires: Date(timeIntervalSince1970: seconds)) }) { _ in .bearer("t2") },
+            leeway: seconds,
             refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min),
             now: { Date(timeIntervalSince1970: seconds) })
         service.interceptors = [authentication]
@@ -80,7 +92,9 @@ struct ExchangeTableTests {
             let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
             ResumableDataTask(request: request) { _, _, _ in
             } start: { request, handle in
-                table.start(request, timeout: 0.001, maximum: nil, progress: nil, handle: handle) { errors.add(($2 as? URLError)?.code) }
+                table.start(request, timeout: 0.001, maximum: nil, progress: nil, handle: handle) {
+                    errors.add(($2 as? URLError)?.code)
+                }
             }.resume()
             #expect(await errors.wait() == [.timedOut])
             await HeldProtocol.stops.wait()

@@ -5,7 +5,8 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Values that handlers leave behind, in order, from any thread; tests wait for them without sleeping.
+/// Values that handlers leave behind, in order, from any thread; tests wait for them without
+/// sleeping.
 final class Collected<Value: Sendable>: Sendable {
     private struct State {
         var values: [Value] = []
@@ -83,7 +84,8 @@ final class HandSession: Session {
         private let onResume: @Sendable (Exchange) -> Void
 
         init(
-            _ request: any URLRequestEncodable, _ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void,
+            _ request: any URLRequestEncodable,
+            _ completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void,
             _ onResume: @escaping @Sendable (Exchange) -> Void
         ) {
             self.request = request
@@ -127,14 +129,17 @@ final class HandSession: Session {
     }
 
     static func response(_ status: Int) -> HTTPURLResponse? {
-        URL(string: "https://h/").flatMap { HTTPURLResponse(url: $0, statusCode: status, httpVersion: "HTTP/1.1", headerFields: nil) }
+        URL(string: "https://h/").flatMap {
+            HTTPURLResponse(url: $0, statusCode: status, httpVersion: "HTTP/1.1", headerFields: nil)
+        }
     }
 }
 
 extension WebService {
     /// A service over a session under the test's hand.
     static func make(
-        _ session: any Session = HandSession(), base: String = "https://h/v1", delegate: (any ServicePassthroughDelegate)? = nil,
+        _ session: any Session = HandSession(), base: String = "https://h/v1",
+        delegate: (any ServicePassthroughDelegate)? = nil,
         timekeeper: (any Timekeeper)? = ManualTimekeeper()
     ) -> WebService {
         let service = WebService(baseURLString: base, passthroughDelegate: delegate, timekeeper: timekeeper)

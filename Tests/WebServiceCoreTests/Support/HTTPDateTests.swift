@@ -13,8 +13,10 @@ struct HTTPDateTests {
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("Sun Nov  6 08:49:37 1994", 784_111_777),
-            ("Sun Nov 06 08:49:37 1994", 784_111_777), ("SUN, 06 nov 1994 08:49:37 gMT", 784_111_777), ("Mon, 06 Nov 1994 08:49:37 GMT", 784_111_777),
-            ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1), ("Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400),
+            ("Sun Nov 06 08:49:37 1994", 784_111_777), ("SUN, 06 nov 1994 08:49:37 gMT", 784_111_777),
+            ("Mon, 06 Nov 1994 08:49:37 GMT", 784_111_777),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1),
+            ("Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400),
             ("Tue, 19 Jan 2038 03:14:08 GMT", 2_147_483_648), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
             ("Sat, 01 Jan 0000 00:00:00 GMT", -62_167_219_200), ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800),
             ("Fri, 31 Dec 9999 23:59:60 GMT", 253_402_300_800),
@@ -26,15 +28,24 @@ struct HTTPDateTests {
     @Test(
         "M-16: what is no date is none",
         arguments: [
-            "", "0", "-1", "Sun, 31 Feb 2021 00:00:00 GMT", "Sun, 29 Feb 1900 00:00:00 GMT", "Sun, 29 Feb 2023 00:00:00 GMT",
-            "Sun, 31 Apr 2023 00:00:00 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 32 Jan 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
-            "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 06 Nov 1994 8:49:37 GMT", "Sun, 6 Nov 1994 08:49:37 GMT",
-            "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT", "Sun, 06  Nov  1994 08:49:37 GMT", "Sun 06 Nov 1994 08:49:37 GMT",
-            "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 AEST", "Sun, 06 Nov 1994 08:49:37",
-            "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nox 1994 08:49:37 GMT", "Xxx, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 99999 08:49:37 GMT",
-            "Sun,06 Nov 1994 08:49:37 GMT", " Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 06 Nov 1994 08:49:37 GMT\r\n",
-            "Sun, 06 Nov -994 08:49:37 GMT", "Sun, 06 Nov ١٩٩٤ 08:49:37 GMT", "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov   08:49:37 1994",
-            "Sun Nov 6 08:49:37 1994", "Sundays, 06-Nov-94 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT", "Sunday, 06 Nov 1994 08:49:37 GMT",
+            "", "0", "-1", "Sun, 31 Feb 2021 00:00:00 GMT", "Sun, 29 Feb 1900 00:00:00 GMT",
+            "Sun, 29 Feb 2023 00:00:00 GMT",
+            "Sun, 31 Apr 2023 00:00:00 GMT", "Sun, 00 Nov 1994 08:49:37 GMT", "Sun, 32 Jan 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 24:00:00 GMT",
+            "Sun, 06 Nov 1994 08:60:37 GMT", "Sun, 06 Nov 1994 08:49:61 GMT", "Sun, 06 Nov 1994 8:49:37 GMT",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 94 08:49:37 GMT", "Sun, 06-Nov-1994 08:49:37 GMT", "Sun, 06  Nov  1994 08:49:37 GMT",
+            "Sun 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:37 AEST",
+            "Sun, 06 Nov 1994 08:49:37",
+            "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 06 Nox 1994 08:49:37 GMT", "Xxx, 06 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 99999 08:49:37 GMT",
+            "Sun,06 Nov 1994 08:49:37 GMT", " Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT ",
+            "Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            "Sun, 06 Nov -994 08:49:37 GMT", "Sun, 06 Nov ١٩٩٤ 08:49:37 GMT", "Sun Nov  6 08:49:37 1994 GMT",
+            "Sun Nov   08:49:37 1994",
+            "Sun Nov 6 08:49:37 1994", "Sundays, 06-Nov-94 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT",
+            "Sunday, 06 Nov 1994 08:49:37 GMT",
             String(repeating: "9", count: 29),
         ])
     func refused(text: String) {
@@ -60,9 +71,12 @@ struct HTTPDateTests {
         arguments: [
             ("Wed, 09 Jun 2021 10:18:14 GMT", 1_623_233_894), ("Wed, 09-Jun-2021 10:18:14 GMT", 1_623_233_894),
             ("Wednesday, 09-Jun-21 10:18:14 GMT", 1_623_233_894), ("Wed Jun  9 10:18:14 2021", 1_623_233_894),
-            ("9 june 21 10:18:14", 1_623_233_894), ("2021 JUN 9 10:18:14", 1_623_233_894), ("10:18:14 9/Jun\\2021", 1_623_233_894),
-            ("Funday, 9 - Junius-21 10:18:14 -0400 (hello)", 1_623_233_894), ("9-Jun-21 10:18:14 11:22:33", 1_623_233_894),
-            ("9th Jun 2021ad 10:18:14.5", 1_623_233_894), ("1 Jan 1970 0:0:0", 0), ("01-Jan-70 00:00:00", 0), ("31 Dec 69 23:59:59", 3_155_759_999),
+            ("9 june 21 10:18:14", 1_623_233_894), ("2021 JUN 9 10:18:14", 1_623_233_894),
+            ("10:18:14 9/Jun\\2021", 1_623_233_894),
+            ("Funday, 9 - Junius-21 10:18:14 -0400 (hello)", 1_623_233_894),
+            ("9-Jun-21 10:18:14 11:22:33", 1_623_233_894),
+            ("9th Jun 2021ad 10:18:14.5", 1_623_233_894), ("1 Jan 1970 0:0:0", 0), ("01-Jan-70 00:00:00", 0),
+            ("31 Dec 69 23:59:59", 3_155_759_999),
             ("1 Jan 1601 00:00:00", -11_644_473_600), ("31 Dec 9999 23:59:59", 253_402_300_799),
         ] as [(String, Int64)])
     func cookieDates(text: String, seconds: Int64) {
@@ -72,11 +86,16 @@ struct HTTPDateTests {
     @Test(
         "what is no date of a cookie is none",
         arguments: [
-            "", "0", "Wed, 09 Jun 2021", "09 Jun 10:18:14", "Jun 2021 10:18:14", "09 2021 10:18:14", "31 Feb 2021 10:18:14", "31 Apr 2021 10:18:14",
-            "29 Feb 2100 10:18:14", "00 Jun 2021 10:18:14", "32 Jun 2021 10:18:14", "98 Jun 17 10:18:14", "012 Jun 2021 10:18:14",
-            "09 Jun 1600 10:18:14", "09 Jun 20210 10:18:14", "09 Jun 9999999999 10:18:14", "999999999999 Jun 2021 10:18:14", "09 Jun 2021 24:00:00",
-            "09 Jun 2021 10:60:14", "09 Jun 2021 10:18:60", "09 Jun 2021 10:18", "09 Jun 2021 010:18:14", "09 Jun 2021 10:18:999999999999",
-            "09 Jun 2021 10:x8:14", "09 Jun 2021 :18:14", "09 Ju 2021 10:18:14", "91:22:33 09 Jun 2021 10:18:14", "NoDateAtAll",
+            "", "0", "Wed, 09 Jun 2021", "09 Jun 10:18:14", "Jun 2021 10:18:14", "09 2021 10:18:14",
+            "31 Feb 2021 10:18:14", "31 Apr 2021 10:18:14",
+            "29 Feb 2100 10:18:14", "00 Jun 2021 10:18:14", "32 Jun 2021 10:18:14", "98 Jun 17 10:18:14",
+            "012 Jun 2021 10:18:14",
+            "09 Jun 1600 10:18:14", "09 Jun 20210 10:18:14", "09 Jun 9999999999 10:18:14",
+            "999999999999 Jun 2021 10:18:14", "09 Jun 2021 24:00:00",
+            "09 Jun 2021 10:60:14", "09 Jun 2021 10:18:60", "09 Jun 2021 10:18", "09 Jun 2021 010:18:14",
+            "09 Jun 2021 10:18:999999999999",
+            "09 Jun 2021 10:x8:14", "09 Jun 2021 :18:14", "09 Ju 2021 10:18:14", "91:22:33 09 Jun 2021 10:18:14",
+            "NoDateAtAll",
         ])
     func refusedCookieDates(text: String) {
         #expect(HTTPDate.parseCookieDate(text.utf8) == nil)
@@ -94,14 +113,17 @@ struct HTTPDateTests {
                 // 0000-01-01 was a Saturday, 719,528 days before 1970.
                 let date = Date(timeIntervalSince1970: Double((number - 719_528) * 86_400 + number % 86_400))
                 let clock = String(format: "%02d:%02d:%02d", number % 86_400 / 3_600, number / 60 % 60, number % 60)
-                let expected = String(format: "%02d", day) + " \(months[month]) " + String(format: "%04d", year) + " \(clock) GMT"
+                let expected =
+                    String(format: "%02d", day) + " \(months[month]) " + String(format: "%04d", year) + " \(clock) GMT"
                 let text = try #require(HTTPDate.text(date))
-                guard text == "\(names[(number + 6) % 7]), \(expected)", HTTPDate.parse(text, now: Self.now) == date else {
+                guard text == "\(names[(number + 6) % 7]), \(expected)", HTTPDate.parse(text, now: Self.now) == date
+                else {
                     Issue.record("\(text) is not \(expected)")
                     return
                 }
             }
-            (day, month, year) = day < length ? (day + 1, month, year) : month < 11 ? (1, month + 1, year) : (1, 0, year + 1)
+            (day, month, year) =
+                day < length ? (day + 1, month, year) : month < 11 ? (1, month + 1, year) : (1, 0, year + 1)
         }
         #expect(year == 10_000)
     }
@@ -122,7 +144,8 @@ struct HTTPDateTests {
     @Test("M-16: 100,000 damaged dates give a date that survives writing, or none")
     func fuzz() {
         var random = SeededGenerator(seed: 16)
-        let seeds = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].map { Array($0.utf8) }
+        let seeds = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].map
+        { Array($0.utf8) }
         let bytes = Array("0123456789:,- abcJanFebGMT\u{0}\r\n\u{FF}".utf8)
         var read = 0
         for round in 0..<100_000 {
@@ -135,7 +158,9 @@ struct HTTPDateTests {
                 default: text[place] = bytes.randomElement(using: &random) ?? 0
                 }
             }
-            for date in [HTTPDate.parse(String(decoding: text, as: UTF8.self), now: Self.now), HTTPDate.parseCookieDate(text)] {
+            for date in [
+                HTTPDate.parse(String(decoding: text, as: UTF8.self), now: Self.now), HTTPDate.parseCookieDate(text),
+            ] {
                 guard let date else { continue }
                 read += 1
                 #expect(HTTPDate.text(date).flatMap { HTTPDate.parse($0) } == date)

@@ -6,7 +6,8 @@ final class HandEndpoint: ServiceEndpoint {
     final class Fetch: Sendable {
         let request: any ServiceRequest
         let id: UInt64
-        private let state = Mutex<(waiter: CheckedContinuation<any RawDataSource, any Error>?, wasCancelled: Bool)>((nil, false))
+        private let state = Mutex<(waiter: CheckedContinuation<any RawDataSource, any Error>?, wasCancelled: Bool)>(
+            (nil, false))
 
         init(_ request: any ServiceRequest, _ id: UInt64) {
             self.request = request
@@ -46,7 +47,9 @@ final class HandEndpoint: ServiceEndpoint {
     ///   - heedsCancel: Whether a fetch ends when it is cancelled.
     ///   - processing: Makes the value of the text that was fetched.
     init(
-        heedsCancel: Bool = true, processing: @escaping @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable = { text, _ in text }
+        heedsCancel: Bool = true,
+        processing: @escaping @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable = { text, _ in text
+        }
     ) {
         self.heedsCancel = heedsCancel
         self.processing = processing
@@ -68,7 +71,9 @@ final class HandEndpoint: ServiceEndpoint {
         }
     }
 
-    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws -> any Sendable {
+    func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) async throws
+        -> any Sendable
+    {
         try await processing(String(decoding: rawData.rawData ?? Data(), as: UTF8.self), isFromStorage)
     }
 }

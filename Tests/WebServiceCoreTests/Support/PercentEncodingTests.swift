@@ -17,7 +17,8 @@ import Testing
         var cases: [Case]
     }
 
-    /// What a query and a form of some pairs are as text; both have to give the pairs back by bytes.
+    /// What a query and a form of some pairs are as text; both have to give the pairs back by
+    /// bytes.
     @discardableResult
     private func roundTrip(
         _ pairs: [[String]], allowed: CharacterSet? = nil, sourceLocation: SourceLocation = #_sourceLocation
@@ -32,18 +33,23 @@ import Testing
         let bytes = pairs.map { $0.map { Array($0.utf8) } }
         #expect(Decoded.pairs(query) == bytes, sourceLocation: sourceLocation)
         #expect(Decoded.pairs(form) == bytes, sourceLocation: sourceLocation)
-        #expect(!query.contains("+"), "a plus sign means a space to some servers and itself to others", sourceLocation: sourceLocation)
+        #expect(
+            !query.contains("+"), "a plus sign means a space to some servers and itself to others",
+            sourceLocation: sourceLocation)
         return (query, form)
     }
 
     @Test(
         "C-30: reserved characters, controls and letters beyond ASCII",
         arguments: [
-            ("+", "%2B", "%2B"), ("&", "%26", "%26"), ("=", "%3D", "%3D"), ("#", "%23", "%23"), ("%", "%25", "%25"), (";", "%3B", "%3B"),
+            ("+", "%2B", "%2B"), ("&", "%26", "%26"), ("=", "%3D", "%3D"), ("#", "%23", "%23"), ("%", "%25", "%25"),
+            (";", "%3B", "%3B"),
             (" ", "%20", "+"), ("\u{0}", "%00", "%00"),
-            ("\r\n", "%0D%0A", "%0D%0A"), ("?", "%3F", "%3F"), ("/", "%2F", "%2F"), ("[]", "%5B%5D", "%5B%5D"), ("*", "%2A", "*"), ("~", "~", "%7E"),
+            ("\r\n", "%0D%0A", "%0D%0A"), ("?", "%3F", "%3F"), ("/", "%2F", "%2F"), ("[]", "%5B%5D", "%5B%5D"),
+            ("*", "%2A", "*"), ("~", "~", "%7E"),
             ("-._", "-._", "-._"),
-            ("aZ09", "aZ09", "aZ09"), ("%41", "%2541", "%2541"), ("é", "%C3%A9", "%C3%A9"), ("e\u{301}", "e%CC%81", "e%CC%81"),
+            ("aZ09", "aZ09", "aZ09"), ("%41", "%2541", "%2541"), ("é", "%C3%A9", "%C3%A9"),
+            ("e\u{301}", "e%CC%81", "e%CC%81"),
             ("\u{1F4A9}", "%F0%9F%92%A9", "%F0%9F%92%A9"),
             ("'\"", "%27%22", "%27%22"), ("\u{7F}", "%7F", "%7F"), ("\u{FEFF}", "%EF%BB%BF", "%EF%BB%BF"), ("", "", ""),
         ])
@@ -80,25 +86,38 @@ import Testing
         for unit in ["a", "&", "é"] { try roundTrip([[unit, String(repeating: unit, count: count)], ["x", "y"]]) }
     }
 
-    @Test("C-30: the decoder of these tests reads what the standard's parser reads", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "C-30: the decoder of these tests reads what the standard's parser reads",
+        .enabled(if: Corpora.areThere, Corpora.comment))
     func decoder() throws {
-        let cases = try JSONDecoder().decode([ParserCase].self, from: Corpora.data("wpt-urlencoded/urlencoded-parser-data.json"))
+        let cases = try JSONDecoder().decode(
+            [ParserCase].self, from: Corpora.data("wpt-urlencoded/urlencoded-parser-data.json"))
         #expect(cases.count == 35)
         for row in cases {
-            let decoded = Decoded.pairs(row.input).map { [$0[0], $0.count > 1 ? $0[1] : []].map { String(decoding: $0, as: UTF8.self) } }
-            #expect(decoded.map { $0.map { Array($0.utf8) } } == row.output.map { $0.map { Array($0.utf8) } }, "\(row.input)")
+            let decoded = Decoded.pairs(row.input).map {
+                [$0[0], $0.count > 1 ? $0[1] : []].map { String(decoding: $0, as: UTF8.self) }
+            }
+            #expect(
+                decoded.map { $0.map { Array($0.utf8) } } == row.output.map { $0.map { Array($0.utf8) } },
+                "\(row.input)")
             if !row.output.isEmpty { try roundTrip(row.output) }
         }
     }
 
-    @Test("C-30: a form is byte for byte what the standard's serializer writes", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "C-30: a form is byte for byte what the standard's serializer writes",
+        .enabled(if: Corpora.areThere, Corpora.comment))
     func serializer() throws {
-        let cases = try JSONDecoder().decode(SerializerCases.self, from: Corpora.data("wpt-urlencoded/urlencoded-serializer-data.json")).cases
+        let cases = try JSONDecoder().decode(
+            SerializerCases.self, from: Corpora.data("wpt-urlencoded/urlencoded-serializer-data.json")
+        ).cases
         #expect(cases.count == 19)
         for row in cases { #expect(try roundTrip(row.pairs).form == row.out) }
     }
 
-    @Test("C-30, M-07: the naughty strings come back as names and as values", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "C-30, M-07: the naughty strings come back as names and as values",
+        .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() throws {
         let strings = try Corpora.naughtyStrings()
         #expect(strings.count == 515)

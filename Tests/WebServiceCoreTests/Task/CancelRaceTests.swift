@@ -12,8 +12,11 @@ import FoundationNetworking
 
 @Suite("Cancel races", .serialized, .timeLimit(.minutes(10)))
 struct CancelRaceTests {
-    /// Runs tasks that are resumed and cancelled from different threads, and counts how often each ended.
-    private func race(_ count: Int, _ service: WebService, cancelFirst: Bool = false) async -> (answered: Int, cancelled: Int, wrong: Int) {
+    /// Runs tasks that are resumed and cancelled from different threads, and counts how often each
+    /// ended.
+    private func race(_ count: Int, _ service: WebService, cancelFirst: Bool = false) async -> (
+        answered: Int, cancelled: Int, wrong: Int
+    ) {
         let ends = (0..<count).map { _ in Ends() }
         let drained = Collected<Int>()
         DispatchQueue.global().async {
@@ -41,7 +44,10 @@ struct CancelRaceTests {
         await drained.wait(for: count)
         var result = (answered: 0, cancelled: 0, wrong: 0)
         for end in ends {
-            switch (end.answered.load(ordering: .relaxed), end.cancelled.load(ordering: .relaxed), end.failed.load(ordering: .relaxed)) {
+            switch (
+                end.answered.load(ordering: .relaxed), end.cancelled.load(ordering: .relaxed),
+                end.failed.load(ordering: .relaxed)
+            ) {
             case (1, 0, 0): result.answered += 1
             case (0, 1, 0): result.cancelled += 1
             default: result.wrong += 1
@@ -82,7 +88,8 @@ struct CancelRaceTests {
         #expect(result.wrong == 0)
         #expect(result.answered + result.cancelled == count)
         let after = Collected<Int>()
-        service.GET("/after").response { _, response in after.add((response as? HTTPURLResponse)?.statusCode ?? 0) }.resume()
+        service.GET("/after").response { _, response in after.add((response as? HTTPURLResponse)?.statusCode ?? 0) }
+            .resume()
         #expect(await after.wait() == [200])
     }
 }

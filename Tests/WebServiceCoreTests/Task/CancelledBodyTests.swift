@@ -67,7 +67,9 @@ struct CancelledBodyTests {
         #expect(await freed.wait() == ["freed"])
     }
 
-    @Test("of 200 cancelled uploads over FoundationSession no body stays, those in flight and those that wait for a connection")
+    @Test(
+        "of 200 cancelled uploads over FoundationSession no body stays, those in flight and those that wait for a connection"
+    )
     func foundation() async throws {
         let listener = try MockServer { _ in
             var response = MockResponse(statusCode: 200)

@@ -8,7 +8,8 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// What users hand over may use the framework while it is freed: their `deinit` runs under no lock of ours.
+/// What users hand over may use the framework while it is freed: their `deinit` runs under no lock
+/// of ours.
 @Suite("Freeing what users handed over", .timeLimit(.minutes(10)))
 struct FreeingTests {
     /// A model that cancels and asks its task when it goes, as models do.
@@ -43,7 +44,10 @@ struct FreeingTests {
     func handlers() async {
         let session = HandSession(text: "{}")
         #expect(await run(session) { task, model in task.response { _, _ in model.touch() } } == .completed)
-        #expect(await run(session) { task, model in task.responseJSON { _, _ in model.touch() }.updateUI { _ in model.touch() } } == .completed)
+        #expect(
+            await run(session) { task, model in
+                task.responseJSON { _, _ in model.touch() }.updateUI { _ in model.touch() }
+            } == .completed)
         #expect(await run(session) { task, model in _ = task.data().onSuccess { _ in model.touch() } } == .completed)
         #expect(await run(session) { task, model in _ = task.data().mapAsync { _ in model.touch() } } == .completed)
         #expect(await run(session) { task, model in task.metricsCollected { _ in model.touch() } } == .completed)
@@ -72,7 +76,8 @@ struct FreeingTests {
             init(_ seen: Collected<Bool>) { self.seen = seen }
             deinit { seen.add(service.withLock { $0 }?.session is Leaving) }
             func dataTask(
-                request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+                request: any URLRequestEncodable,
+                completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
             ) -> any DataTask {
                 HandSession().dataTask(request: request, completion: completion)
             }

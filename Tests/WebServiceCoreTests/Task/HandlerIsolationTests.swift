@@ -65,11 +65,14 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "H-25: a handler may start a task, add handlers and a storage, and remove the delegate", arguments: ["background", "main", "error", "typed"])
+        "H-25: a handler may start a task, add handlers and a storage, and remove the delegate",
+        arguments: ["background", "main", "error", "typed"])
     func reenter(place: String) async throws {
         final class Delegate: ServicePassthroughDelegate {
             let failures = Collected<Int>()
-            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) { failures.add(1) }
+            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+                failures.add(1)
+            }
         }
         let delegate = Delegate()
         let service = WebService.make(HandSession(text: "{}"), delegate: delegate)
@@ -87,7 +90,8 @@ struct HandlerIsolationTests {
             task?.suspend()
             task?.resume()
             task?.cancel()
-            service.GET("/y").response { data, _ in events.add(String(decoding: data ?? Data(), as: UTF8.self)) }.resume()
+            service.GET("/y").response { data, _ in events.add(String(decoding: data ?? Data(), as: UTF8.self)) }
+                .resume()
         }
         switch place {
         case "background": task.response { _, _ in reenter() }
@@ -104,7 +108,9 @@ struct HandlerIsolationTests {
         #expect(service.storages.count == 1 && !(service.passthroughDelegate is Delegate))
     }
 
-    @Test("H-30: a delegate that is changed during its callbacks sees the whole exchange that it began, and the next one goes to the new delegate")
+    @Test(
+        "H-30: a delegate that is changed during its callbacks sees the whole exchange that it began, and the next one goes to the new delegate"
+    )
     func changedDelegate() async throws {
         final class Changing: ServicePassthroughDelegate {
             let name: String
@@ -118,9 +124,13 @@ struct HandlerIsolationTests {
                 change()
             }
             func requestSent(request: URLRequest) { add("sent") }
-            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) { add("received") }
+            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+                add("received")
+            }
             func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { add("validate") }
-            func didFinishCollectingTaskMetrics(metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?) {
+            func didFinishCollectingTaskMetrics(
+                metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
+            ) {
                 add("metrics")
             }
         }
@@ -132,7 +142,10 @@ struct HandlerIsolationTests {
         _ = try await service.GET("/x").data().value
         #expect(await calls.wait(for: 4) == ["first sent", "first received", "first validate", "first metrics"])
         _ = try await service.GET("/x").data().value
-        #expect(await calls.wait(for: 8).suffix(4) == ["second sent", "second received", "second validate", "second metrics"])
+        #expect(
+            await calls.wait(for: 8).suffix(4) == [
+                "second sent", "second received", "second validate", "second metrics",
+            ])
     }
 
     @Test("H-30: a delegate changed by 8 threads while 2,000 requests run: each sees pairs of calls, and none is lost")
@@ -177,7 +190,9 @@ struct HandlerIsolationTests {
         let service = WebService.make(session, delegate: slow, timekeeper: clock)
         let ends = Collected<String>()
         let task = service.GET("/x").setDeadline(.seconds(1))
-            .response { _, _ in ends.add("response") }.responseError { ends.add(($0 as? WebServiceError)?.code.description ?? "other") }
+            .response { _, _ in ends.add("response") }.responseError {
+                ends.add(($0 as? WebServiceError)?.code.description ?? "other")
+            }
         DispatchQueue.global().async { task.resume() }
         await slow.entered.wait()
         clock.advance(by: .seconds(2))

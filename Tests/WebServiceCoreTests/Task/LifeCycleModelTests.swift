@@ -170,11 +170,15 @@ struct LifeCycleModelTests {
             case .suspend: task?.suspend()
             case .cancel: task?.cancel()
             case .addHandler:
-                task?.response { [box] _, response in box.add("handler \(handler) \((response as? HTTPURLResponse)?.statusCode ?? 0)") }
-                    .responseError { [box] error in
-                        let code = (error as? URLError).map { "\($0.code.rawValue)" } ?? (error as? WebServiceError)?.code.description
-                        box.add("handler \(handler) \(code ?? "other")")
-                    }
+                task?.response { [box] _, response in
+                    box.add("handler \(handler) \((response as? HTTPURLResponse)?.statusCode ?? 0)")
+                }
+                .responseError { [box] error in
+                    let code =
+                        (error as? URLError).map { "\($0.code.rawValue)" }
+                        ?? (error as? WebServiceError)?.code.description
+                    box.add("handler \(handler) \(code ?? "other")")
+                }
             // Where no request is in flight, the last one is completed once more.
             case .complete: complete(200)
             case .fail: session?.exchanges.values.last?.completion(nil, nil, URLError(.notConnectedToInternet))
@@ -188,13 +192,16 @@ struct LifeCycleModelTests {
         private func complete(_ status: Int) {
             guard let exchange = session?.exchanges.values.last, let url = URL(string: "https://h/v1/x") else { return }
             let fields = status == 307 ? ["Location": "/v1/x"] : [:]
-            exchange.completion(Data(), HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: fields), nil)
+            exchange.completion(
+                Data(), HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: fields), nil)
         }
 
         private var isSettled: Bool {
             guard box.events.values.count == model.events.count else { return false }
             guard let task = task ?? watched else { return true }
-            guard (task.result != nil) == (model.outcome != nil), task.context.gate.holdsRequests == model.isHeld else { return false }
+            guard (task.result != nil) == (model.outcome != nil), task.context.gate.holdsRequests == model.isHeld else {
+                return false
+            }
             return model.isDropped || task.state == model.state
         }
 
@@ -221,7 +228,9 @@ struct LifeCycleModelTests {
         }
 
         private var divergence: String {
-            let state = (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.context.gate.holdsRequests))" } ?? "freed"
+            let state =
+                (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.context.gate.holdsRequests))" }
+                ?? "freed"
             return """
                 after \(operations): \(box.events.values), \(state); \
                 the model: \(model.events), \(model.state.rawValue) \((model.outcome != nil, model.isHeld))
@@ -232,7 +241,9 @@ struct LifeCycleModelTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let scale = isSanitized ? 10 : 1
 
-    @Test("C-34, G8: 10,000 random sequences over a session under the test's hand do what the model does", arguments: [false, true])
+    @Test(
+        "C-34, G8: 10,000 random sequences over a session under the test's hand do what the model does",
+        arguments: [false, true])
     func model(isAuthenticated: Bool) async {
         let count = (Self.isSoak ? 500_000 : 5_000) / Self.scale
         let lanes = 50
@@ -291,8 +302,10 @@ struct LifeCycleModelTests {
                     default:
                         handlers += 1
                         act = {
-                            task.response { _, response in results.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)") }
-                                .responseError { results.add("\(($0 as? URLError)?.code.rawValue ?? 0)") }
+                            task.response { _, response in
+                                results.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)")
+                            }
+                            .responseError { results.add("\(($0 as? URLError)?.code.rawValue ?? 0)") }
                         }
                     }
                     if isElsewhere { await Task.detached(operation: act).value } else { act() }
@@ -328,6 +341,7 @@ struct LifeCycleModelTests {
             return response
         }
         defer { server.stop() }
-        await race((Self.isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
+        await race(
+            (Self.isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
     }
 }

@@ -15,8 +15,10 @@ import FoundationNetworking
 struct MockSoakTests {
     /// What goes wrong, and how a request has to end.
     enum Kind: Int, CaseIterable {
-        case fine, json, empty, notFound, serverError, retried, retriesUsedUp, rateLimited, redirected, redirectLoop, unauthorized, stillUnauthorized,
-            connectionLost, offline, noHost, silent, cancelledBefore, cancelledInFlight, cancelledAfter, deadline, invalidURL, failedProvider,
+        case fine, json, empty, notFound, serverError, retried, retriesUsedUp, rateLimited, redirected, redirectLoop,
+            unauthorized, stillUnauthorized,
+            connectionLost, offline, noHost, silent, cancelledBefore, cancelledInFlight, cancelledAfter, deadline,
+            invalidURL, failedProvider,
             failedInterceptor, rejected, notJSON, tooLong, noStub, suspended
 
         static func of(_ number: Int) -> Kind { allCases[number % allCases.count] }
@@ -86,7 +88,8 @@ struct MockSoakTests {
             case .redirectLoop:
                 response.statusCode = 302
                 response.headers[.location] = request.url?.path ?? ""
-            case .unauthorized: if request.value(forHTTPHeaderField: "Authorization") == nil { response.statusCode = 401 }
+            case .unauthorized:
+                if request.value(forHTTPHeaderField: "Authorization") == nil { response.statusCode = 401 }
             case .stillUnauthorized: response.statusCode = 401
             case .connectionLost: return URLError(.networkConnectionLost)
             case .offline: return URLError(.notConnectedToInternet)
@@ -172,7 +175,9 @@ struct MockSoakTests {
                 live.touch()
                 let end = Self.name(of: result)
                 let isFirst = ends.add(number)
-                if !isFirst || !kind.ends.contains(end) { wrong.add("\(kind) ended with \(end), \(isFirst ? "first" : "again")") }
+                if !isFirst || !kind.ends.contains(end) {
+                    wrong.add("\(kind) ended with \(end), \(isFirst ? "first" : "again")")
+                }
                 if isFirst { group.leave() }
             }
             if kind == .cancelledBefore { task.cancel() }
@@ -182,7 +187,9 @@ struct MockSoakTests {
             if kind == .deadline { clock.advance(by: .seconds(2)) }
         }
         let isComplete = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async { continuation.resume(returning: group.wait(timeout: .now() + 60) == .success) }
+            DispatchQueue.global().async {
+                continuation.resume(returning: group.wait(timeout: .now() + 60) == .success)
+            }
         }
         if !isComplete {
             for number in ends.missing { wrong.add("\(Kind.of(number)) did not end") }
@@ -217,7 +224,8 @@ struct MockSoakTests {
 
     /// 0 where the system does not tell.
     private static var residentMemory: Int {
-        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }  // only Linux has it
+        // Only Linux has it.
+        guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
     }
 }

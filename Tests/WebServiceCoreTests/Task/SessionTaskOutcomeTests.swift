@@ -110,7 +110,9 @@ struct SessionTaskOutcomeTests {
             DispatchQueue.concurrentPerform(iterations: 8) { _ in exchange.answer("{}") }
         }
         let outcomes = Collected<String>()
-        let task = WebService.make(session).GET("/x").response { _, _ in outcomes.add("response") }.responseError { _ in outcomes.add("error") }
+        let task = WebService.make(session).GET("/x").response { _, _ in outcomes.add("response") }.responseError { _ in
+            outcomes.add("error")
+        }
         task.resume()
         task.cancel()
         let drained = Collected<Int>()
@@ -227,7 +229,9 @@ struct SessionTaskOutcomeTests {
         task.resume()
         let metrics = try #require(await collected.wait().first)
         #expect(order.values == ["json", "ui", "metrics"])
-        for time in [metrics.responseTime, metrics.responseJSONTime, metrics.updateUITime] { #expect(try #require(time) >= 0) }
+        for time in [metrics.responseTime, metrics.responseJSONTime, metrics.updateUITime] {
+            #expect(try #require(time) >= 0)
+        }
         #expect(try #require(metrics.fetchStart) <= (try #require(metrics.responseEnd)))
         #expect(try #require(metrics.responseEnd) <= (try #require(metrics.updateUIStart)))
     }

@@ -46,7 +46,9 @@ struct SessionTaskRulesTests {
         #expect(task.request.headers.isEmpty)
     }
 
-    @Test("rule 1: an encoding error reaches the error handlers, and nothing is sent", arguments: ["../up", "ftp://h/x", "//h/{id}"])
+    @Test(
+        "rule 1: an encoding error reaches the error handlers, and nothing is sent",
+        arguments: ["../up", "ftp://h/x", "//h/{id}"])
     func encodingError(path: String) async {
         let session = HandSession()
         let errors = Collected<WebServiceError.Code?>()
@@ -120,7 +122,9 @@ struct SessionTaskRulesTests {
 
     // MARK: Rule 2
 
-    @Test("rule 2: handlers run in the order they were added, also those added after the answer and from inside a handler")
+    @Test(
+        "rule 2: handlers run in the order they were added, also those added after the answer and from inside a handler"
+    )
     func order() async {
         let session = HandSession()
         let order = Collected<Int>()
@@ -264,7 +268,9 @@ struct SessionTaskRulesTests {
         let sum: @Sendable (Any, URLResponse?) -> Void = { json, _ in
             sums.add(((json as? [String: Any])?["a"] as? [Int])?.reduce(0, +) ?? -1)
         }
-        let task = WebService.make(session).GET("/x").responseJSON(sum).responseJSON(sum).metricsCollected { metrics.add($0) }
+        let task = WebService.make(session).GET("/x").responseJSON(sum).responseJSON(sum).metricsCollected {
+            metrics.add($0)
+        }
         task.resume()
         let first = try #require(await metrics.wait().first)
         task.responseJSON(sum).metricsCollected { metrics.add($0) }
@@ -274,7 +280,9 @@ struct SessionTaskRulesTests {
         #expect(first.responseJSONEnd == second.responseJSONEnd)
     }
 
-    @Test("an empty body is no JSON, and neither is a broken one", arguments: [("", "emptyResponse"), ("{", "decoding"), ("nope", "decoding")])
+    @Test(
+        "an empty body is no JSON, and neither is a broken one",
+        arguments: [("", "emptyResponse"), ("{", "decoding"), ("nope", "decoding")])
     func jsonErrors(body: String, code: String) async throws {
         let errors = Collected<WebServiceError>()
         WebService.make(HandSession(text: body)).GET("/x").responseJSON { _, _ in Issue.record("no JSON") }
@@ -288,7 +296,8 @@ struct SessionTaskRulesTests {
     @Test("a single JSON value is JSON")
     func jsonFragment() async {
         let values = Collected<Int>()
-        WebService.make(HandSession(text: "42")).GET("/x").responseJSON { json, _ in values.add(json as? Int ?? 0) }.resume()
+        WebService.make(HandSession(text: "42")).GET("/x").responseJSON { json, _ in values.add(json as? Int ?? 0) }
+            .resume()
         #expect(await values.wait() == [42])
     }
 }

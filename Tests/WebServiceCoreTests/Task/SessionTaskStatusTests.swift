@@ -16,7 +16,8 @@ struct SessionTaskStatusTests {
         session.addStub(MockResponse(statusCode: 200, data: Data("four".utf8)), requestMatcher: { _ in true })
         let service = WebService.make(session)
         let typed = service.GET("/x").setHeaderValue("1", forName: "X-A").onProgress { _ in }.string()
-        #expect(typed.status.state == .suspended && typed.status.progress == nil && typed.status.metrics.fetchStart == nil)
+        #expect(
+            typed.status.state == .suspended && typed.status.progress == nil && typed.status.metrics.fetchStart == nil)
         #expect(typed.status.request.headers["X-A"] == "1")
         #expect(try await typed.value == "four")
         let status = typed.status
@@ -25,7 +26,8 @@ struct SessionTaskStatusTests {
         #expect(status.metrics.responseEnd == typed.metrics.responseEnd && status.metrics.responseEnd != nil)
         #expect(status.request.url == typed.request.url && typed.request.headers["X-A"] == "1")
         #expect(typed.timeline.events.map(\.kind) == [.attempt])
-        let archive = try #require(try JSONSerialization.jsonObject(with: typed.httpArchive()) as? [String: [String: Any]])
+        let archive = try #require(
+            try JSONSerialization.jsonObject(with: typed.httpArchive()) as? [String: [String: Any]])
         #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
@@ -33,7 +35,9 @@ struct SessionTaskStatusTests {
     func decoding() throws {
         let url = try #require(URL(string: "https://h/"))
         let response = try #require(
-            Response(status: 200, headers: ["Content-Type": "application/json"], data: Data(#"{"n":1}"#.utf8), url: url, source: .mock))
+            Response(
+                status: 200, headers: ["Content-Type": "application/json"], data: Data(#"{"n":1}"#.utf8), url: url,
+                source: .mock))
         #expect(try response.decode([String: Int].self) == ["n": 1])
         #expect(try response.json()["n"]?.integer == 1)
         #expect(try response.text() == #"{"n":1}"#)

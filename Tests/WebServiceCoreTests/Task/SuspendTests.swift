@@ -62,7 +62,8 @@ struct SuspendTests {
                     let request = exchange.request.urlRequestValue
                     let (status, headers) = reply(request)
                     let url = request.url ?? URL(fileURLWithPath: "/")
-                    let response = HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: headers)
+                    let response = HTTPURLResponse(
+                        url: url, statusCode: status, httpVersion: nil, headerFields: headers)
                     exchange.completion(Data("{}".utf8), response, nil)
                 }
             case .mock:
@@ -104,7 +105,9 @@ struct SuspendTests {
             }
             task.response { _, response in handlers.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)") }
                 .responseError {
-                    handlers.add(($0 as? URLError).map { "\($0.code.rawValue)" } ?? "\(($0 as? WebServiceError)?.code.description ?? "")")
+                    handlers.add(
+                        ($0 as? URLError).map { "\($0.code.rawValue)" }
+                            ?? "\(($0 as? WebServiceError)?.code.description ?? "")")
                 }
             box.task.withLock { $0 = task }
         }
@@ -126,12 +129,16 @@ struct SuspendTests {
         /// Resumes the task and waits until it is suspended with nothing in flight.
         func run(until place: Place) async throws {
             task.resume()
-            await eventually { task.context.gate.holdsRequests || task.result != nil || sent.values.count > place.sentBefore }
+            await eventually {
+                task.context.gate.holdsRequests || task.result != nil || sent.values.count > place.sentBefore
+            }
         }
     }
 
     /// Waits until something is so.
-    @Test("a suspended task sends nothing until it is resumed, wherever its request waits", arguments: Place.allCases, Kind.allCases)
+    @Test(
+        "a suspended task sends nothing until it is resumed, wherever its request waits", arguments: Place.allCases,
+        Kind.allCases)
     func held(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
         try await bench.run(until: place)
@@ -152,7 +159,9 @@ struct SuspendTests {
         }
     }
 
-    @Test("cancelling a suspended task ends it, and the request that was held back is never sent", arguments: Place.allCases, Kind.allCases)
+    @Test(
+        "cancelling a suspended task ends it, and the request that was held back is never sent",
+        arguments: Place.allCases, Kind.allCases)
     func cancelled(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
         try await bench.run(until: place)
@@ -163,7 +172,9 @@ struct SuspendTests {
         #expect(bench.modified.values.count == place.sentBefore)
     }
 
-    @Test("the deadline ends a suspended task; its handlers wait for resume, and nothing is sent", arguments: Place.allCases, Kind.allCases)
+    @Test(
+        "the deadline ends a suspended task; its handlers wait for resume, and nothing is sent",
+        arguments: Place.allCases, Kind.allCases)
     func deadline(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
         try await bench.run(until: place)
@@ -196,7 +207,9 @@ struct SuspendTests {
     func cancelAfterOutcome() async throws {
         let session = HandSession()
         let handlers = Collected<String>()
-        let task = WebService.make(session).GET("/x").response { _, _ in handlers.add("response") }.responseError { _ in handlers.add("error") }
+        let task = WebService.make(session).GET("/x").response { _, _ in handlers.add("response") }.responseError { _ in
+            handlers.add("error")
+        }
         task.resume()
         task.suspend()
         session.exchanges.values.first?.answer()

@@ -128,7 +128,8 @@ struct TaskStateTests {
             Issue.record("no handler may run while the task is suspended")
             return
         }
-        guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp()) else {
+        guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp())
+        else {
             Issue.record("the second handler has to run")
             return
         }
@@ -149,7 +150,8 @@ struct TaskStateTests {
     @Test("rule 3: what each track admits")
     func admission() {
         let success: [Handler] = [
-            .response { _, _ in .empty }, .lookAtResponse { _, _ in }, .responseJSON { _, _ in .empty }, .lookAtJSON { _, _ in },
+            .response { _, _ in .empty }, .lookAtResponse { _, _ in }, .responseJSON { _, _ in .empty },
+            .lookAtJSON { _, _ in },
             .updateUI { _ in },
         ]
         let results: [Handler] = [.transform { _ in .empty }, .lookAtValue { _ in }]

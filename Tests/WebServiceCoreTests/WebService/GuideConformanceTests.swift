@@ -80,7 +80,8 @@ final class CustomSession: Session {
     func dataTask(
         request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        return FoundationSession.shared.dataTask(request: request.urlRequestValue, completion: completion) as any DataTask
+        return FoundationSession.shared.dataTask(request: request.urlRequestValue, completion: completion)
+            as any DataTask
     }
 }
 
@@ -447,6 +448,7 @@ struct GuideConformanceTests {
         service.session = session
         service.GET("/brewers").resume()
         let lines = await logger.lines.wait(for: 3)
-        #expect(lines.map { String($0.prefix(17)) } == ["Sending request: ", "Received response", "... body: {\"brewe"])
+        #expect(
+            lines.map { String($0.prefix(17)) } == ["Sending request: ", "Received response", "... body: {\"brewe"])
     }
 }

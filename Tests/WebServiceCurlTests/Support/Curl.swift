@@ -51,7 +51,9 @@ final class Box<Value: Sendable>: Sendable {
 
     func change(_ change: @Sendable (inout Value) -> Void) { state.withLock { change(&$0) } }
 
-    func withValue<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result { state.withLock { body(&$0) } }
+    func withValue<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result {
+        state.withLock { body(&$0) }
+    }
 }
 
 /// What the process holds of the system; 0 where it does not tell.

@@ -6,7 +6,8 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket that listens and never accepts. Without a backlog its queue is full, so that whoever connects waits.
+/// A socket that listens and never accepts. Without a backlog its queue is full, so that whoever
+/// connects waits.
 final class FullListener {
     struct Failure: Error {}
 
@@ -23,7 +24,8 @@ final class FullListener {
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let isListening = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, backlog) == 0 && getsockname(listener, $0, &length) == 0
+                bind(listener, $0, length) == 0 && listen(listener, backlog) == 0
+                    && getsockname(listener, $0, &length) == 0
             }
         }
         port = Int(UInt16(bigEndian: address.sin_port))

@@ -7,7 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Hands the bytes of connections on to a port and back, until they are told to fall silent. The connections stay open then.
+/// Hands the bytes of connections on to a port and back, until they are told to fall silent. The
+/// connections stay open then.
 final class Relay: Sendable {
     struct Failure: Error {}
 
@@ -68,7 +69,9 @@ final class Relay: Sendable {
             if state.withLock({ number <= $0.silent }) { continue }
             var sent = 0
             while sent < count {
-                let written = buffer.withUnsafeBytes { send(target, $0.baseAddress.map { $0 + sent }, count - sent, Int32(MSG_NOSIGNAL)) }
+                let written = buffer.withUnsafeBytes {
+                    send(target, $0.baseAddress.map { $0 + sent }, count - sent, Int32(MSG_NOSIGNAL))
+                }
                 guard written > 0 else { break }
                 sent += written
             }
@@ -78,13 +81,17 @@ final class Relay: Sendable {
 
     private static func newSocket() -> Int32 { socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0) }
 
-    private static func withAddress<Result>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
+    private static func withAddress<Result>(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result)
+        -> Result
+    {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
         address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
         return withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 
-/// nginx with TLS on loopback: certificates made by openssl for this run, HTTP/2, and a port that asks for a client's certificate.
+/// nginx with TLS on loopback: certificates made by openssl for this run, HTTP/2, and a port that
+/// asks for a client's certificate.
 ///
 /// @unchecked: all of it is set before anybody else has it.
 final class SecureServer: @unchecked Sendable {
@@ -24,11 +25,13 @@ final class SecureServer: @unchecked Sendable {
     }
 
     static let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].first(where: FileManager.default.isExecutableFile)
-    static let openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(where: FileManager.default.isExecutableFile)
+    static let openssl = ["/usr/bin/openssl", "/usr/local/bin/openssl"].first(
+        where: FileManager.default.isExecutableFile)
     static var isAvailable: Bool { nginx != nil && openssl != nil }
 
     /// - Parameters:
-    ///   - backend: The URL of the server that answers; `nil` for nginx itself, which says what is spoken.
+    ///   - backend: The URL of the server that answers; `nil` for nginx itself, which says what is
+    ///     spoken.
     ///   - certificate: The certificate of the server.
     ///   - address: The address to listen on.
     init(backend: String? = nil, certificate: Certificate = .valid, address: String = "127.0.0.1") throws {
@@ -48,7 +51,10 @@ final class SecureServer: @unchecked Sendable {
             pkey -in server.key -pubout -outform DER -out server.der
             dgst -sha256 -binary -out server.sha server.der
             """, in: folder,
-            writing: ["names.txt": "subjectAltName=DNS:localhost,IP:::1\n", "ca.cnf": Self.authority, "index.txt": "", "serial": "01\n"])
+            writing: [
+                "names.txt": "subjectAltName=DNS:localhost,IP:::1\n", "ca.cnf": Self.authority, "index.txt": "",
+                "serial": "01\n",
+            ])
         for _ in 0..<5 where try start() { return }
         let log = (try? String(contentsOfFile: path("error.log"), encoding: .utf8)) ?? "nothing"
         throw Failure(description: "nginx does not start; it says: \(log)")
@@ -64,8 +70,10 @@ final class SecureServer: @unchecked Sendable {
 
     /// How the certificate of the server is signed. Only `openssl ca` sets the first day.
     private var signing: String {
-        let sign = "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names.txt -out server.pem -days 2"
-        let dated = "ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca.key -in server.csr -extfile names.txt -out server.pem"
+        let sign =
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names.txt -out server.pem -days 2"
+        let dated =
+            "ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca.key -in server.csr -extfile names.txt -out server.pem"
         return switch certificate {
         case .valid: sign
         case .expired: dated + " -startdate 20200101000000Z -enddate 20210101000000Z"
@@ -88,10 +96,13 @@ final class SecureServer: @unchecked Sendable {
 
         """
 
-    /// - Returns: Whether the server listens. It does not when somebody took a port before nginx did.
+    /// - Returns: Whether the server listens. It does not when somebody took a port before nginx
+    ///   did.
     private func start() throws -> Bool {
         // Below the ports that the system picks for others.
-        let ports = (0..<1_000).lazy.compactMap { _ in try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port }.prefix(3)
+        let ports = (0..<1_000).lazy.compactMap { _ in
+            try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port
+        }.prefix(3)
         let chosen = Array(ports)
         guard Set(chosen).count == 3 else { return false }
         (port, oldPort, askingPort) = (chosen[0], chosen[1], chosen[2])
@@ -131,8 +142,12 @@ final class SecureServer: @unchecked Sendable {
             """
     }
 
-    private static func run(_ program: String?, _ commands: String, in folder: URL, writing files: [String: String]) throws {
-        for (name, text) in files { try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8) }
+    private static func run(_ program: String?, _ commands: String, in folder: URL, writing files: [String: String])
+        throws
+    {
+        for (name, text) in files {
+            try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
+        }
         for command in commands.split(separator: "\n") {
             let process = try launch(program, command.split(separator: " ").map(String.init), in: folder)
             process.waitUntilExit()

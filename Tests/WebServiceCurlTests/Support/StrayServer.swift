@@ -1,9 +1,12 @@
 import Foundation
 
-/// A server of HTTP/1.1 over TLS that puts bytes on a connection that no request asked for. Python's, because nginx sends none.
+/// A server of HTTP/1.1 over TLS that puts bytes on a connection that no request asked for.
+/// Python's, because nginx sends none.
 ///
-/// - `/late` is answered, and as soon as ``sendLate()`` is called a whole response follows that no request asked for.
-/// - `/record` is answered in two TLS records, of which the second one holds the body and the response that no request asked for.
+/// - `/late` is answered, and as soon as ``sendLate()`` is called a whole response follows that no
+///   request asked for.
+/// - `/record` is answered in two TLS records, of which the second one holds the body and the
+///   response that no request asked for.
 /// - Anything else is answered with the number of the connection.
 final class StrayServer {
     struct Failure: Error {}
@@ -13,7 +16,8 @@ final class StrayServer {
     private let input = Pipe()
     private let output = Pipe()
 
-    static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first(where: FileManager.default.isExecutableFile)
+    static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first(
+        where: FileManager.default.isExecutableFile)
 
     /// - Parameter certificates: Where the certificate and its key are.
     init(_ certificates: SecureServer) throws {

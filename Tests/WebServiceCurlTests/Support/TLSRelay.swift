@@ -6,14 +6,16 @@ import Glibc
 import Darwin
 #endif
 
-/// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and may leave out the server's alerts, as an attacker on the path can.
+/// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and may leave out
+/// the server's alerts, as an attacker on the path can.
 final class TLSRelay: Sendable {
     struct Failure: Error {}
 
     let port: Int
     private let listener: Int32
 
-    /// - Parameter dropsAlerts: Whether the server's alerts, `close_notify` among them, are left out before the connection ends.
+    /// - Parameter dropsAlerts: Whether the server's alerts, `close_notify` among them, are left
+    ///   out before the connection ends.
     init(to target: Int, dropsAlerts: Bool) throws {
         let listener = FullListener.newSocket()
         var address = Self.loopback(port: 0)
@@ -45,7 +47,9 @@ final class TLSRelay: Sendable {
         let server = FullListener.newSocket()
         var address = loopback(port: UInt16(target))
         let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0 }
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
         }
         let upstream = DispatchGroup()
         if isConnected {
@@ -57,7 +61,8 @@ final class TLSRelay: Sendable {
                 upstream.leave()
             }
             while let record = record(from: server) {
-                // TLS 1.2 shows the type of an alert; that of TLS 1.3 is encrypted, with its two bytes, its type and a tag of 16 bytes.
+                // TLS 1.2 shows the type of an alert; that of TLS 1.3 is encrypted, with its two
+                // bytes, its type and a tag of 16 bytes.
                 let isAlert = record[0] == 21 || record[0] == 23 && record.count == 5 + 19
                 guard !(dropsAlerts && isAlert), write(record[...], to: client) else { break }
             }
@@ -70,7 +75,9 @@ final class TLSRelay: Sendable {
     }
 
     private static func record(from socket: Int32) -> [UInt8]? {
-        guard let head = bytes(5, from: socket), let body = bytes(Int(head[3]) << 8 | Int(head[4]), from: socket) else { return nil }
+        guard let head = bytes(5, from: socket), let body = bytes(Int(head[3]) << 8 | Int(head[4]), from: socket) else {
+            return nil
+        }
         return head + body
     }
 
@@ -78,7 +85,9 @@ final class TLSRelay: Sendable {
         var bytes = [UInt8](repeating: 0, count: count)
         var filled = 0
         while filled < count {
-            let received = bytes.withUnsafeMutableBytes { read(socket, $0.baseAddress?.advanced(by: filled), count - filled) }
+            let received = bytes.withUnsafeMutableBytes {
+                read(socket, $0.baseAddress?.advanced(by: filled), count - filled)
+            }
             guard received > 0 else { return nil }
             filled += received
         }

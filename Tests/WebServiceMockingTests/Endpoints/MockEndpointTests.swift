@@ -47,13 +47,17 @@ struct MockEndpointTests {
     func helpers() async throws {
         let service = WebService(endpoints: [MockEndpoint()])
         let pages = await withTaskGroup(of: String?.self) { group in
-            for number in 0..<100 { group.addTask { await service.perform(Page(site: "\(number)", helper: "once")).serviceResponse.data } }
+            for number in 0..<100 {
+                group.addTask { await service.perform(Page(site: "\(number)", helper: "once")).serviceResponse.data }
+            }
             return await group.reduce(into: Set<String?>()) { $0.insert($1) }
         }
         #expect(pages.count == 100)
         #expect(pages.contains("<html>42</html>"))
         #expect(Page.made.withLock { $0.filter { $0 == "once" }.count } == 1)
-        _ = await (service.perform(Page(site: "a", helper: nil)).result, service.perform(Page(site: "b", helper: nil)).result)
+        _ = await (
+            service.perform(Page(site: "a", helper: nil)).result, service.perform(Page(site: "b", helper: nil)).result
+        )
         #expect(Page.made.withLock { $0.filter { $0 == "own" }.count } == 2)
         #expect(try await service.perform(Plain()).value == 7)
     }
@@ -65,7 +69,9 @@ struct MockEndpointTests {
         #expect((await service.perform(Page(site: "bad")).serviceResponse.error as? WebServiceError)?.code == .decoding)
         #expect(try await service.perform(Page(site: "x", mocked: false)).value == "real x")
         service.endpoints = [MockEndpoint()]
-        #expect((await service.perform(Page(site: "x", mocked: false)).serviceResponse.error as? WebServiceError)?.code == .noEndpoint)
+        #expect(
+            (await service.perform(Page(site: "x", mocked: false)).serviceResponse.error as? WebServiceError)?.code
+                == .noEndpoint)
         #expect((await service.perform(Foreign()).serviceResponse.error as? WebServiceError)?.code == .noEndpoint)
     }
 
@@ -111,8 +117,12 @@ struct MockEndpointTests {
     func storedData() async throws {
         struct Text: ServiceEndpoint {
             func supports(_ request: any ServiceRequest) -> Bool { request is Page }
-            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource { Data("raw".utf8) }
-            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+                Data("raw".utf8)
+            }
+            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+                -> any Sendable
+            {
                 String(decoding: rawData.rawData ?? Data(), as: UTF8.self)
             }
         }
@@ -121,11 +131,13 @@ struct MockEndpointTests {
         service.endpoints = [MockEndpoint(), Text()]
         #expect(try await service.stored(Page(site: "x")).value.value == "raw")
         service.endpoints = [MockEndpoint(hidesStoredData: true), Text()]
-        #expect((await service.stored(Page(site: "x")).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
+        #expect(
+            (await service.stored(Page(site: "x")).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
         // What a mock makes has no raw data to store.
         _ = try await service.perform(Page(site: "y")).value
         service.endpoints = [Text()]
-        #expect((await service.stored(Page(site: "y")).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
+        #expect(
+            (await service.stored(Page(site: "y")).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
     }
 }
 
@@ -135,7 +147,9 @@ private final class TestClock: Timekeeper {
     private let time = Mutex<UInt64>(1)
     var now: UInt64 { time.withLock { $0 } }
     var pending: Int { alarms.count }
-    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm { alarms.add(at: now.addingSaturated(delay), target).alarm }
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        alarms.add(at: now.addingSaturated(delay), target).alarm
+    }
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
     func advance(by duration: Duration) {
         let now = time.withLock { time in

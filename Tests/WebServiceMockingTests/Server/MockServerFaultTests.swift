@@ -62,7 +62,9 @@ import WebServiceCore
         await eventually("the connection has ended") { server.openConnectionCount == 0 }
     }
 
-    @Test("H-04: A drip is the whole message in pieces, and the connection is kept", arguments: [-1, 1, 7, 40, 41, Int.max])
+    @Test(
+        "H-04: A drip is the whole message in pieces, and the connection is kept",
+        arguments: [-1, 1, 7, 40, 41, Int.max])
     func drip(size: Int) throws {
         let server = try server(.drip(size: size, pause: .milliseconds(1)))
         let client = try RawClient(server)

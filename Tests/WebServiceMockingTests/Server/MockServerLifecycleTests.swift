@@ -16,7 +16,9 @@ import FoundationNetworking
     func ports() throws {
         let servers = try (0..<20).map { _ in try MockServer() }
         #expect(Set(servers.map(\.port)).count == 20)
-        let error = #expect(throws: WebServiceError.self) { try MockServer(port: UInt16(servers[0].port), handler: nil) }
+        let error = #expect(throws: WebServiceError.self) {
+            try MockServer(port: UInt16(servers[0].port), handler: nil)
+        }
         #expect(error?.code == .mockServer)
         #expect(error?.message.hasPrefix("bind: ") == true)
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
@@ -73,7 +75,9 @@ import FoundationNetworking
         await eventually("it is freed") { watched == nil }
     }
 
-    @Test("H-49: What a handler holds may stop the server once more while it is freed by the stop", .timeLimit(.minutes(10)))
+    @Test(
+        "H-49: What a handler holds may stop the server once more while it is freed by the stop",
+        .timeLimit(.minutes(10)))
     func fixture() throws {
         final class Fixture: Sendable {
             let server: MockServer
@@ -157,14 +161,18 @@ import FoundationNetworking
         let base = server.baseURLString
         let right = await withTaskGroup(of: Bool.self) { group in
             for number in 0..<200 {
-                group.addTask { await plainSession.answer(to: Request(.GET, url: "\(base)/\(number)")).text == "/\(number)" }
+                group.addTask {
+                    await plainSession.answer(to: Request(.GET, url: "\(base)/\(number)")).text == "/\(number)"
+                }
             }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(right == 200)
     }
 
-    @Test("H-49: Bad bytes get an error and the end of their connection; the next client is served", arguments: RequestParserTests.wrong)
+    @Test(
+        "H-49: Bad bytes get an error and the end of their connection; the next client is served",
+        arguments: RequestParserTests.wrong)
     func badBytes(status: Int, bytes: String) throws {
         let server = try MockServer { [ok] _ in ok }
         let client = try RawClient(server)
@@ -190,7 +198,10 @@ import FoundationNetworking
         var random = SeededGenerator(seed: 4949)
         for _ in 0..<200 {
             let client = try RawClient(server)
-            client.send(Data((0..<Int.random(in: 1..<2000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }))
+            client.send(
+                Data(
+                    (0..<Int.random(in: 1..<2000, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random)
+                    }))
             client.finishSending()
             let text = client.readToEnd()
             #expect(text.isEmpty || text.hasPrefix("HTTP/1.1 400 "))

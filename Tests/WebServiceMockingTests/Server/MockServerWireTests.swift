@@ -9,11 +9,15 @@ import FoundationNetworking
 #endif
 
 @Suite(.timeLimit(.minutes(10))) struct MockServerWireTests {
-    private func reply(_ response: MockResponse, to request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n") throws -> String {
+    private func reply(_ response: MockResponse, to request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n") throws
+        -> String
+    {
         try MockServer { _ in response }.reply(to: request)
     }
 
-    private func response(_ status: Int, _ text: String = "", _ wire: MockResponse.Wire = .fixedLength, headers: Headers = [:]) -> MockResponse {
+    private func response(
+        _ status: Int, _ text: String = "", _ wire: MockResponse.Wire = .fixedLength, headers: Headers = [:]
+    ) -> MockResponse {
         var response = MockResponse(statusCode: status, data: Data(text.utf8))
         response.wire = wire
         response.headers = headers
@@ -22,9 +26,12 @@ import FoundationNetworking
 
     @Test("F16: Each way to frame a body, with a blank after every colon")
     func framing() throws {
-        #expect(try reply(response(200, "ale", headers: ["A": "b", "E": ""])) == "HTTP/1.1 200 OK\r\nA: b\r\nE: \r\nContent-Length: 3\r\n\r\nale")
+        #expect(
+            try reply(response(200, "ale", headers: ["A": "b", "E": ""]))
+                == "HTTP/1.1 200 OK\r\nA: b\r\nE: \r\nContent-Length: 3\r\n\r\nale")
         let chunked = response(200, "ale", .chunked(size: 2))
-        #expect(try reply(chunked) == "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nal\r\n1\r\ne\r\n0\r\n\r\n")
+        #expect(
+            try reply(chunked) == "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nal\r\n1\r\ne\r\n0\r\n\r\n")
         #expect(try reply(response(200, "ale", .untilClose)) == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nale")
         #expect(try reply(chunked, to: "GET / HTTP/1.0\r\n\r\n") == "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nale")
         #expect(try reply(response(299)).hasPrefix("HTTP/1.1 299 Status 299\r\n"))
@@ -36,9 +43,12 @@ import FoundationNetworking
     @Test(
         "H-35: No body goes with HEAD, 204, 205 and 304, and the connection is kept",
         arguments: [
-            ("HEAD", 200, MockResponse.Wire.fixedLength, "Content-Length: 3\r\n"), ("HEAD", 200, .chunked(size: 1), "Transfer-Encoding: chunked\r\n"),
-            ("HEAD", 200, .untilClose, ""), ("GET", 204, .fixedLength, ""), ("GET", 204, .chunked(size: 1), ""), ("GET", 304, .fixedLength, ""),
-            ("GET", 205, .fixedLength, "Content-Length: 0\r\n"), ("GET", 205, .chunked(size: 1), "Content-Length: 0\r\n"),
+            ("HEAD", 200, MockResponse.Wire.fixedLength, "Content-Length: 3\r\n"),
+            ("HEAD", 200, .chunked(size: 1), "Transfer-Encoding: chunked\r\n"),
+            ("HEAD", 200, .untilClose, ""), ("GET", 204, .fixedLength, ""), ("GET", 204, .chunked(size: 1), ""),
+            ("GET", 304, .fixedLength, ""),
+            ("GET", 205, .fixedLength, "Content-Length: 0\r\n"),
+            ("GET", 205, .chunked(size: 1), "Content-Length: 0\r\n"),
             ("GET", 204, .untilClose, ""),
         ])
     func bodiless(method: String, status: Int, wire: MockResponse.Wire, field: String) throws {
@@ -53,14 +63,17 @@ import FoundationNetworking
         #expect(server.connectionCount == 1)
     }
 
-    @Test("A length of one's own is sent; where it is wrong the connection ends, so that the client is not left waiting")
+    @Test(
+        "A length of one's own is sent; where it is wrong the connection ends, so that the client is not left waiting")
     func ownLength() async throws {
         let right = try reply(response(200, "ale", headers: ["Content-Length": "3"]))
         #expect(right == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale")
         let wrong = try reply(response(200, "ale", headers: ["Content-Length": "9"]))
         #expect(wrong == "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nale")
         let both = try reply(response(200, "ale", headers: ["Content-Length": "3", "Transfer-Encoding": "chunked"]))
-        #expect(both == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nale")
+        #expect(
+            both == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nale"
+        )
         let server = try MockServer { [response] _ in response(200, "ale", .fixedLength, ["Content-Length": "12345"]) }
         let answer = await plainSession.answer(to: try get(server.baseURLString))
         #expect(answer.error is URLError)
@@ -92,14 +105,16 @@ import FoundationNetworking
     @Test(
         "F8: What would break the head apart is not sent; a 500 names the field",
         arguments: [
-            ("X-Bad", "a\r\nInjected: yes"), ("X-Bad", "a\nb"), ("X-Bad", "a\rb"), ("X-Bad", "a\0b"), ("X-Bad", "\r\n"), ("X Bad", "a"),
+            ("X-Bad", "a\r\nInjected: yes"), ("X-Bad", "a\nb"), ("X-Bad", "a\rb"), ("X-Bad", "a\0b"), ("X-Bad", "\r\n"),
+            ("X Bad", "a"),
             ("X-Bad\r\nInjected", "a"), ("", "a"),
         ])
     func injection(name: String, value: String) async throws {
         let text = try reply(response(200, "ale", headers: [name: value]))
         #expect(text.hasPrefix("HTTP/1.1 500 Internal Server Error\r\n"))
         #expect(!text.contains("\r\nInjected"))
-        #expect(name != "X-Bad" || text.hasSuffix("mockServer: the value of the header field X-Bad contains CR, LF or NUL"))
+        #expect(
+            name != "X-Bad" || text.hasSuffix("mockServer: the value of the header field X-Bad contains CR, LF or NUL"))
     }
 
     @Test("A response that cannot be written, or JSON that is none, is a 500 with the reason")

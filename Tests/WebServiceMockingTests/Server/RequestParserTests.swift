@@ -6,7 +6,9 @@ import WebServiceCore
 
 @Suite(.timeLimit(.minutes(10))) struct RequestParserTests {
     /// All events of some bytes that arrive in pieces; the parser is asked after each piece.
-    private func events(_ pieces: [some Collection<UInt8>], limits: RequestParser.Limits = .init()) -> [RequestParser.Event] {
+    private func events(_ pieces: [some Collection<UInt8>], limits: RequestParser.Limits = .init()) -> [RequestParser
+        .Event]
+    {
         var parser = RequestParser(limits: limits)
         var events: [RequestParser.Event] = []
         for piece in pieces {
@@ -24,7 +26,9 @@ import WebServiceCore
     }
 
     private func request(_ text: String) throws -> ReceivedRequest {
-        guard case .request(let request) = try #require(events(text).last) else { throw WebServiceError(.mockServer, "\(events(text))") }
+        guard case .request(let request) = try #require(events(text).last) else {
+            throw WebServiceError(.mockServer, "\(events(text))")
+        }
         return request
     }
 
@@ -42,7 +46,10 @@ import WebServiceCore
         #expect(request.target == "/a%20b?q=a+b%21&flag&=x&q=%zz")
         #expect(request.path == "/a%20b")
         #expect(request.query == "q=a+b%21&flag&=x&q=%zz")
-        #expect(request.queryItems.map { [$0.name, $0.value] } == [["q", "a b!"], ["flag", ""], ["", "x"], ["q", "%zz"]])
+        #expect(
+            request.queryItems.map { [$0.name, $0.value] } == [
+                ["q", "a b!"], ["flag", ""], ["", "x"], ["q", "%zz"],
+            ])
         #expect(request.version == "HTTP/1.1")
         #expect(request.headers == ["Host": "a.test", "X-Tab": "one\ttwo", "x-tab": "three", "Content-Length": "7"])
         #expect(request.body == Data("n=1&m=+".utf8))
@@ -53,8 +60,10 @@ import WebServiceCore
     @Test(
         "The path leaves out the origin and the query",
         arguments: [
-            ("/", "/", nil), ("/a?b?c=1", "/a", "b?c=1"), ("/?", "/", ""), ("http://a.test/x?y", "/x", "y"), ("http://a.test", "/", nil),
-            ("http://a.test?y", "/", "y"), ("/go?to=http://b.test/", "/go", "to=http://b.test/"), ("//b/c", "//b/c", nil),
+            ("/", "/", nil), ("/a?b?c=1", "/a", "b?c=1"), ("/?", "/", ""), ("http://a.test/x?y", "/x", "y"),
+            ("http://a.test", "/", nil),
+            ("http://a.test?y", "/", "y"), ("/go?to=http://b.test/", "/go", "to=http://b.test/"),
+            ("//b/c", "//b/c", nil),
         ] as [(String, String, String?)])
     func path(target: String, path: String, query: String?) throws {
         let request = try request("GET \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -64,8 +73,10 @@ import WebServiceCore
     @Test(
         "Forms are decoded as WHATWG URL says",
         arguments: [
-            ("", []), ("&", []), ("a", [["a", ""]]), ("=", [["", ""]]), ("a=b=c", [["a", "b=c"]]), ("a+b=%2B", [["a b", "+"]]), ("%", [["%", ""]]),
-            ("%4", [["%4", ""]]), ("%e2%82%ac=%E2%82", [["\u{20AC}", "\u{FFFD}"]]), ("a&&b", [["a", ""], ["b", ""]]), ("%00=%0a", [["\0", "\n"]]),
+            ("", []), ("&", []), ("a", [["a", ""]]), ("=", [["", ""]]), ("a=b=c", [["a", "b=c"]]),
+            ("a+b=%2B", [["a b", "+"]]), ("%", [["%", ""]]),
+            ("%4", [["%4", ""]]), ("%e2%82%ac=%E2%82", [["\u{20AC}", "\u{FFFD}"]]), ("a&&b", [["a", ""], ["b", ""]]),
+            ("%00=%0a", [["\0", "\n"]]),
         ] as [(String, [[String]])])
     func form(text: String, expected: [[String]]) {
         #expect(ReceivedRequest.Item.decode(text.utf8).map { [$0.name, $0.value] } == expected)
@@ -73,7 +84,8 @@ import WebServiceCore
 
     @Test("Chunks are put together, extensions and trailers left out")
     func chunked() throws {
-        let text = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n00a\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n"
+        let text =
+            "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n00a\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n"
         let request = try request(text)
         #expect(request.body == Data("abc0123456789".utf8))
         #expect(request.rawBytes == Data(text.utf8))
@@ -106,16 +118,24 @@ import WebServiceCore
     }
 
     static let wrong: [(Int, String)] = [
-        (400, "GET / HTTP/1.1\nHost: a\r\n\r\n"), (400, "GET / HTTP/1.1\r\nHost: a\n\r\n"), (400, "GET / HTTP/1.1\r\nHost: a\r\n\n"),
-        (400, "GET / HTTP/1.1\rHost: a\r\n\r\n"), (400, "GET / HTTP/1.1\r\r\nHost: a\r\n\r\n"), (400, "\n"), (400, "\r\n\r\nGET / HTTP/1.1\r\n"),
-        (400, "GET  / HTTP/1.1\r\n"), (400, "GET /  HTTP/1.1\r\n"), (400, " GET / HTTP/1.1\r\n"), (400, "GET / HTTP/1.1 \r\n"), (400, "GET /\r\n"),
-        (400, "GET\t/ HTTP/1.1\r\n"), (400, "G(T / HTTP/1.1\r\n"), (400, "G\0T / HTTP/1.1\r\n"), (400, "G\u{C9}T / HTTP/1.1\r\n"),
-        (400, "GET a HTTP/1.1\r\n"), (400, "GET  HTTP/1.1\r\n"), (400, "GET /\0 HTTP/1.1\r\n"), (400, "GET /\u{E9} HTTP/1.1\r\n"),
-        (400, "GET /\u{7F} HTTP/1.1\r\n"), (400, "GET / HTTP\r\n"), (400, "GET / HTTP/1\r\n"), (400, "GET / HTTP/1.\r\n"),
+        (400, "GET / HTTP/1.1\nHost: a\r\n\r\n"), (400, "GET / HTTP/1.1\r\nHost: a\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\n\n"),
+        (400, "GET / HTTP/1.1\rHost: a\r\n\r\n"), (400, "GET / HTTP/1.1\r\r\nHost: a\r\n\r\n"), (400, "\n"),
+        (400, "\r\n\r\nGET / HTTP/1.1\r\n"),
+        (400, "GET  / HTTP/1.1\r\n"), (400, "GET /  HTTP/1.1\r\n"), (400, " GET / HTTP/1.1\r\n"),
+        (400, "GET / HTTP/1.1 \r\n"), (400, "GET /\r\n"),
+        (400, "GET\t/ HTTP/1.1\r\n"), (400, "G(T / HTTP/1.1\r\n"), (400, "G\0T / HTTP/1.1\r\n"),
+        (400, "G\u{C9}T / HTTP/1.1\r\n"),
+        (400, "GET a HTTP/1.1\r\n"), (400, "GET  HTTP/1.1\r\n"), (400, "GET /\0 HTTP/1.1\r\n"),
+        (400, "GET /\u{E9} HTTP/1.1\r\n"),
+        (400, "GET /\u{7F} HTTP/1.1\r\n"), (400, "GET / HTTP\r\n"), (400, "GET / HTTP/1\r\n"),
+        (400, "GET / HTTP/1.\r\n"),
         (400, "GET / HTTP/11\r\n"),
-        (400, "GET / http/1.1\r\n"), (400, "GET / HTTP/1.1.1\r\n"), (400, "GET / HTTP/a.b\r\n"), (400, "GET / XTTP/1.1\r\n"),
+        (400, "GET / http/1.1\r\n"), (400, "GET / HTTP/1.1.1\r\n"), (400, "GET / HTTP/a.b\r\n"),
+        (400, "GET / XTTP/1.1\r\n"),
         (400, "GET / HTTP/1,1\r\n"),
-        (505, "GET / HTTP/2.0\r\n"), (505, "GET / HTTP/0.9\r\n"), (505, "GET / HTTP/9.9\r\n"), (505, "PRI * HTTP/2.0\r\n"),
+        (505, "GET / HTTP/2.0\r\n"), (505, "GET / HTTP/0.9\r\n"), (505, "GET / HTTP/9.9\r\n"),
+        (505, "PRI * HTTP/2.0\r\n"),
         (400, "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\n"),
     ]
 
@@ -127,7 +147,8 @@ import WebServiceCore
     @Test(
         "H-49: Wrong header fields are refused",
         arguments: [
-            "A : b", " A: b", "A\u{7F}: b", ": b", "A", "", "A: b\r\n folded", "A: b\r\n\tfolded", "A: b\0", "A: b\u{1}", "A: b\u{7F}", "A: b\rc",
+            "A : b", " A: b", "A\u{7F}: b", ": b", "A", "", "A: b\r\n folded", "A: b\r\n\tfolded", "A: b\0",
+            "A: b\u{1}", "A: b\u{7F}", "A: b\rc",
             "\u{E9}: b", "A(: b", "A: b\r", "Host: b",
         ])
     func wrongHeaders(lines: String) {
@@ -137,16 +158,20 @@ import WebServiceCore
     @Test(
         "H-49: Framing that is wrong or contradicts itself is refused",
         arguments: [
-            (400, "Content-Length: 1\r\nTransfer-Encoding: chunked"), (400, "Transfer-Encoding: chunked\r\nContent-Length: 0"),
-            (400, "Content-Length: 1\r\nContent-Length: 1"), (400, "Content-Length: 1\r\ncontent-length: 2"), (400, "Content-Length: 1, 1"),
+            (400, "Content-Length: 1\r\nTransfer-Encoding: chunked"),
+            (400, "Transfer-Encoding: chunked\r\nContent-Length: 0"),
+            (400, "Content-Length: 1\r\nContent-Length: 1"), (400, "Content-Length: 1\r\ncontent-length: 2"),
+            (400, "Content-Length: 1, 1"),
             (400, "Content-Length: +1"), (400, "Content-Length: -1"), (400, "Content-Length: 0x1"),
             (400, "Content-Length: 1 1"), (400, "Content-Length:"),
             (400, "Content-Length: 5abc"), (400, "Content-Length: \u{FF11}"), (413, "Content-Length: 268435457"),
             (413, "Content-Length: 9223372036854775807"),
             (413, "Content-Length: 9223372036854775808"), (413, "Content-Length: 99999999999999999999999"),
             (413, "Content-Length: 18446744073709551617"),
-            (501, "Transfer-Encoding: gzip, chunked"), (501, "Transfer-Encoding: identity"), (501, "Transfer-Encoding: chunked, chunked"),
-            (501, "Transfer-Encoding:"), (501, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"), (400, "Transfer-Encoding: \u{B}chunked"),
+            (501, "Transfer-Encoding: gzip, chunked"), (501, "Transfer-Encoding: identity"),
+            (501, "Transfer-Encoding: chunked, chunked"),
+            (501, "Transfer-Encoding:"), (501, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+            (400, "Transfer-Encoding: \u{B}chunked"),
         ])
     func wrongFraming(expected: Int, lines: String) {
         let status = status("POST / HTTP/1.1\r\nHost: a\r\n\(lines)\r\n\r\n")
@@ -164,12 +189,16 @@ import WebServiceCore
     @Test(
         "H-49: Wrong chunks are refused",
         arguments: [
-            (400, "\r\n"), (400, "x\r\n"), (400, "-1\r\n"), (400, "+1\r\na\r\n"), (400, "0x1\r\na\r\n"), (400, " 1\r\na\r\n"),
+            (400, "\r\n"), (400, "x\r\n"), (400, "-1\r\n"), (400, "+1\r\na\r\n"), (400, "0x1\r\na\r\n"),
+            (400, " 1\r\na\r\n"),
             (400, "1 \r\na\r\n"), (400, "1\na\r\n"),
-            (400, "1\r\nab\r\n"), (400, "1\r\na\n\r"), (400, "1;\0\r\na\r\n"), (400, "1;a\rb\r\na\r\n"), (413, "10000001\r\n"),
+            (400, "1\r\nab\r\n"), (400, "1\r\na\n\r"), (400, "1;\0\r\na\r\n"), (400, "1;a\rb\r\na\r\n"),
+            (413, "10000001\r\n"),
             (413, "7fffffffffffffff\r\n"),
-            (413, "8000000000000000\r\n"), (413, "ffffffffffffffff\r\n"), (413, "fffffffffffffffffffffff\r\n"), (413, "10000000000000001\r\n"),
-            (400, "0\r\nbad\r\n"), (400, "0\r\n A: b\r\n"), (400, "0\r\n\n"), (400, "1;\(String(repeating: "x", count: 4096))\r\n"),
+            (413, "8000000000000000\r\n"), (413, "ffffffffffffffff\r\n"), (413, "fffffffffffffffffffffff\r\n"),
+            (413, "10000000000000001\r\n"),
+            (400, "0\r\nbad\r\n"), (400, "0\r\n A: b\r\n"), (400, "0\r\n\n"),
+            (400, "1;\(String(repeating: "x", count: 4096))\r\n"),
         ])
     func wrongChunks(expected: Int, chunks: String) {
         #expect(status("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)") == expected)
@@ -186,7 +215,8 @@ import WebServiceCore
         #expect(status(String(repeating: "a", count: 41), limits: limits) == 414)
         #expect(status(line(40) + String(repeating: "a", count: 61), limits: limits) == 431)
         let post = "POST / HTTP/1.1\r\nHost: a\r\n"
-        #expect(events(post + "Content-Length: 20\r\n\r\n" + String(repeating: "a", count: 20), limits: limits).count == 1)
+        #expect(
+            events(post + "Content-Length: 20\r\n\r\n" + String(repeating: "a", count: 20), limits: limits).count == 1)
         #expect(status(post + "Content-Length: 20\r\n\r\n" + String(repeating: "a", count: 20), limits: limits) == nil)
         #expect(status(post + "Content-Length: 21\r\n\r\n", limits: limits) == 413)
         let chunked = "\(post)Transfer-Encoding: chunked\r\n\r\n"
@@ -216,12 +246,15 @@ import WebServiceCore
     @Test("H-49: Random and damaged bytes never do worse than an error")
     func fuzz() {
         var random = SeededGenerator(seed: 49)
-        let chunked = "POST /a?b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nT: v\r\n\r\n"
+        let chunked =
+            "POST /a?b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nT: v\r\n\r\n"
         let good = Array("\(chunked)GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc".utf8)
         for round in 0..<4000 {
             var bytes = good
             if round.isMultiple(of: 4) {
-                bytes = (0..<Int.random(in: 0..<200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+                bytes = (0..<Int.random(in: 0..<200, using: &random)).map { _ in
+                    UInt8.random(in: 0...255, using: &random)
+                }
             } else {
                 for _ in 0...Int.random(in: 0..<4, using: &random) {
                     let place = Int.random(in: 0..<bytes.count, using: &random)

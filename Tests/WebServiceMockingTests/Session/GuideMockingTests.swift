@@ -41,7 +41,8 @@ import FoundationNetworking
         let session = MockSession()
         session.addStub(MyMockedResult())
         let (data, response, error) = await withCheckedContinuation { continuation in
-            let task = session.dataTask(request: Request(.GET, url: "https://somehapi.herokuapp.com/a")) { data, response, error in
+            let task = session.dataTask(request: Request(.GET, url: "https://somehapi.herokuapp.com/a")) {
+                data, response, error in
                 continuation.resume(returning: (data, response, error))
             }
             task.resume()
@@ -103,7 +104,8 @@ import FoundationNetworking
     @Test("A service whose session is a mock gets the answers of the stubs, and errors where there are none")
     func service() async {
         let session = MockSession()
-        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail Brewing Company"]]])) { request in
+        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail Brewing Company"]]])) {
+            request in
             request.urlRequestValue.url?.path == "/brewers"
         }
         let service = WebService(baseURLString: "http://brewhapi.herokuapp.com/")
@@ -124,8 +126,12 @@ import FoundationNetworking
             }
         }
         #expect(await outcome(of: "/brewers") == "Long Trail Brewing Company")
-        #expect(await outcome(of: "/pubs?token=canary").hasPrefix("noStub: no stub matches GET /pubs; 1 stub: GuideMockingTests.swift:"))
-        #expect(session.recordedRequests.map { $0.url?.absoluteString ?? "" }.first == "http://brewhapi.herokuapp.com/brewers")
+        #expect(
+            await outcome(of: "/pubs?token=canary").hasPrefix(
+                "noStub: no stub matches GET /pubs; 1 stub: GuideMockingTests.swift:"))
+        #expect(
+            session.recordedRequests.map { $0.url?.absoluteString ?? "" }.first
+                == "http://brewhapi.herokuapp.com/brewers")
     }
 
     @Test("A service talks to a server on loopback as to any other")

@@ -27,7 +27,9 @@ import FoundationNetworking
         #expect(data == Data("1".utf8) && error == nil)
     }
 
-    @Test("JSON may be a single value", arguments: [("\"a\"", "a" as any Sendable), ("1", 1), ("null", NSNull()), ("[true]", [true])])
+    @Test(
+        "JSON may be a single value",
+        arguments: [("\"a\"", "a" as any Sendable), ("1", 1), ("null", NSNull()), ("[true]", [true])])
     func fragments(text: String, json: any Sendable) {
         #expect(MockResponse(statusCode: 200, json: json).data == Data(text.utf8))
     }
@@ -52,7 +54,8 @@ import FoundationNetworking
     @Test(
         "H-35: HEAD and the statuses without content have no body",
         arguments: [
-            (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false), (.GET, 304, false), (.POST, 404, true),
+            (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false),
+            (.GET, 304, false), (.POST, 404, true),
         ])
     func bodiless(method: Request.Method, status: Int, hasBody: Bool) {
         let response = MockResponse(statusCode: status, data: Data("body".utf8))

@@ -34,16 +34,21 @@ import FoundationNetworking
         var request = try get("http://a.test/echo", method: "POST")
         request.httpBody = Data("ale".utf8)
         #expect(await session.answer(to: request).text == "ale")
-        #expect(await session.answer(to: try get("http://a.test/down")).error as? URLError == URLError(.notConnectedToInternet))
-        #expect((await session.answer(to: try get("http://a.test/throw")).error as? WebServiceError)?.message == "thrown")
-        session.addStub(requestMatcher: { $0.urlRequestValue.httpMethod == "PUT" }, answer: { _ in MockResponse(statusCode: 204) })
+        #expect(
+            await session.answer(to: try get("http://a.test/down")).error as? URLError
+                == URLError(.notConnectedToInternet))
+        #expect(
+            (await session.answer(to: try get("http://a.test/throw")).error as? WebServiceError)?.message == "thrown")
+        session.addStub(
+            requestMatcher: { $0.urlRequestValue.httpMethod == "PUT" }, answer: { _ in MockResponse(statusCode: 204) })
         #expect(await session.answer(to: try get("http://a.test/", method: "PUT")).status == 204)
     }
 
     @Test("A response of Foundation is an answer with an empty body")
     func foundationResponse() async throws {
         let url = try #require(URL(string: "http://other.test/"))
-        session.addStub(try #require(HTTPURLResponse(url: url, statusCode: 418, httpVersion: nil, headerFields: ["A": "b"])))
+        session.addStub(
+            try #require(HTTPURLResponse(url: url, statusCode: 418, httpVersion: nil, headerFields: ["A": "b"])))
         let answer = await session.answer(to: try get("http://a.test/"))
         #expect(answer.status == 418 && answer.response?.url == url && answer.data == Data())
     }
@@ -102,7 +107,8 @@ import FoundationNetworking
     @Test(
         "A request that cannot be encoded fails with its own error and is not recorded",
         arguments: [
-            ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL), ("A B", "http://a.test/", .invalidMethod),
+            ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL),
+            ("A B", "http://a.test/", .invalidMethod),
         ])
     func unencodable(method: String, url: String, code: WebServiceError.Code) async {
         session.addStub(MockResponse(statusCode: 200))
@@ -111,7 +117,9 @@ import FoundationNetworking
         #expect(session.recordedRequests.isEmpty)
     }
 
-    @Test("A URL that no session sends to fails as unsupported", arguments: ["ftp://a.test/", "invalid:", "file:///etc/passwd"])
+    @Test(
+        "A URL that no session sends to fails as unsupported",
+        arguments: ["ftp://a.test/", "invalid:", "file:///etc/passwd"])
     func unsupported(url: String) async throws {
         session.addStub(MockResponse(statusCode: 200))
         #expect((await session.answer(to: try get(url)).error as? URLError)?.code == .unsupportedURL)
@@ -130,11 +138,15 @@ import FoundationNetworking
         #expect(try await service.GET("/other").data().response.status == 204)
         for task in waiting { task.cancel() }
         for task in waiting { await #expect(throws: URLError(.cancelled)) { try await task.value } }
-        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").setDeadline(.milliseconds(10)).data().value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.GET("/").setDeadline(.milliseconds(10)).data().value
+        }
         #expect(error?.code == .deadline)
     }
 
-    @Test("A response that does not come within the timeout ends as timed out, also from a slow stub, and a late answer is ignored")
+    @Test(
+        "A response that does not come within the timeout ends as timed out, also from a slow stub, and a late answer is ignored"
+    )
     func timeout() async throws {
         var silence = MockResponse(statusCode: 200)
         silence.wire = .noAnswer
@@ -168,9 +180,13 @@ import FoundationNetworking
         let service = WebService(baseURLString: "http://a.test")
         service.session = session
         let progress = Mutex<[TransferProgress]>([])
-        let task = service.POST("/").setBody(Data(count: 7)).onProgress { news in progress.withLock { $0.append(news) } }.data()
+        let task = service.POST("/").setBody(Data(count: 7)).onProgress { news in progress.withLock { $0.append(news) }
+        }.data()
         #expect(try await task.value.count == 11)
-        #expect(progress.withLock { $0 } == [TransferProgress(bytesSent: 7, bytesToSend: 7, bytesReceived: 11, bytesToReceive: 11)])
+        #expect(
+            progress.withLock { $0 } == [
+                TransferProgress(bytesSent: 7, bytesToSend: 7, bytesReceived: 11, bytesToReceive: 11)
+            ])
         #expect(try await task.response.source == .mock)
     }
 

@@ -7,7 +7,8 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// H-48: what `SessionScenario` does not ask, because it is about suspending or about the mock alone.
+/// H-48: what `SessionScenario` does not ask, because it is about suspending or about the mock
+/// alone.
 @Suite(.timeLimit(.minutes(10))) struct SessionContractTests {
     enum Kind: CaseIterable {
         case mock, recorded, urlSession, foundationSession
@@ -36,7 +37,9 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-48: Nothing is sent before resume, suspended or not, and twice resumed is once sent", arguments: Kind.allCases)
+    @Test(
+        "H-48: Nothing is sent before resume, suspended or not, and twice resumed is once sent",
+        arguments: Kind.allCases)
     func resumeTwice(kind: Kind) async throws {
         let setting = try Setting(kind, MockResponse(statusCode: 200))
         let completions = Counter()
@@ -60,13 +63,17 @@ import FoundationNetworking
         let lock = Mutex(())
         for number in 0..<200 {
             // Would deadlock, were the completion called inside.
-            let task = session.dataTask(request: Request(.GET, url: "http://a.test/")) { _, _, _ in lock.withLock { _ in completions.add() } }
+            let task = session.dataTask(request: Request(.GET, url: "http://a.test/")) { _, _, _ in
+                lock.withLock { _ in completions.add() }
+            }
             lock.withLock { _ in number.isMultiple(of: 2) ? task.resume() : task.cancel() }
         }
         await eventually("all complete") { completions.value == 200 }
     }
 
-    @Test("H-19: 10,000 tasks that are resumed and cancelled at the same time complete once each, with a result or as cancelled")
+    @Test(
+        "H-19: 10,000 tasks that are resumed and cancelled at the same time complete once each, with a result or as cancelled"
+    )
     func race() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))

@@ -24,7 +24,8 @@ extension Session {
         await withCheckedContinuation { continuation in
             dataTask(request: request) { data, response, error in
                 let answer = Answer(
-                    data: data, response: response as? HTTPURLResponse, error: error, wasOnMainThread: Thread.isMainThread
+                    data: data, response: response as? HTTPURLResponse, error: error,
+                    wasOnMainThread: Thread.isMainThread
                 )
                 continuation.resume(returning: answer)
             }.resume()
@@ -60,7 +61,8 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// One `URLSession` for the whole run, because Foundation on Linux is not safe against sessions that come and go.
+/// One `URLSession` for the whole run, because Foundation on Linux is not safe against sessions
+/// that come and go.
 let plainSession = makePlainSession()
 
 /// A `URLSession` that keeps nothing on disk. Not to be invalidated.

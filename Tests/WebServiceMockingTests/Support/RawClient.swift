@@ -8,7 +8,8 @@ import Darwin
 import Glibc
 #endif
 
-/// A client that writes exactly the bytes it is given. Reading gives up after 20 seconds, so that a test fails instead of hanging.
+/// A client that writes exactly the bytes it is given. Reading gives up after 20 seconds, so that a
+/// test fails instead of hanging.
 final class RawClient {
     private let socket: Socket
     private var unread = Data()
@@ -19,7 +20,9 @@ final class RawClient {
         socket = Socket(descriptor: try Socket.check("socket", newSocket()))
         socket.configure()
         socket.limitReceiving(seconds: 20)
-        _ = try Socket.withAddress(port: UInt16(server.port)) { try Socket.check("connect", connect(socket.descriptor, $0, $1)) }
+        _ = try Socket.withAddress(port: UInt16(server.port)) {
+            try Socket.check("connect", connect(socket.descriptor, $0, $1))
+        }
     }
 
     deinit {
@@ -76,7 +79,8 @@ final class RawClient {
     /// Reads one response whose length its head says.
     func readResponse() -> (head: String, body: String) {
         let head = read(through: "\r\n\r\n")
-        let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }?.dropFirst(16)
+        let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }?.dropFirst(
+            16)
         return (head, read(count: length.flatMap { Int($0) } ?? 0))
     }
 
@@ -101,7 +105,8 @@ private func newSocket() -> Int32 {
 }
 
 extension MockServer {
-    /// What the server says to some bytes, up to the end of the connection; the client ends its side after them.
+    /// What the server says to some bytes, up to the end of the connection; the client ends its
+    /// side after them.
     func reply(to bytes: String) throws -> String {
         let client = try RawClient(self)
         client.send(bytes)

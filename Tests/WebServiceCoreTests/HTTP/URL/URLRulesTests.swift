@@ -34,22 +34,26 @@ import FoundationNetworking
         Rule("brewers/", "https://h/v1/brewers/"),
         Rule("a/../b", "https://h/v1/b"), Rule("a/%2e%2e/b", "https://h/v1/b"), Rule("a/%2E./b", "https://h/v1/b"),
         Rule("%2e/a/%2E/b/%2e", "https://h/v1/a/b/"),
-        Rule("../b", nil), Rule("..", nil), Rule("/..", nil), Rule("a/../../b", nil), Rule("%2e%2e/b", nil), Rule("..%2fb", nil),
-        Rule("..%5Cb", nil), Rule("a%2F..%2f..%2Fb", nil), Rule(#"..\b"#, nil), Rule("./../b", nil), Rule("a//../../../b", nil),
+        Rule("../b", nil), Rule("..", nil), Rule("/..", nil), Rule("a/../../b", nil), Rule("%2e%2e/b", nil),
+        Rule("..%2fb", nil),
+        Rule("..%5Cb", nil), Rule("a%2F..%2f..%2Fb", nil), Rule(#"..\b"#, nil), Rule("./../b", nil),
+        Rule("a//../../../b", nil),
         Rule("//evil.host/x", "https://h/v1/evil.host/x"),
         Rule(#"/\evil"#, "https://h/v1/%5Cevil"),
         Rule("@evil.host", "https://h/v1/@evil.host"), Rule(":8080/x", "https://h/v1/:8080/x"),
         Rule("brewers?state=ny", "https://h/v1/brewers?state=ny"),
         Rule("brewers#top", "https://h/v1/brewers"),
         Rule("a b/é/100%", "https://h/v1/a%20b/%C3%A9/100%25"), Rule("%41", "https://h/v1/%41"),
-        Rule("https://other/x", "https://other/x"), Rule("HTTP://OTHER/X", "http://other/X"), Rule("http://other//x//y", "http://other//x//y"),
+        Rule("https://other/x", "https://other/x"), Rule("HTTP://OTHER/X", "http://other/X"),
+        Rule("http://other//x//y", "http://other//x//y"),
         Rule("ftp://h", nil), Rule("file:/x", nil), Rule("mailto:x", nil), Rule("x:y", nil),
         Rule("/users/{id}", ["id": "a/b"], "https://h/v1/users/a%2Fb"),
         Rule("/users/{id}", ["id": ".."], nil), Rule("/users/{id}", ["id": ""], nil), Rule("/users/{id}", nil, nil),
         Rule("/users/{id}", [:], nil),
     ]
 
-    @Test("C-01, C-02, C-03, M-04: each row of the rule table holds", arguments: rules, ["https://h/v1", "https://h/v1/"])
+    @Test(
+        "C-01, C-02, C-03, M-04: each row of the rule table holds", arguments: rules, ["https://h/v1", "https://h/v1/"])
     func rule(_ rule: Rule, base: String) throws {
         let service = WebService(baseURLString: base)
         let request = service.request(.GET, path: rule.path, pathParameters: rule.values)
@@ -95,14 +99,20 @@ import FoundationNetworking
         arguments: [
             ("https://h", "x", "https://h/x"), ("https://h/", "x", "https://h/x"), ("https://h/", "/x", "https://h/x"),
             ("https://h", "//x", "https://h/x"),
-            ("https://h///", "x", "https://h/x"), ("https://h/v1//", "x", "https://h/v1/x"), ("https://h//v1", "x", "https://h//v1/x"),
-            ("https://h/a/../v1", "x", "https://h/v1/x"), ("https://h/v1/.", "x", "https://h/v1/x"), ("https://h/v1?k=1", "x", "https://h/v1/x?k=1"),
-            ("https://h/v1/?k=1", "x?l=2", "https://h/v1/x?k=1&l=2"), ("https://h/v1?k=1", "?l=2", "https://h/v1?k=1&l=2"),
+            ("https://h///", "x", "https://h/x"), ("https://h/v1//", "x", "https://h/v1/x"),
+            ("https://h//v1", "x", "https://h//v1/x"),
+            ("https://h/a/../v1", "x", "https://h/v1/x"), ("https://h/v1/.", "x", "https://h/v1/x"),
+            ("https://h/v1?k=1", "x", "https://h/v1/x?k=1"),
+            ("https://h/v1/?k=1", "x?l=2", "https://h/v1/x?k=1&l=2"),
+            ("https://h/v1?k=1", "?l=2", "https://h/v1?k=1&l=2"),
             ("https://h?k=1", "x", "https://h/x?k=1"), ("https://h/v1#part", "x", "https://h/v1/x"),
             ("https://h/v1?k=1#part", "x", "https://h/v1/x?k=1"),
-            ("https://h/v1#a?b", "x", "https://h/v1/x"), ("https://h:8443/v1", "x", "https://h:8443/v1/x"), ("https://h:/v1", "x", "https://h/v1/x"),
-            ("https://h:00080/v1", "x", "https://h:80/v1/x"), ("HTTPS://API.Example.COM/V1", "X", "https://api.example.com/V1/X"),
-            ("http://[::1]:8080/v1", "x", "http://[::1]:8080/v1/x"), ("http://[2001:DB8::1]", "x", "http://[2001:db8::1]/x"),
+            ("https://h/v1#a?b", "x", "https://h/v1/x"), ("https://h:8443/v1", "x", "https://h:8443/v1/x"),
+            ("https://h:/v1", "x", "https://h/v1/x"),
+            ("https://h:00080/v1", "x", "https://h:80/v1/x"),
+            ("HTTPS://API.Example.COM/V1", "X", "https://api.example.com/V1/X"),
+            ("http://[::1]:8080/v1", "x", "http://[::1]:8080/v1/x"),
+            ("http://[2001:DB8::1]", "x", "http://[2001:db8::1]/x"),
             ("https://h/a b/é", "x", "https://h/a%20b/%C3%A9/x"), ("https://h/a%20b", "x", "https://h/a%20b/x"),
             ("https://h/v1", "x//y", "https://h/v1/x//y"),
             ("https://h/v1?q=a b", "x", "https://h/v1/x?q=a%20b"), ("https://h/v1", "a.b/...", "https://h/v1/a.b/..."),
@@ -137,10 +147,16 @@ import FoundationNetworking
         func url(_ builder: @escaping WebService.URLBuilder) throws -> String {
             try WebService(baseURLString: "https://h/v1", urlBuilder: builder).absoluteURL("x").absoluteString
         }
-        #expect(try url { base, path in try #require(URL(string: "\(base?.absoluteString ?? "")/built/\(path)")) } == "https://h/v1/built/x")
-        expectFailure(.invalidURL, naming: ["ftp"], hiding: ["s3cret"]) { try url { _, _ in try #require(URL(string: "ftp://h/s3cret")) } }
+        #expect(
+            try url { base, path in try #require(URL(string: "\(base?.absoluteString ?? "")/built/\(path)")) }
+                == "https://h/v1/built/x")
+        expectFailure(.invalidURL, naming: ["ftp"], hiding: ["s3cret"]) {
+            try url { _, _ in try #require(URL(string: "ftp://h/s3cret")) }
+        }
         expectFailure(.decoding, naming: ["own"]) { try url { _, _ in throw WebServiceError(.decoding, "own") } }
-        let error = expectFailure(.invalidURL, naming: ["urlBuilder"]) { try url { _, _ in throw CocoaError(.fileNoSuchFile) } }
+        let error = expectFailure(.invalidURL, naming: ["urlBuilder"]) {
+            try url { _, _ in throw CocoaError(.fileNoSuchFile) }
+        }
         #expect((error?.underlying as? CocoaError)?.code == .fileNoSuchFile)
     }
 }

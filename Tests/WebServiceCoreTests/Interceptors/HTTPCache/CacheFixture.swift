@@ -41,7 +41,8 @@ final class CacheFixture: Sendable {
         self.state = state
         cache = ResponseCache(
             storage: storage, account: { state.value.withLock { $0.account } }, usesHeuristics: usesHeuristics,
-            now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) }, timekeeper: timekeeper)
+            now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) }, timekeeper: timekeeper
+        )
         service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
         service.session = Origin { request in
             sent.add(request)
@@ -52,7 +53,9 @@ final class CacheFixture: Sendable {
 
     func advance(by seconds: TimeInterval) { state.value.withLock { $0.now.addTimeInterval(seconds) } }
     func signIn(_ account: String?) { state.value.withLock { $0.account = account } }
-    func serve(_ reply: @escaping @Sendable (EncodedRequest) async -> Reply) { state.value.withLock { $0.reply = reply } }
+    func serve(_ reply: @escaping @Sendable (EncodedRequest) async -> Reply) {
+        state.value.withLock { $0.reply = reply }
+    }
     func serve(_ headers: Headers = [:], _ body: String = "", status: Int = 200) {
         serve { _ in Reply(status: status, headers: headers, body: body) }
     }
@@ -61,12 +64,14 @@ final class CacheFixture: Sendable {
         serve { request in
             var headers = headers
             headers[.eTag] = tag
-            return request.headers[.ifNoneMatch] == tag ? Reply(status: 304, headers: headers) : Reply(headers: headers, body: body)
+            return request.headers[.ifNoneMatch] == tag
+                ? Reply(status: 304, headers: headers) : Reply(headers: headers, body: body)
         }
     }
 
     func get(
-        _ path: String = "/a", _ headers: Headers = [:], method: Request.Method = .GET, policy: URLRequest.CachePolicy = .useProtocolCachePolicy,
+        _ path: String = "/a", _ headers: Headers = [:], method: Request.Method = .GET,
+        policy: URLRequest.CachePolicy = .useProtocolCachePolicy,
         change: (inout Request) -> Void = { _ in }
     ) async throws -> Response {
         var request = service.request(method, path: path)
@@ -78,7 +83,8 @@ final class CacheFixture: Sendable {
 
     /// Source and body of an answer.
     func text(
-        _ path: String = "/a", _ headers: Headers = [:], method: Request.Method = .GET, policy: URLRequest.CachePolicy = .useProtocolCachePolicy
+        _ path: String = "/a", _ headers: Headers = [:], method: Request.Method = .GET,
+        policy: URLRequest.CachePolicy = .useProtocolCachePolicy
     ) async throws -> String {
         let response = try await get(path, headers, method: method, policy: policy)
         return "\(response.source) \(String(decoding: response.data, as: UTF8.self))"
@@ -88,7 +94,8 @@ final class CacheFixture: Sendable {
         let reply: @Sendable (EncodedRequest) async -> Reply
 
         func dataTask(
-            request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+            request: any URLRequestEncodable,
+            completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
         ) -> any DataTask {
             Exchange { [reply] in
                 do {
@@ -98,7 +105,10 @@ final class CacheFixture: Sendable {
                     var fields: [String: String] = [:]
                     for field in answer.headers { fields[field.name] = answer.headers[field.name] }
                     let url = URL(string: request.url)
-                    let response = url.flatMap { HTTPURLResponse(url: $0, statusCode: answer.status, httpVersion: "HTTP/1.1", headerFields: fields) }
+                    let response = url.flatMap {
+                        HTTPURLResponse(
+                            url: $0, statusCode: answer.status, httpVersion: "HTTP/1.1", headerFields: fields)
+                    }
                     completion(request.method == .HEAD ? Data() : Data(answer.body.utf8), response, nil)
                 } catch {
                     completion(nil, nil, error)

@@ -14,20 +14,25 @@ struct CachedResponseTests {
     static func text(_ seconds: TimeInterval) -> String { HTTPDate.text(start.addingTimeInterval(seconds)) ?? "" }
 
     static func stored(
-        _ headers: Headers, status: Int = 200, requested: TimeInterval = 0, received: TimeInterval = 0, request: Request = Request(url: "https://h/"),
+        _ headers: Headers, status: Int = 200, requested: TimeInterval = 0, received: TimeInterval = 0,
+        request: Request = Request(url: "https://h/"),
         account: String? = nil, body: String = "body"
     ) throws -> CachedResponse {
         let bytes = Array("HTTP/1.1 \(status)\r\n".utf8) + headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }
         let head = try #require(ResponseHead(bytes: bytes, url: "https://h/"))
         return try CachedResponse(
-            Response(data: Data(body.utf8), head: head), to: request, account: account, requestTime: start.addingTimeInterval(requested),
+            Response(data: Data(body.utf8), head: head), to: request, account: account,
+            requestTime: start.addingTimeInterval(requested),
             responseTime: start.addingTimeInterval(received))
     }
 
     @Test("M-22: age counts what the answer says, what it took, and what has passed since (RFC 9111, section 4.2.3)")
     func age() throws {
-        func age(_ headers: Headers, requested: TimeInterval = 0, received: TimeInterval = 0, at now: TimeInterval) throws -> TimeInterval? {
-            try Self.stored(headers, requested: requested, received: received).age(at: Self.start.addingTimeInterval(now))
+        func age(_ headers: Headers, requested: TimeInterval = 0, received: TimeInterval = 0, at now: TimeInterval)
+            throws -> TimeInterval?
+        {
+            try Self.stored(headers, requested: requested, received: received).age(
+                at: Self.start.addingTimeInterval(now))
         }
         #expect(try age([:], at: 7) == 7)
         #expect(try age(["Date": Self.text(0)], requested: 0, received: 4, at: 10) == 10)
@@ -45,8 +50,10 @@ struct CachedResponseTests {
     @Test(
         "M-16, M-22: Expires counts from Date, in every format; what is no date is stale",
         arguments: [
-            ("Fri, 15 Jan 2027 09:00:00 GMT", 3_600.0), ("Friday, 15-Jan-27 09:00:00 GMT", 3_600), ("Fri Jan 15 09:00:00 2027", 3_600),
-            ("Fri, 15 Jan 2027 08:00:60 GMT", 60), ("Fri, 15 Jan 2027 07:00:00 GMT", 0), ("0", 0), ("-1", 0), ("", 0), ("tomorrow", 0),
+            ("Fri, 15 Jan 2027 09:00:00 GMT", 3_600.0), ("Friday, 15-Jan-27 09:00:00 GMT", 3_600),
+            ("Fri Jan 15 09:00:00 2027", 3_600),
+            ("Fri, 15 Jan 2027 08:00:60 GMT", 60), ("Fri, 15 Jan 2027 07:00:00 GMT", 0), ("0", 0), ("-1", 0), ("", 0),
+            ("tomorrow", 0),
             ("Fri, 15 Jan 2027 09:00:00 UTC", 0), ("Fri, 31 Dec 9999 23:59:59 GMT", CacheControl.maximum),
             ("Fri, 15 Jan 2027 09:00:00 GMT, Fri, 15 Jan 2027 10:00:00 GMT", 0),
         ])
@@ -55,7 +62,9 @@ struct CachedResponseTests {
         #expect(try Self.stored(["Expires": value]).lifetime(usesHeuristics: true) == lifetime)
         let isWithinRange = lifetime > 0 && lifetime < CacheControl.maximum
         // Made 100 seconds before it came: these count as well.
-        #expect(try Self.stored(["Date": Self.text(-100), "Expires": value]).lifetime(usesHeuristics: true) == lifetime + (isWithinRange ? 100 : 0))
+        #expect(
+            try Self.stored(["Date": Self.text(-100), "Expires": value]).lifetime(usesHeuristics: true) == lifetime
+                + (isWithinRange ? 100 : 0))
         #expect(try Self.stored(["Expires": value, "Cache-Control": "max-age=5"]).lifetime(usesHeuristics: true) == 5)
     }
 
@@ -63,10 +72,13 @@ struct CachedResponseTests {
     func sharedDirectives() throws {
         #expect(try Self.stored(["Cache-Control": "s-maxage=60"]).lifetime(usesHeuristics: false) == 0)
         #expect(try Self.stored(["Cache-Control": "s-maxage=60, max-age=1"]).lifetime(usesHeuristics: false) == 1)
-        #expect(try Self.stored(["Cache-Control": "private", "Expires": Self.text(9)]).lifetime(usesHeuristics: false) == 9)
+        #expect(
+            try Self.stored(["Cache-Control": "private", "Expires": Self.text(9)]).lifetime(usesHeuristics: false) == 9)
     }
 
-    @Test("M-22: a guess is a tenth of the time since the last change, where it is asked for, for some statuses, and at most a week")
+    @Test(
+        "M-22: a guess is a tenth of the time since the last change, where it is asked for, for some statuses, and at most a week"
+    )
     func heuristics() throws {
         let headers: Headers = ["Date": Self.text(0), "Last-Modified": Self.text(-1_000)]
         #expect(try Self.stored(headers).lifetime(usesHeuristics: true) == 100)
@@ -74,25 +86,37 @@ struct CachedResponseTests {
         for status in [203, 204, 300, 301, 308, 404, 405, 410, 414, 501] {
             #expect(try Self.stored(headers, status: status).lifetime(usesHeuristics: true) == 100)
         }
-        #expect(try Self.stored(["Cache-Control": "public", "Last-Modified": Self.text(-50)], status: 599).lifetime(usesHeuristics: true) == 5)
-        #expect(try Self.stored(["Cache-Control": "private", "Last-Modified": Self.text(-50)], status: 403).lifetime(usesHeuristics: true) == 0)
-        #expect(try Self.stored(["Last-Modified": "Thu, 01 Jan 1970 00:00:00 GMT"]).lifetime(usesHeuristics: true) == 7 * 86_400)
+        #expect(
+            try Self.stored(["Cache-Control": "public", "Last-Modified": Self.text(-50)], status: 599).lifetime(
+                usesHeuristics: true) == 5)
+        #expect(
+            try Self.stored(["Cache-Control": "private", "Last-Modified": Self.text(-50)], status: 403).lifetime(
+                usesHeuristics: true) == 0)
+        #expect(
+            try Self.stored(["Last-Modified": "Thu, 01 Jan 1970 00:00:00 GMT"]).lifetime(usesHeuristics: true) == 7
+                * 86_400)
         #expect(try Self.stored(["Last-Modified": Self.text(1_000)]).lifetime(usesHeuristics: true) == 0)
     }
 
-    @Test("H-43: no clock and no date makes an answer immortal", arguments: ["max-age=60", "max-age=99999999999999999999"])
+    @Test(
+        "H-43: no clock and no date makes an answer immortal",
+        arguments: ["max-age=60", "max-age=99999999999999999999"])
     func clocks(directive: String) throws {
         let stored = try Self.stored(
-            ["Cache-Control": directive, "Date": "Fri, 31 Dec 9999 23:59:59 GMT"], requested: 1_000_000, received: 1_000_000)
+            ["Cache-Control": directive, "Date": "Fri, 31 Dec 9999 23:59:59 GMT"], requested: 1_000_000,
+            received: 1_000_000)
         func use(at seconds: TimeInterval) -> CacheDemands.Use {
-            CacheDemands(Request(url: "https://h/")).use(of: stored, at: Self.start.addingTimeInterval(seconds), usesHeuristics: true)
+            CacheDemands(Request(url: "https://h/")).use(
+                of: stored, at: Self.start.addingTimeInterval(seconds), usesHeuristics: true)
         }
         #expect(use(at: 1_000_000) == .answer && use(at: 1_000_059) == .answer)
         #expect(use(at: 999_999) == .validate)  // the clock was set back
         #expect(use(at: -1e9) == .validate && use(at: 1_000_000 + CacheControl.maximum) == .validate)
         #expect(stored.age(at: Self.start) == nil)
         #expect(!CacheDemands(Request(url: "https://h/")).outlastsError(stored, at: Self.start, usesHeuristics: true))
-        for now in [Date.distantPast, .distantFuture, Date(timeIntervalSince1970: .infinity), Date(timeIntervalSince1970: .nan)] {
+        for now in [
+            Date.distantPast, .distantFuture, Date(timeIntervalSince1970: .infinity), Date(timeIntervalSince1970: .nan),
+        ] {
             #expect(stored.response(url: "https://h/", at: now)?.header("Age").flatMap { Int($0) } != nil)
         }
     }
@@ -100,8 +124,10 @@ struct CachedResponseTests {
     @Test("M-14, M-22: fields of the connection and cookies are not stored, all others are, repeated ones too")
     func fields() throws {
         let stored = try Self.stored([
-            "Date": Self.text(0), "Connection": "X-Hop, close", "x-hop": "1", "Keep-Alive": "1", "TE": "1", "Upgrade": "1", "Trailer": "1",
-            "Transfer-Encoding": "chunked", "Proxy-Authenticate": "1", "Set-Cookie": "sid=1", "Link": "a", "link": "b", "X-Secret": "1",
+            "Date": Self.text(0), "Connection": "X-Hop, close", "x-hop": "1", "Keep-Alive": "1", "TE": "1",
+            "Upgrade": "1", "Trailer": "1",
+            "Transfer-Encoding": "chunked", "Proxy-Authenticate": "1", "Set-Cookie": "sid=1", "Link": "a", "link": "b",
+            "X-Secret": "1",
             "X-Open": "1",
             "Cache-Control": "no-cache=\"x-secret\", max-age=5",
         ])
@@ -112,16 +138,20 @@ struct CachedResponseTests {
 
     @Test("M-22, M-23: what must not be stored is not")
     func notStored() throws {
-        func isStored(_ headers: Headers, status: Int = 200, redirects: [URL] = [], handlesCookies: Bool = true) throws -> Bool {
+        func isStored(_ headers: Headers, status: Int = 200, redirects: [URL] = [], handlesCookies: Bool = true) throws
+            -> Bool
+        {
             let head = try #require(
                 ResponseHead(
-                    bytes: Array("HTTP/1.1 \(status)\r\n".utf8) + headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }, url: "https://h/"))
+                    bytes: Array("HTTP/1.1 \(status)\r\n".utf8)
+                        + headers.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }, url: "https://h/"))
             var response = Response(data: Data(), head: head)
             response.redirects = redirects
             var request = Request(url: "https://h/")
             request.shouldHandleCookies = handlesCookies
             do {
-                _ = try CachedResponse(response, to: request, account: "a", requestTime: Self.start, responseTime: Self.start)
+                _ = try CachedResponse(
+                    response, to: request, account: "a", requestTime: Self.start, responseTime: Self.start)
                 return true
             } catch {
                 return false
@@ -151,8 +181,11 @@ struct CachedResponseTests {
     func entityTags() throws {
         let (composed, decomposed) = ("\"\u{e9}\"", "\"e\u{301}\"")
         #expect(!EntityTag.describes(composed, decomposed) && EntityTag.describes(composed, composed))
-        #expect(!EntityTag.matchesWeakly("W/\(composed)", decomposed) && EntityTag.matchesWeakly("W/\(composed)", composed))
-        #expect(!EntityTag.isListed(composed, in: "\"a\", \(decomposed)") && EntityTag.isListed(composed, in: "\"a\",\t\(composed) "))
+        #expect(
+            !EntityTag.matchesWeakly("W/\(composed)", decomposed) && EntityTag.matchesWeakly("W/\(composed)", composed))
+        #expect(
+            !EntityTag.isListed(composed, in: "\"a\", \(decomposed)")
+                && EntityTag.isListed(composed, in: "\"a\",\t\(composed) "))
         #expect(!EntityTag.isListed("\"a\"", in: "\u{a0}\"a\"") && !EntityTag.isListed("\"a\"", in: "\u{a0}*"))
         let marked = "\"\u{301}a\""
         #expect(EntityTag.isValid(marked) && EntityTag.isValid("W/\(marked)") && !EntityTag.isValid("W/\u{301}\"a\""))
@@ -162,23 +195,30 @@ struct CachedResponseTests {
     @Test("M-22: a 304 replaces all fields but those that belong to the body, and with them age and date")
     func freshened() throws {
         let stored = try Self.stored([
-            "Date": Self.text(-500), "Age": "400", "ETag": "\"a\"", "Content-Length": "4", "Content-Encoding": "gzip", "Content-Type": "text/plain",
+            "Date": Self.text(-500), "Age": "400", "ETag": "\"a\"", "Content-Length": "4", "Content-Encoding": "gzip",
+            "Content-Type": "text/plain",
             "X-Old": "1", "Link": "a", "link": "b", "Cache-Control": "max-age=1",
         ])
         let news: Headers = [
-            "ETag": "\"a\"", "Content-Length": "0", "Content-Encoding": "br", "Content-Type": "text/html", "LINK": "c", "Set-Cookie": "sid=2",
+            "ETag": "\"a\"", "Content-Length": "0", "Content-Encoding": "br", "Content-Type": "text/html", "LINK": "c",
+            "Set-Cookie": "sid=2",
             "Connection": "x-hop", "X-Hop": "1", "Cache-Control": "max-age=9",
         ]
         let head = try #require(
-            ResponseHead(bytes: Array("HTTP/1.1 304\r\n".utf8) + news.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) }, url: "https://h/"))
+            ResponseHead(
+                bytes: Array("HTTP/1.1 304\r\n".utf8) + news.flatMap { Array("\($0.name): \($0.value)\r\n".utf8) },
+                url: "https://h/"))
         let later = Self.start.addingTimeInterval(1_000)
-        let updated = try #require(stored.freshened(by: Response(data: Data(), head: head), requestTime: later, responseTime: later))
+        let updated = try #require(
+            stored.freshened(by: Response(data: Data(), head: head), requestTime: later, responseTime: later))
         #expect(updated.status == 200 && updated.body == Data("body".utf8))
         #expect(
             updated.headers["Content-Length"] == "4" && updated.headers["Content-Encoding"] == "gzip"
                 && updated.headers["Content-Type"] == "text/html")
         #expect(updated.headers["X-Old"] == "1" && updated.headers["Link"] == "c" && updated.headers["Age"] == nil)
-        #expect(updated.headers["Set-Cookie"] == nil && updated.headers["X-Hop"] == nil && updated.headers["Connection"] == nil)
+        #expect(
+            updated.headers["Set-Cookie"] == nil && updated.headers["X-Hop"] == nil
+                && updated.headers["Connection"] == nil)
         #expect(updated.age(at: later) == 0 && updated.lifetime(usesHeuristics: false) == 9)
     }
 }

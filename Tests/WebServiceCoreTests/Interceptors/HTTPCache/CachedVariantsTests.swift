@@ -12,7 +12,8 @@ struct CachedVariantsTests {
         for language in ["de", "en"] {
             request.headers[.acceptLanguage] = language
             let stored = try CachedResponseTests.stored(
-                ["Vary": "Accept-Language", "ETag": "\"\(language)\"", "X-Empty": "", "X-Text": "Grüße"], status: language == "de" ? 200 : 404,
+                ["Vary": "Accept-Language", "ETag": "\"\(language)\"", "X-Empty": "", "X-Text": "Grüße"],
+                status: language == "de" ? 200 : 404,
                 received: 1.5, request: request, account: nil, body: "body \(language)")
             variants.insert(stored, for: request)
         }
@@ -25,8 +26,12 @@ struct CachedVariantsTests {
         let read = try #require(CachedVariants(variants.data(for: key), for: key))
         #expect(read.responses.count == 2)
         for (old, new) in zip(variants.responses, read.responses) {
-            #expect(old.status == new.status && old.headers == new.headers && old.body == new.body && new.body.startIndex == 0)
-            #expect(old.requestTime == new.requestTime && old.responseTime == new.responseTime && old.selection == new.selection)
+            #expect(
+                old.status == new.status && old.headers == new.headers && old.body == new.body
+                    && new.body.startIndex == 0)
+            #expect(
+                old.requestTime == new.requestTime && old.responseTime == new.responseTime
+                    && old.selection == new.selection)
         }
         #expect(CachedVariants(CachedVariants().data(for: key), for: key)?.responses.isEmpty == true)
     }
@@ -63,7 +68,9 @@ struct CachedVariantsTests {
         return withUnsafeBytes(of: sum.littleEndian) { content + Data($0) }
     }
 
-    @Test("an entry with more variants than are stored, or with bytes after the last one, is none, with a checksum that is right")
+    @Test(
+        "an entry with more variants than are stored, or with bytes after the last one, is none, with a checksum that is right"
+    )
     func surplus() throws {
         let begin = 4 + 8 + key.bytes.count  // the mark and the key; the number of variants follows
         var eight = CachedVariants()
@@ -115,7 +122,9 @@ struct CachedVariantsTests {
         var request = Request(url: "https://h/")
         for number in [0, 1, 2, 3, 4, 5, 6, 7, 0, 8, 9] {
             request.headers["X-N"] = "\(number)"
-            variants.insert(try CachedResponseTests.stored(["Vary": "X-N", "X-Number": "\(number)"], request: request), for: request)
+            variants.insert(
+                try CachedResponseTests.stored(["Vary": "X-N", "X-Number": "\(number)"], request: request), for: request
+            )
         }
         #expect(variants.responses.map { $0.headers["X-Number"] } == ["3", "4", "5", "6", "7", "0", "8", "9"])
     }
@@ -123,10 +132,12 @@ struct CachedVariantsTests {
     @Test(
         "M-22: a variant answers where the selecting fields are the same",
         arguments: [
-            ("X-A", ["X-A": "1"], ["x-a": " 1 "], true), ("x-a", ["X-A": "1"], ["X-A": "2"], false), ("X-A", ["X-A": "1"], [:], false),
+            ("X-A", ["X-A": "1"], ["x-a": " 1 "], true), ("x-a", ["X-A": "1"], ["X-A": "2"], false),
+            ("X-A", ["X-A": "1"], [:], false),
             ("X-A", [:], ["X-A": "1"], false), ("X-A", [:], ["X-B": "1"], true), ("X-A", ["X-A": ""], [:], false),
             ("X-A, X-B", ["X-B": "1"], ["X-B": "1"], true),
-            ("X-A, X-B", ["X-A": "1", "X-B": "2"], ["X-B": "1", "X-A": "2"], false), ("X-A", ["X-A": "1,2"], ["X-A": "1, 2"], false),
+            ("X-A, X-B", ["X-A": "1", "X-B": "2"], ["X-B": "1", "X-A": "2"], false),
+            ("X-A", ["X-A": "1,2"], ["X-A": "1, 2"], false),
             ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "EN,de"], true),
             ("Accept-Language", ["Accept-Language": "en, de"], ["Accept-Language": "de, en"], false),
             ("Accept-Charset", ["Accept-Charset": "utf-8, x"], ["Accept-Charset": "UTF-8,X"], true),

@@ -33,7 +33,8 @@ struct ResponseCacheChangeTests {
     func headOfAnotherRepresentation(changed: Headers) async throws {
         let fixture = CacheFixture()
         var headers: Headers = [
-            "Cache-Control": "max-age=5", "ETag": "\"1\"", "Content-Length": "3", "Last-Modified": CachedResponseTests.text(-9),
+            "Cache-Control": "max-age=5", "ETag": "\"1\"", "Content-Length": "3",
+            "Last-Modified": CachedResponseTests.text(-9),
         ]
         fixture.serve(headers, "one")
         _ = try await fixture.get()
@@ -41,7 +42,9 @@ struct ResponseCacheChangeTests {
         for field in changed { headers[Headers.Name(field.name)] = field.value }
         fixture.serve(headers)
         #expect(try await fixture.get(method: .HEAD).source == .network)
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test("M-22: a successful change removes the URL with all variants, and what Location names in the same origin")
@@ -69,7 +72,9 @@ struct ResponseCacheChangeTests {
         for path in ["/a", "/b"] { #expect(try await fixture.text(path) == "cache one") }
     }
 
-    @Test("M-22: a change whose body was set after its parameters removes the URL that it was sent to, and not the one with its parameters")
+    @Test(
+        "M-22: a change whose body was set after its parameters removes the URL that it was sent to, and not the one with its parameters"
+    )
     func parametersThenBody() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -96,7 +101,8 @@ struct ResponseCacheChangeTests {
             #expect(try await source(url) == .network)
             #expect(try await source(url) == .cache)
         }
-        for (location, contentLocation) in [(others[0], "//h:444/v1/b"), (others[2], others[3]), ("//h:443/v1/x", "b")] {
+        for (location, contentLocation) in [(others[0], "//h:444/v1/b"), (others[2], others[3]), ("//h:443/v1/x", "b")]
+        {
             fixture.serve(["Location": location, "Content-Location": contentLocation])
             _ = try await fixture.get("/x", method: .POST)
         }
@@ -110,7 +116,8 @@ struct ResponseCacheChangeTests {
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         for path in ["/a", "/b", "/c"] { _ = try await fixture.get(path) }
         fixture.serve { request in
-            request.method == .POST ? CacheFixture.Reply(status: 303, headers: ["Location": "b"]) : CacheFixture.Reply(status: 500)
+            request.method == .POST
+                ? CacheFixture.Reply(status: 303, headers: ["Location": "b"]) : CacheFixture.Reply(status: 500)
         }
         #expect(try await fixture.get(method: .POST).status == 500)
         fixture.serve([:], "new")
@@ -136,7 +143,9 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "cache new")
     }
 
-    @Test("what was asked for before a change is not stored, also where another request for it has ended before the change")
+    @Test(
+        "what was asked for before a change is not stored, also where another request for it has ended before the change"
+    )
     func overtakenAfterAnother() async throws {
         let fixture = CacheFixture()
         let gate = Decision()
@@ -228,7 +237,8 @@ struct ResponseCacheChangeTests {
         let fixture = CacheFixture()
         fixture.serve { request in
             let headers: Headers = ["Cache-Control": "max-age=60", "Location": "b"]
-            return request.url.hasSuffix("/a") ? CacheFixture.Reply(status: 301, headers: headers) : CacheFixture.Reply(headers: headers, body: "b")
+            return request.url.hasSuffix("/a")
+                ? CacheFixture.Reply(status: 301, headers: headers) : CacheFixture.Reply(headers: headers, body: "b")
         }
         for source in [Response.Source.network, .cache] {
             let response = try await fixture.get { $0.redirectPolicy = .manual }

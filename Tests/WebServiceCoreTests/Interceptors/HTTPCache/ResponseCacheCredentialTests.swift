@@ -29,7 +29,10 @@ struct ResponseCacheCredentialTests {
 
     @Test(
         "C-61: without an account, each header field that holds a credential separates the requests",
-        arguments: ["Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Session", "Private-Token", "X-Amz-Security-Token", "X-Sig"])
+        arguments: [
+            "Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Session", "Private-Token",
+            "X-Amz-Security-Token", "X-Sig",
+        ])
     func credentialFields(name: String) async throws {
         let fixture = CacheFixture()
         echo(fixture)
@@ -54,7 +57,8 @@ struct ResponseCacheCredentialTests {
     @Test("C-61: without an account, a field that an Authentication sets separates the requests, whatever its name")
     func authenticationField() async throws {
         let value = Mutex("ann")
-        let authentication = Authentication(TokenSource({ Credential(header: "X-Member", value: value.withLock { $0 }) }))
+        let authentication = Authentication(
+            TokenSource({ Credential(header: "X-Member", value: value.withLock { $0 }) }))
         let fixture = CacheFixture(outer: [authentication])
         echo(fixture)
         for source in ["network", "cache"] {
@@ -63,12 +67,15 @@ struct ResponseCacheCredentialTests {
                 #expect(try await fixture.text() == "\(source) \(member)")
             }
         }
-        // A field that the caller has set already is not replaced, and is a credential all the same.
+        // A field that the caller has set already is not replaced, and is a credential all the
+        // same.
         #expect(try await fixture.text("/a", ["X-Member": "eve"]) == "network eve")
         #expect(try await fixture.text("/a", ["X-Member": "ann"]) == "cache ann")
     }
 
-    @Test("C-61: where an Authentication follows the cache, a response is stored for a named account only", arguments: [false, true])
+    @Test(
+        "C-61: where an Authentication follows the cache, a response is stored for a named account only",
+        arguments: [false, true])
     func authenticationAfterCache(onRequest: Bool) async throws {
         let value = Mutex("ann")
         let authentication = Authentication(TokenSource({ .bearer(value.withLock { $0 }) }))
@@ -112,7 +119,10 @@ struct ResponseCacheCredentialTests {
         jar.store(["sid=1"], from: try #require(URL(string: "https://h/v1/")))
         fixture.service.cookieJar = jar
         echo(fixture, ["Cache-Control": "max-age=60", "Vary": "Cookie"])
-        #expect(try await decisions(fixture) == ["not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"])
+        #expect(
+            try await decisions(fixture) == [
+                "not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"
+            ])
         #expect(try await fixture.text() == "network sid=1")
         #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .network)
         #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .cache)
@@ -145,7 +155,10 @@ struct ResponseCacheCredentialTests {
             jar.store(["sid=1"], from: url)
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60", "Vary": "Cookie"], body: "one")
         }
-        #expect(try await decisions(fixture) == ["not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"])
+        #expect(
+            try await decisions(fixture) == [
+                "not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"
+            ])
         jar.removeAll()
         #expect(try await fixture.text() == "network one")
     }
@@ -158,7 +171,9 @@ struct ResponseCacheCredentialTests {
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
         let reason = vary.hasSuffix("*") ? "Vary is *" : "Vary is malformed"
         for _ in 0..<2 { #expect(try await decisions(fixture) == ["not stored: \(reason)"]) }
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test("M-22: empty members of Vary are ignored", arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
@@ -203,7 +218,8 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "status 304", status: 304, asked: ["If-None-Match": "\"1\""]),
         Refusal(reason: "status 500 without explicit freshness", status: 500, headers: [:]),
         Refusal(
-            reason: "must-understand, but status 599 is unknown", status: 599, headers: ["Cache-Control": "must-understand, no-store"]),
+            reason: "must-understand, but status 599 is unknown", status: 599,
+            headers: ["Cache-Control": "must-understand, no-store"]),
         Refusal(reason: "Vary is *", headers: ["Vary": "*"]),
         Refusal(reason: "Vary is malformed", headers: ["Vary": "a b"]),
         Refusal(
@@ -215,28 +231,34 @@ struct ResponseCacheCredentialTests {
         Refusal(reason: "the request has Range", asked: ["Range": "bytes=0-1"]),
         Refusal(reason: "the request has If-Range", asked: ["If-Range": "\"1\""]),
         Refusal(reason: "the request has If-Match", asked: ["If-Match": "\"1\""]),
-        Refusal(reason: "the request has If-Unmodified-Since", asked: ["If-Unmodified-Since": CachedResponseTests.text(0)]),
+        Refusal(
+            reason: "the request has If-Unmodified-Since", asked: ["If-Unmodified-Since": CachedResponseTests.text(0)]),
         Refusal(
             reason: "the response came after a redirect",
             prepare: { fixture in
                 fixture.serve { request in
                     request.url.hasSuffix("/a")
-                        ? CacheFixture.Reply(status: 302, headers: ["Location": "b"]) : CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
+                        ? CacheFixture.Reply(status: 302, headers: ["Location": "b"])
+                        : CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"])
                 }
             }),
         Refusal(reason: "the account has changed since", serve: { $0.signIn("bob") }),
-        Refusal(reason: "it was removed while the request was in flight", serve: { try await $0.cache.remove(try #require(url)) }),
+        Refusal(
+            reason: "it was removed while the request was in flight",
+            serve: { try await $0.cache.remove(try #require(url)) }),
         Refusal(
             reason: "the response is not an HTTP response",
             prepare: { fixture in
-                let response = URLResponse(url: try #require(url), mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
+                let response = URLResponse(
+                    url: try #require(url), mimeType: nil, expectedContentLength: 0, textEncodingName: nil)
                 fixture.service.session = HandSession { $0.completion(Data(), response, nil) }
             }),
         Refusal(
             reason: "a header field is malformed",
             prepare: { fixture in
                 let bytes = Array("HTTP/1.1 200 OK\r\na b: c\r\n\r\n".utf8)
-                fixture.service.session = HeadSession(head: try #require(ResponseHead(bytes: bytes, url: "https://h/v1/a")))
+                fixture.service.session = HeadSession(
+                    head: try #require(ResponseHead(bytes: bytes, url: "https://h/v1/a")))
             }),
         Refusal(
             reason: "too many changes are pending in the storage",

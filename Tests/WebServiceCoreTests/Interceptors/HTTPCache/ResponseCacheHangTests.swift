@@ -8,7 +8,8 @@ import FoundationNetworking
 
 @Suite("ResponseCache over a storage that hangs", .timeLimit(.minutes(10)))
 struct ResponseCacheHangTests {
-    /// Turns the clock until the operation ends, and returns its result and for how many seconds it waited.
+    /// Turns the clock until the operation ends, and returns its result and for how many seconds it
+    /// waited.
     private func turning<Value: Sendable>(
         _ clock: ManualTimekeeper, _ operation: @escaping @Sendable () async throws -> Value
     ) async -> (result: Result<Value, any Error>, seconds: UInt64) {
@@ -46,7 +47,9 @@ struct ResponseCacheHangTests {
         #expect(try await fixture.text() == "cache one")
     }
 
-    @Test("a write that hangs delays the next request for the key by 10 seconds at most, and those for other keys not at all")
+    @Test(
+        "a write that hangs delays the next request for the key by 10 seconds at most, and those for other keys not at all"
+    )
     func writing() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -64,7 +67,9 @@ struct ResponseCacheHangTests {
         #expect(try await fixture.text() == "cache one")
     }
 
-    @Test("changes that wait for a storage that hangs are limited in number, and what they would have replaced is removed")
+    @Test(
+        "changes that wait for a storage that hangs are limited in number, and what they would have replaced is removed"
+    )
     func waitingChanges() async throws {
         let storage = HangingStorage()
         let fixture = CacheFixture(storage)
@@ -80,7 +85,9 @@ struct ResponseCacheHangTests {
         await fixture.cache.finishStoring()
         #expect(storage.stores < 100)
         #expect(fixture.failures.values.filter { $0.operation == .store }.count > 100)
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
         #expect(try await fixture.text() == "network 199")
         #expect(try await fixture.text() == "cache 199")
     }
@@ -96,7 +103,10 @@ struct ResponseCacheHangTests {
             var request = fixture.service.request(.GET, path: "/a")
             request.deadline = deadline
             return fixture.service.sessionTask(request: request).response { _, _ in .empty }.responseError {
-                ends.add((($0 as? URLError)?.code).map { "\($0.rawValue)" } ?? (($0 as? WebServiceError)?.code).map { "\($0)" } ?? "\($0)")
+                ends.add(
+                    (($0 as? URLError)?.code).map { "\($0.rawValue)" } ?? (($0 as? WebServiceError)?.code).map {
+                        "\($0)"
+                    } ?? "\($0)")
             }.resume()
         }
         let cancelled = begin(.seconds(100))
@@ -114,7 +124,9 @@ struct ResponseCacheHangTests {
         #expect(clock.pending == 0)
     }
 
-    @Test("a removal from a storage that hangs fails after 10 seconds, and is made when the storage continues", arguments: [true, false])
+    @Test(
+        "a removal from a storage that hangs fails after 10 seconds, and is made when the storage continues",
+        arguments: [true, false])
     func removing(isAll: Bool) async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -134,7 +146,9 @@ struct ResponseCacheHangTests {
         #expect(try await fixture.text() == "network one")
     }
 
-    @Test("finishStoring returns false after 10 seconds of a storage that hangs, and in a cancelled task it waits as well")
+    @Test(
+        "finishStoring returns false after 10 seconds of a storage that hangs, and in a cancelled task it waits as well"
+    )
     func finishing() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -166,10 +180,15 @@ struct ResponseCacheHangTests {
                     group.addTask {
                         let start = clock.now
                         do {
-                            if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
+                            if isAll {
+                                try await fixture.cache.removeAll()
+                            } else {
+                                try await fixture.cache.remove(url)
+                            }
                             return nil
                         } catch {
-                            return (error as? WebServiceError)?.code == .storage ? .nanoseconds(Int64(clock.now - start)) : nil
+                            return (error as? WebServiceError)?.code == .storage
+                                ? .nanoseconds(Int64(clock.now - start)) : nil
                         }
                     }
                 }
@@ -177,7 +196,8 @@ struct ResponseCacheHangTests {
             }
         }
         let known = try waits.get().compactMap(\.self)
-        #expect(known.count == 200 && known.count { $0 < .seconds(5) } == 136 && known.count { $0 >= .seconds(10) } == 64)
+        #expect(
+            known.count == 200 && known.count { $0 < .seconds(5) } == 136 && known.count { $0 >= .seconds(10) } == 64)
         storage.hangs(.remove, false)
         #expect(await fixture.cache.finishStoring())
         #expect(storage.removals == 65)

@@ -8,10 +8,13 @@ import FoundationNetworking
 
 @Suite("ResponseCache: what is stale", .timeLimit(.minutes(10)))
 struct ResponseCacheStaleTests {
-    @Test("M-22: must-revalidate and no-cache forbid what is stale", arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
+    @Test(
+        "M-22: must-revalidate and no-cache forbid what is stale",
+        arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {
         let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "\(directives), stale-if-error=99, stale-while-revalidate=99"], "one", tag: "\"1\"")
+        fixture.serve(
+            ["Cache-Control": "\(directives), stale-if-error=99, stale-while-revalidate=99"], "one", tag: "\"1\"")
         _ = try await fixture.get()
         fixture.advance(by: 6)
         #expect(try await fixture.text("/a", ["Cache-Control": "max-stale"]) == "revalidated one")
@@ -31,12 +34,16 @@ struct ResponseCacheStaleTests {
         for status in [500, 502, 503, 504] {
             fixture.serve([:], "down", status: status)
             let response = try await fixture.get()
-            #expect(response.source == .cache && response.data == Data("one".utf8) && response.age == 15 && response.attempts == 1)
+            #expect(
+                response.source == .cache && response.data == Data("one".utf8) && response.age == 15
+                    && response.attempts == 1)
         }
         fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
         #expect(try await fixture.text() == "cache one")
         #expect(try await fixture.text(method: .HEAD) == "cache ")
-        let error = await #expect(throws: URLError.self) { try await fixture.get(policy: .reloadIgnoringLocalCacheData) }
+        let error = await #expect(throws: URLError.self) {
+            try await fixture.get(policy: .reloadIgnoringLocalCacheData)
+        }
         #expect(error?.code == .timedOut)
         fixture.serve { _ in CacheFixture.Reply(error: URLError(.serverCertificateUntrusted)) }
         await #expect(throws: URLError.self) { try await fixture.get() }
@@ -80,7 +87,9 @@ struct ResponseCacheStaleTests {
         let headers: Headers = ["Authorization": "Bearer 1"]
         for _ in 0..<5 {
             let response = try await fixture.get("/a", headers)
-            #expect(response.source == .cache && response.attempts == 0 && response.age == 15 && response.data == Data("one".utf8))
+            #expect(
+                response.source == .cache && response.attempts == 0 && response.age == 15
+                    && response.data == Data("one".utf8))
         }
         let validation = try #require(await fixture.sent.wait(for: 2).last)
         #expect(validation.headers[.ifNoneMatch] == "\"1\"" && validation.headers[.authorization] == "Bearer 1")
@@ -130,7 +139,9 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text() == "cache ann's")
         await requests.wait(for: 3)
         #expect(fixture.sent.values.count == 1)
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test("what an interceptor begins while an answer is validated behind is bound to no account")
@@ -158,7 +169,9 @@ struct ResponseCacheStaleTests {
         #expect(await results.wait(for: 1) == ["network one"])
     }
 
-    @Test("M-22: what is validated behind an answer goes through all that the service adds: a token that is refused is refreshed")
+    @Test(
+        "M-22: what is validated behind an answer goes through all that the service adds: a token that is refused is refreshed"
+    )
     func validationRefreshes() async throws {
         let fixture = CacheFixture()
         let authentication = Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })
@@ -167,7 +180,10 @@ struct ResponseCacheStaleTests {
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
         _ = try await fixture.get()
         fixture.advance(by: 6)
-        fixture.serve { $0.headers[.authorization] == "Bearer new" ? CacheFixture.Reply(body: "two") : CacheFixture.Reply(status: 401) }
+        fixture.serve {
+            $0.headers[.authorization] == "Bearer new"
+                ? CacheFixture.Reply(body: "two") : CacheFixture.Reply(status: 401)
+        }
         #expect(try await fixture.text() == "cache one")
         let sent = await fixture.sent.wait(for: 3)
         #expect(sent.map { $0.headers[.authorization] } == ["Bearer old", "Bearer old", "Bearer new"])

@@ -23,7 +23,8 @@ struct ResponseCacheStorageTests {
         try await over(kind) { storage in
             let fixture = CacheFixture(storage)
             fixture.serve { request in
-                CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "nobody")
+                CacheFixture.Reply(
+                    headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "nobody")
             }
             let accounts: [String?] = ["ann", "bob", "", nil, "ann\u{0}", "Ann"]
             for source in ["network", "cache", "cache"] {
@@ -43,7 +44,9 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("C-61: where no account is named, an answer is for requests with the same credentials and cookies", arguments: Kind.allCases)
+    @Test(
+        "C-61: where no account is named, an answer is for requests with the same credentials and cookies",
+        arguments: Kind.allCases)
     func nobody(kind: Kind) async throws {
         try await over(kind) { storage in
             let fixture = CacheFixture(storage)
@@ -51,7 +54,9 @@ struct ResponseCacheStorageTests {
                 let asker = request.headers.map(\.value).joined(separator: ",")
                 return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: asker)
             }
-            let askers: [Headers] = [["Authorization": "1"], ["Authorization": "2"], [:], ["Cookie": "a=1"], ["Cookie": "a=2"]]
+            let askers: [Headers] = [
+                ["Authorization": "1"], ["Authorization": "2"], [:], ["Cookie": "a=1"], ["Cookie": "a=2"],
+            ]
             for source in ["network", "cache"] {
                 for headers in askers {
                     let values = headers.map(\.value).joined()
@@ -73,11 +78,15 @@ struct ResponseCacheStorageTests {
         _ = try await fixture.get()
         for account in ["ann", "bob"] {
             fixture.signIn(account)
-            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+            await #expect(throws: URLError(.resourceUnavailable)) {
+                try await fixture.get(policy: .returnCacheDataDontLoad)
+            }
         }
     }
 
-    @Test("C-61: a request that is sent again after the account has changed is neither answered from nor stored for the new one")
+    @Test(
+        "C-61: a request that is sent again after the account has changed is neither answered from nor stored for the new one"
+    )
     func accountChangesBetweenAttempts() async throws {
         let retrying = ClosureInterceptor { request, next in
             let response = try await next(request)
@@ -95,11 +104,13 @@ struct ResponseCacheStorageTests {
                     fixture.signIn("bob")
                     return CacheFixture.Reply(status: 503)
                 }
-                return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "")
+                return CacheFixture.Reply(
+                    headers: ["Cache-Control": "max-age=60"], body: request.headers[.authorization] ?? "")
             }
             #expect(try await fixture.text("/a", ["Authorization": "ann's"]) == "network ann's")
             fixture.serve([:], "new")
-            #expect(try await fixture.text("/a", ["Authorization": "bob's"]) == (isStored ? "cache bob's" : "network new"))
+            #expect(
+                try await fixture.text("/a", ["Authorization": "bob's"]) == (isStored ? "cache bob's" : "network new"))
         }
     }
 
@@ -130,7 +141,8 @@ struct ResponseCacheStorageTests {
             #expect(try await fixture.text() == "cache one")
         }
         let whole = try #require(storage.entry(for: key)?.data)
-        try storage.store(StorageEntry(.value(whole.dropLast() + [whole.last.map { $0 ^ 1 } ?? 0]), date: nil), for: key)
+        try storage.store(
+            StorageEntry(.value(whole.dropLast() + [whole.last.map { $0 ^ 1 } ?? 0]), date: nil), for: key)
         #expect(try await fixture.text() == "network one")
         await fixture.cache.finishStoring()
         try storage.store(StorageEntry(.value(Data("WSC0".utf8)), date: nil), for: key)
@@ -186,7 +198,9 @@ struct ResponseCacheStorageTests {
         #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
         await fixture.cache.finishStoring()
         #expect(fixture.failures.values.map(\.operation) == [.store])
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test("an answer is given before it is stored, and the next request waits for that, within the limit of a read")
@@ -222,7 +236,9 @@ struct ResponseCacheStorageTests {
         gate.make(true)
         #expect(try await late == "network late")
         for path in ["/a", "/b", "/c"] {
-            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(path, policy: .returnCacheDataDontLoad) }
+            await #expect(throws: URLError(.resourceUnavailable)) {
+                try await fixture.get(path, policy: .returnCacheDataDontLoad)
+            }
         }
     }
 
@@ -230,14 +246,17 @@ struct ResponseCacheStorageTests {
     func concurrent() async throws {
         let fixture = CacheFixture()
         fixture.serve { request in
-            CacheFixture.Reply(headers: ["Cache-Control": "max-age=60", "Vary": "X-A"], body: "\(request.url) \(request.headers["X-A"] ?? "")")
+            CacheFixture.Reply(
+                headers: ["Cache-Control": "max-age=60", "Vary": "X-A"],
+                body: "\(request.url) \(request.headers["X-A"] ?? "")")
         }
         let wrong = try await withThrowingTaskGroup(of: Int.self) { group in
             for number in 0..<300 {
                 group.addTask {
                     let (path, value) = ("/\(number % 7)", "\(number % 3)")
                     if number % 20 == 0 { _ = try await fixture.get(path, method: .DELETE) }
-                    return try await fixture.text(path, ["X-A": value]).hasSuffix("https://h/v1\(path) \(value)") ? 0 : 1
+                    return try await fixture.text(path, ["X-A": value]).hasSuffix("https://h/v1\(path) \(value)")
+                        ? 0 : 1
                 }
             }
             return try await group.reduce(0, +)

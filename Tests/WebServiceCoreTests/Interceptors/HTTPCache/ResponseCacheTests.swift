@@ -16,7 +16,8 @@ struct ResponseCacheTests {
         fixture.advance(by: 59)
         fixture.serve([:], "two")
         let response = try await fixture.get()
-        #expect(response.source == .cache && response.attempts == 0 && response.age == 59 && response.header("Age") == "59")
+        #expect(
+            response.source == .cache && response.attempts == 0 && response.age == 59 && response.header("Age") == "59")
         #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("X-A") == "1")
         #expect(response.url?.absoluteString == "https://h/v1/a" && response.redirects.isEmpty)
         #expect(fixture.sent.values.count == 1)
@@ -36,11 +37,14 @@ struct ResponseCacheTests {
             return try await fixture.service.sessionTask(request: request).data().response.source
         }
         #expect(try await source("https://h/a?x=1") == .network)
-        for (url, parameters) in [("https://H/a?x=1", nil), ("HTTPS://h:443/a?x=1#part", nil), ("https://h/a", ["x": 1])] as [(String, Parameters?)] {
+        for (url, parameters) in [
+            ("https://H/a?x=1", nil), ("HTTPS://h:443/a?x=1#part", nil), ("https://h/a", ["x": 1]),
+        ] as [(String, Parameters?)] {
             #expect(try await source(url, parameters) == .cache, "\(url)")
         }
         for url in [
-            "https://h/a", "https://h/a?x=2", "https://h/A?x=1", "http://h/a?x=1", "https://h:444/a?x=1", "https://h2/a?x=1", "https://h/a/?x=1",
+            "https://h/a", "https://h/a?x=2", "https://h/A?x=1", "http://h/a?x=1", "https://h:444/a?x=1",
+            "https://h2/a?x=1", "https://h/a/?x=1",
         ] {
             #expect(try await source(url) == .network, "\(url)")
         }
@@ -57,14 +61,16 @@ struct ResponseCacheTests {
     @Test("M-22: a stale answer is validated, and a 304 gives the stored body and is fresh again")
     func validation() async throws {
         let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "max-age=5", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
+        fixture.serve(
+            ["Cache-Control": "max-age=5", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
         #expect(try await fixture.text() == "network one")
         fixture.advance(by: 6)
         let response = try await fixture.get()
         #expect(response.source == .revalidated && response.data == Data("one".utf8) && response.status == 200)
         #expect(response.age == 0 && response.attempts == 1)
         let sent = try #require(fixture.sent.values.last)
-        #expect(sent.headers[.ifNoneMatch] == "\"1\"" && sent.headers["If-Modified-Since"] == CachedResponseTests.text(-9))
+        #expect(
+            sent.headers[.ifNoneMatch] == "\"1\"" && sent.headers["If-Modified-Since"] == CachedResponseTests.text(-9))
         #expect(try await fixture.text() == "cache one")
         fixture.advance(by: 6)
         fixture.serve(["Cache-Control": "max-age=5"], "two", tag: "\"2\"")
@@ -79,12 +85,16 @@ struct ResponseCacheTests {
         _ = try await fixture.text()
         fixture.serve { request in
             request.headers[.ifNoneMatch] == nil
-                ? CacheFixture.Reply(headers: ["ETag": "\"2\""], body: "two") : CacheFixture.Reply(status: 304, headers: ["ETag": "\"2\""])
+                ? CacheFixture.Reply(headers: ["ETag": "\"2\""], body: "two")
+                : CacheFixture.Reply(status: 304, headers: ["ETag": "\"2\""])
         }
         #expect(try await fixture.text() == "network two")
         fixture.serve { request in
-            if request.headers[.ifNoneMatch] == nil { return CacheFixture.Reply(headers: ["ETag": "\"3\""], body: "three") }
-            return request.url.hasSuffix("/b") ? CacheFixture.Reply(status: 304) : CacheFixture.Reply(status: 302, headers: ["Location": "b"])
+            if request.headers[.ifNoneMatch] == nil {
+                return CacheFixture.Reply(headers: ["ETag": "\"3\""], body: "three")
+            }
+            return request.url.hasSuffix("/b")
+                ? CacheFixture.Reply(status: 304) : CacheFixture.Reply(status: 302, headers: ["Location": "b"])
         }
         #expect(try await fixture.text() == "network three")
     }
@@ -113,12 +123,16 @@ struct ResponseCacheTests {
     func ownCondition() async throws {
         let fixture = CacheFixture()
         let headers: Headers = [
-            "Cache-Control": "max-age=60", "Content-Type": "a/b", "Content-Location": "/v1/a.txt", "Last-Modified": CachedResponseTests.text(-9),
+            "Cache-Control": "max-age=60", "Content-Type": "a/b", "Content-Location": "/v1/a.txt",
+            "Last-Modified": CachedResponseTests.text(-9),
         ]
         fixture.serve(headers, "one", tag: "\"1\"")
         _ = try await fixture.get()
-        let same = try await fixture.get("/a", ["If-None-Match": "\"0\", W/\"1\"", "If-Modified-Since": CachedResponseTests.text(-99)])
-        #expect(same.status == 304 && same.source == .cache && same.data.isEmpty && same.header(.eTag) == "\"1\"" && same.header(.contentType) == nil)
+        let same = try await fixture.get(
+            "/a", ["If-None-Match": "\"0\", W/\"1\"", "If-Modified-Since": CachedResponseTests.text(-99)])
+        #expect(
+            same.status == 304 && same.source == .cache && same.data.isEmpty && same.header(.eTag) == "\"1\""
+                && same.header(.contentType) == nil)
         #expect(same.header("Content-Location") == "/v1/a.txt")  // RFC 9110, section 15.4.5
         #expect(try await fixture.text("/a", ["If-None-Match": "\"0\""]) == "cache one")
         #expect(try await fixture.get("/a", ["If-Modified-Since": CachedResponseTests.text(-9)]).status == 304)
@@ -156,7 +170,9 @@ struct ResponseCacheTests {
     @Test("M-22: directives of the request are obeyed")
     func requestDirectives() async throws {
         let fixture = CacheFixture()
-        func text(_ directive: String) async throws -> String { try await fixture.text("/a", ["Cache-Control": directive]) }
+        func text(_ directive: String) async throws -> String {
+            try await fixture.text("/a", ["Cache-Control": directive])
+        }
         #expect(try await fixture.get("/a", ["Cache-Control": "only-if-cached"]).status == 504)
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
         #expect(try await text("no-store") == "network one")
@@ -182,18 +198,24 @@ struct ResponseCacheTests {
     @Test("every cache policy means what Foundation says")
     func policies() async throws {
         let fixture = CacheFixture()
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
         #expect(try await fixture.text(policy: .returnCacheDataElseLoad) == "network one")
         #expect(try await fixture.text(policy: .reloadRevalidatingCacheData) == "revalidated one")
         #expect(fixture.sent.values.last?.headers[.cacheControl] == "max-age=0")
         fixture.serve(["Cache-Control": "max-age=60"], "two", tag: "\"1\"")
         #expect(try await fixture.text(policy: .reloadIgnoringLocalCacheData) == "network two")
-        #expect(fixture.sent.values.last?.headers[.cacheControl] == nil && fixture.sent.values.last?.headers[.ifNoneMatch] == nil)
+        #expect(
+            fixture.sent.values.last?.headers[.cacheControl] == nil
+                && fixture.sent.values.last?.headers[.ifNoneMatch] == nil)
         #expect(try await fixture.text() == "cache two")
         fixture.serve([:], "three")
         #expect(try await fixture.text(policy: .reloadIgnoringLocalAndRemoteCacheData) == "network three")
-        #expect(fixture.sent.values.last?.headers[.cacheControl] == "no-cache" && fixture.sent.values.last?.headers["Pragma"] == "no-cache")
+        #expect(
+            fixture.sent.values.last?.headers[.cacheControl] == "no-cache"
+                && fixture.sent.values.last?.headers["Pragma"] == "no-cache")
         fixture.advance(by: 1e6)
         #expect(try await fixture.text(policy: .returnCacheDataElseLoad) == "cache three")
         #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache three")
@@ -207,7 +229,9 @@ struct ResponseCacheTests {
         fixture.serve(["Cache-Control": "max-age=60"], "12345")
         _ = try await fixture.get()
         #expect(try await fixture.get { $0.maximumResponseBytes = 5 }.source == .cache)
-        let error = await #expect(throws: WebServiceError.self) { try await fixture.get { $0.maximumResponseBytes = 4 } }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await fixture.get { $0.maximumResponseBytes = 4 }
+        }
         #expect(error?.code == .responseTooLarge)
     }
 

@@ -8,16 +8,22 @@ import FoundationNetworking
 
 @Suite("ResponseCache: what a validation changes", .timeLimit(.minutes(10)))
 struct ResponseCacheValidationTests {
-    @Test("M-22: a 304, or the answer to HEAD, that must not be stored takes what is stored with it", arguments: [Request.Method.GET, .HEAD])
+    @Test(
+        "M-22: a 304, or the answer to HEAD, that must not be stored takes what is stored with it",
+        arguments: [Request.Method.GET, .HEAD])
     func noStore(method: Request.Method) async throws {
-        for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]] as [Headers] {
+        for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]]
+            as [Headers]
+        {
             let fixture = CacheFixture()
             fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
             _ = try await fixture.get()
             fixture.advance(by: 6)
             fixture.serve(forbidding, "", tag: "\"1\"")
             #expect(try await fixture.text(method: method) == (method == .GET ? "revalidated one" : "network "))
-            await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+            await #expect(throws: URLError(.resourceUnavailable)) {
+                try await fixture.get(policy: .returnCacheDataDontLoad)
+            }
         }
     }
 
@@ -40,7 +46,9 @@ struct ResponseCacheValidationTests {
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
         _ = try await fixture.get()
         fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "", tag: "\"1\"")
-        #expect(try await fixture.text("/a", ["Cache-Control": "no-store"], policy: .reloadRevalidatingCacheData) == "revalidated one")
+        #expect(
+            try await fixture.text("/a", ["Cache-Control": "no-store"], policy: .reloadRevalidatingCacheData)
+                == "revalidated one")
         let stored = try await fixture.get()
         #expect(stored.source == .cache && stored.header("X-A") == nil)
     }
@@ -93,11 +101,14 @@ struct ResponseCacheValidationTests {
         fixture.advance(by: 6)
         fixture.serve { request in
             request.headers[.ifNoneMatch] == nil
-                ? CacheFixture.Reply(headers: ["Cache-Control": "no-store"], body: "two") : CacheFixture.Reply(status: 304, headers: ["ETag": named])
+                ? CacheFixture.Reply(headers: ["Cache-Control": "no-store"], body: "two")
+                : CacheFixture.Reply(status: 304, headers: ["ETag": named])
         }
         #expect(try await fixture.text() == "network two")
         #expect(fixture.sent.values.dropFirst().map { $0.headers[.ifNoneMatch] } == [stored, nil])
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test("M-23: a 304 with a weak entity tag validates the same strong one")
@@ -112,10 +123,13 @@ struct ResponseCacheValidationTests {
 
     @Test(
         "M-23: a server that answers 304 to everything is an error, never a 304 to a caller without a condition, and nothing stays stored",
-        arguments: [["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"]] as [Headers])
+        arguments: [
+            ["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"],
+        ] as [Headers])
     func always304(headers: Headers) async throws {
         let fixture = CacheFixture()
-        fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\"", "Last-Modified": CachedResponseTests.text(-9)], "one")
+        fixture.serve(
+            ["Cache-Control": "max-age=5", "ETag": "\"1\"", "Last-Modified": CachedResponseTests.text(-9)], "one")
         _ = try await fixture.get()
         fixture.advance(by: 6)
         var headers = headers
@@ -123,10 +137,14 @@ struct ResponseCacheValidationTests {
         fixture.serve(headers, "", status: 304)
         await #expect(throws: URLError(.badServerResponse)) { try await fixture.get() }
         #expect(fixture.sent.values.count == 3)
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
-    @Test("M-23: a 304 to the caller's own condition that names another entity tag goes to the caller, and removes what is stored")
+    @Test(
+        "M-23: a 304 to the caller's own condition that names another entity tag goes to the caller, and removes what is stored"
+    )
     func otherTagOfOwnCondition() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
@@ -140,7 +158,9 @@ struct ResponseCacheValidationTests {
         fixture.advance(by: 6)
         fixture.serve(["ETag": "\"2\""], "", status: 304)
         #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
-        await #expect(throws: URLError(.resourceUnavailable)) { try await fixture.get(policy: .returnCacheDataDontLoad) }
+        await #expect(throws: URLError(.resourceUnavailable)) {
+            try await fixture.get(policy: .returnCacheDataDontLoad)
+        }
     }
 
     @Test(
@@ -156,7 +176,8 @@ struct ResponseCacheValidationTests {
         #expect(fixture.sent.values.map { $0.headers["If-Modified-Since"] } == [nil, nil])
     }
 
-    @Test("M-22: an entity tag of the grammar is sent as it came", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
+    @Test(
+        "M-22: an entity tag of the grammar is sent as it came", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
     func validTags(tag: String) async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: tag)
@@ -166,7 +187,9 @@ struct ResponseCacheValidationTests {
         #expect(fixture.sent.values.last?.headers[.ifNoneMatch] == tag)
     }
 
-    @Test("a request that is cancelled while it waits for the storage, or is validated, ends once, sends nothing more and stores nothing")
+    @Test(
+        "a request that is cancelled while it waits for the storage, or is validated, ends once, sends nothing more and stores nothing"
+    )
     func cancelled() async throws {
         let gate = Decision()
         let fixture = CacheFixture(HandStorage(gate: gate))
@@ -174,7 +197,8 @@ struct ResponseCacheValidationTests {
         _ = try await fixture.get()
         let ends = Collected<URLError.Code?>()
         func begin() -> SessionTask {
-            fixture.service.GET("/a").response { _, _ in .empty }.responseError { ends.add(($0 as? URLError)?.code) }.resume()
+            fixture.service.GET("/a").response { _, _ in .empty }.responseError { ends.add(($0 as? URLError)?.code) }
+                .resume()
         }
         let waiting = begin()
         waiting.cancel()

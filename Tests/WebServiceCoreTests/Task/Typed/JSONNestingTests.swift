@@ -7,7 +7,8 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// JSON of any shape without a copy of its content, as an error, an output and a value of a storage.
+/// JSON of any shape without a copy of its content, as an error, an output and a value of a
+/// storage.
 private struct Shape: Codable, Error {
     let depth: Int
 
@@ -51,16 +52,21 @@ struct JSONNestingTests {
     private static let ways: [String: @Sendable (Data) async throws -> Void] = [
         "responseJSON": { data in
             let results = Collected<Bool>()
-            service(data).GET("/x").responseJSON { _, _ in results.add(true) }.responseError { _ in results.add(false) }.resume()
+            service(data).GET("/x").responseJSON { _, _ in results.add(true) }.responseError { _ in results.add(false) }
+                .resume()
             guard await results.wait() == [true] else { throw TestError() }
         },
         "decode": { _ = try await service($0).GET("/x").decode(Shape.self).value },
-        "decode with a subclass": { _ = try await service($0).GET("/x").decode(Shape.self, decoder: CustomDecoder()).value },
+        "decode with a subclass": {
+            _ = try await service($0).GET("/x").decode(Shape.self, decoder: CustomDecoder()).value
+        },
         "json": { _ = try await service($0).GET("/x").json().value },
         "decodeBody": { _ = try WebServiceError(.decoding, "", body: $0).decodeBody(Shape.self) },
         "an error mapper": { data in
             let mapper: ClosureErrorMapper = .decoding(Shape.self)
-            guard mapper.error(for: Response(data: data, urlResponse: nil, source: .network, attempts: 1)) != nil else { throw TestError() }
+            guard mapper.error(for: Response(data: data, urlResponse: nil, source: .network, attempts: 1)) != nil else {
+                throw TestError()
+            }
         },
         "a stored value": { _ = try StoredShape().storedValue(from: $0) },
         "a typed request": { data in
@@ -133,7 +139,8 @@ struct JSONNestingTests {
                 let nested = Self.text("arrays", depth: depth - 1, isClosed: true)
                 let closed = try #require("\(prefix)\(nested)]".data(using: encoding))
                 #expect((try? JSON.object(from: closed)) != nil || depth > 512, "\(depth)")  // only the depth decides
-                let opened = try #require((prefix + Self.text("arrays", depth: depth - 1, isClosed: false)).data(using: encoding))
+                let opened = try #require(
+                    (prefix + Self.text("arrays", depth: depth - 1, isClosed: false)).data(using: encoding))
                 #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: opened) }
                 #expect(throws: (any Error).self) { try JSON.object(from: opened) }
             }
@@ -144,7 +151,8 @@ struct JSONNestingTests {
     func flat() throws {
         let brackets = String(repeating: #"[{\"\\"#, count: 2_000)
         let texts = [
-            "[\"\(brackets)\"]", "{\"\(brackets)\":1}", "[" + String(repeating: "[],{},", count: 2_000) + "1]", "\"\(brackets)\"",
+            "[\"\(brackets)\"]", "{\"\(brackets)\":1}", "[" + String(repeating: "[],{},", count: 2_000) + "1]",
+            "\"\(brackets)\"",
         ]
         for text in texts {
             let json = try JSON.object(from: Data(text.utf8))
@@ -158,8 +166,12 @@ struct JSONNestingTests {
     func otherDecoders() throws {
         let decoder = JSONDecoder()
         decoder.allowsJSON5 = true
-        let comment = "/* \(String(repeating: "[\"", count: 1_000)) */ {a: ['\"', +1,]} //" + String(repeating: "[", count: 600)
-        #expect(try JSON.decode([String: [JSONValue]].self, from: Data(comment.utf8), using: decoder)["a"] == [.string("\""), .number(1)])
+        let comment =
+            "/* \(String(repeating: "[\"", count: 1_000)) */ {a: ['\"', +1,]} //" + String(repeating: "[", count: 600)
+        #expect(
+            try JSON.decode([String: [JSONValue]].self, from: Data(comment.utf8), using: decoder)["a"] == [
+                .string("\""), .number(1),
+            ])
         for depth in 510...514 {
             let text = Data(Self.text("arrays", depth: depth, isClosed: false).utf8)
             #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: text, using: decoder) }
@@ -172,7 +184,9 @@ struct JSONNestingTests {
         #expect(try JSON.decode([String].self, from: list, using: PropertyListDecoder()).first?.count == 600)
     }
 
-    @Test("C-38: an object of 512 levels is serialized, and one of more is an encoding error", arguments: [511, 512, 513, 5_000])
+    @Test(
+        "C-38: an object of 512 levels is serialized, and one of more is an encoding error",
+        arguments: [511, 512, 513, 5_000])
     func serializing(depth: Int) throws {
         var list: Any = 1
         var object: Any = "x"
@@ -192,7 +206,8 @@ struct JSONNestingTests {
         }
     }
 
-    @Test("H-45: 512 levels are written in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
+    @Test(
+        "H-45: 512 levels are written in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
     func serializingCost(kind: String) throws {
         let object = try JSON.object(from: Data(Self.text(kind, depth: 512, isClosed: true).utf8))
         var request = Request(.POST, url: "https://h/")
@@ -200,7 +215,9 @@ struct JSONNestingTests {
         #expect(try #require(times.min()) < 0.1)
     }
 
-    @Test("C-38, H-45: 512 levels are written by setJSON and read by json and decode, and 513 are a typed error", arguments: [512, 513])
+    @Test(
+        "C-38, H-45: 512 levels are written by setJSON and read by json and decode, and 513 are a typed error",
+        arguments: [512, 513])
     func bothDirections(depth: Int) async throws {
         let text = Self.text("arrays", depth: depth, isClosed: true)
         var list: Any = [Any]()
@@ -213,7 +230,9 @@ struct JSONNestingTests {
         if depth == 512 {
             var value = JSONValue.array([])
             for _ in 1..<depth { value = .array([value]) }
-            #expect(try written.get() == Data(text.utf8) && read.get() == value && decoded.get() == value && shape.get() == depth)
+            #expect(
+                try written.get() == Data(text.utf8) && read.get() == value && decoded.get() == value
+                    && shape.get() == depth)
         } else {
             let refused = #expect(throws: WebServiceError.self) { try written.get() }
             #expect(refused?.code == .encoding && printed(refused as Any).contains("512"))
@@ -232,7 +251,10 @@ struct JSONNestingTests {
             let text = Self.text(kind, depth: depth - 1, isClosed: true)
             return try JSON.decode(Holder.self, from: Data(#"{"value":\#(text)}"#.utf8)).value
         }
-        #expect(try decode(64) == JSONValue.Parser().decode(JSONValue.self, from: Data(Self.text(kind, depth: 63, isClosed: true).utf8)))
+        #expect(
+            try decode(64)
+                == JSONValue.Parser().decode(
+                    JSONValue.self, from: Data(Self.text(kind, depth: 63, isClosed: true).utf8)))
         for depth in [65, 66, 200, 512] {
             let error = #expect(throws: DecodingError.self) { try decode(depth) }
             guard case .dataCorrupted(let context) = error else {
@@ -249,29 +271,39 @@ struct JSONNestingTests {
         "H-45: JSON of any shape within another type costs less than 200 ms of processor time, however it is nested",
         arguments: ["arrays", "objects", "both"])
     func nestedCost(kind: String) throws {
-        for (depth, leaf) in [(511, "0"), (511, #"["","","",0,"",""]"#), (60, "[" + String(repeating: #""","#, count: 500) + "0]")] {
+        for (depth, leaf) in [
+            (511, "0"), (511, #"["","","",0,"",""]"#), (60, "[" + String(repeating: #""","#, count: 500) + "0]"),
+        ] {
             let levels = (1..<depth).map { kind == "arrays" || kind == "both" && $0 % 2 == 0 }
-            let nested = levels.map { $0 ? "[" : #"{"a":"# }.joined() + leaf + levels.reversed().map { $0 ? "]" : "}" }.joined()
+            let nested =
+                levels.map { $0 ? "[" : #"{"a":"# }.joined() + leaf + levels.reversed().map { $0 ? "]" : "}" }.joined()
             let data = Data(#"{"value":\#(nested)}"#.utf8)
-            let times = (0..<3).map { _ in processorTime { _ = try? JSON.decode(Holder.self, from: data) } }  // an error costs as well
+            // An error costs as well.
+            let times = (0..<3).map { _ in processorTime { _ = try? JSON.decode(Holder.self, from: data) } }
             #expect(try #require(times.min()) < 0.2, "\(depth)")
         }
     }
 
-    @Test("H-45: a problem document of 512 levels is read in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
+    @Test(
+        "H-45: a problem document of 512 levels is read in less than 100 ms of processor time",
+        arguments: ["arrays", "objects", "both"])
     func problemCost(kind: String) throws {
         let url = try #require(URL(string: "https://h/"))
         let headers = ["Content-Type": "application/problem+json"]
         let response = HTTPURLResponse(url: url, statusCode: 400, httpVersion: nil, headerFields: headers)
         let body = Data((#"{"title":"x","a":"# + Self.text(kind, depth: 511, isClosed: true) + "}").utf8)
         let error = WebServiceError(.unacceptableStatus, "", response: response, body: body)
-        let times = (0..<3).map { _ in processorTime { #expect(error.problem?.title == "x" && error.problem?.extensions["a"] != nil) } }
+        let times = (0..<3).map { _ in
+            processorTime { #expect(error.problem?.title == "x" && error.problem?.extensions["a"] != nil) }
+        }
         #expect(try #require(times.min()) < 0.1)
     }
 
     @Test("the check of the nesting costs little beside parsing")
     func cost() throws {
-        let text = "[" + (0..<20_000).map { #"{"id":\#($0),"name":"Brewery \#($0)","tags":["a","b"]}"# }.joined(separator: ",") + "]"
+        let text =
+            "[" + (0..<20_000).map { #"{"id":\#($0),"name":"Brewery \#($0)","tags":["a","b"]}"# }.joined(separator: ",")
+            + "]"
         let data = Data(text.utf8)
         let clock = ContinuousClock()
         let guarded = try (0..<3).map { _ in try clock.measure { _ = try JSON.object(from: data) } }.min()
@@ -280,12 +312,15 @@ struct JSONNestingTests {
         #expect(try #require(guarded) < #require(bare) * 4 + .seconds(1))
     }
 
-    @Test("H-45: JSONTestSuite never ends the process, whatever way it is parsed", .enabled(if: Corpora.areThere, Corpora.comment))
+    @Test(
+        "H-45: JSONTestSuite never ends the process, whatever way it is parsed",
+        .enabled(if: Corpora.areThere, Corpora.comment))
     func testSuite() throws {
         let folder = try #require(Corpora.folder).appendingPathComponent("JSONTestSuite")
         var count = 0
         for part in ["test_parsing", "test_transform"] {
-            let files = try FileManager.default.contentsOfDirectory(at: folder.appendingPathComponent(part), includingPropertiesForKeys: nil)
+            let files = try FileManager.default.contentsOfDirectory(
+                at: folder.appendingPathComponent(part), includingPropertiesForKeys: nil)
             for file in files where file.pathExtension == "json" {
                 let data = try Data(contentsOf: file)
                 let name = file.lastPathComponent
@@ -308,15 +343,19 @@ struct JSONNestingTests {
         #expect(count == 318 + 22)
     }
 
-    private static let isAccepted: Set<String> = ["n_array_extra_comma.json", "n_array_number_and_comma.json", "n_object_trailing_comma.json"]
+    private static let isAccepted: Set<String> = [
+        "n_array_extra_comma.json", "n_array_number_and_comma.json", "n_object_trailing_comma.json",
+    ]
 
     @Test(
         "H-45: numbers, surrogates, byte order marks, names of numbers and repeated keys are values or errors",
         arguments: [
             ("1e400", nil), ("-1e400", nil), ("NaN", nil), ("Infinity", nil), ("-Infinity", nil),
             ("nan", nil), (#""\ud800""#, nil), (#""\udc00\ud800""#, nil), (#""\ud83c\udf7a""#, .string("🍺")),
-            ("\u{FEFF}[1]", .array([.number(1)])), ("[1]\u{FEFF}", nil), ("null", .null), ("", nil), (" ", nil), ("\u{FEFF}", nil),
-            ("[1] 2", nil), ("[1,]", .array([.number(1)])), ("'a'", nil), ("\"a\u{0}\"", nil), ("\0[\0]", .array([])), ("[", nil), ("{\"a\"", nil),
+            ("\u{FEFF}[1]", .array([.number(1)])), ("[1]\u{FEFF}", nil), ("null", .null), ("", nil), (" ", nil),
+            ("\u{FEFF}", nil),
+            ("[1] 2", nil), ("[1,]", .array([.number(1)])), ("'a'", nil), ("\"a\u{0}\"", nil), ("\0[\0]", .array([])),
+            ("[", nil), ("{\"a\"", nil),
             ("12345678901234567890123456789", .number(1.2345678901234568e28)),
         ] as [(String, JSONValue?)])
     func values(text: String, expected: JSONValue?) throws {

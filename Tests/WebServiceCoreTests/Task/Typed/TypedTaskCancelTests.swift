@@ -120,7 +120,11 @@ struct TypedTaskCancelTests {
         let outcomes = await withTaskGroup(of: Int.self) { group in
             for index in 0..<count {
                 let work = Task { await service.GET("/x").decode(Int.self).map { $0 + 1 }.result }
-                if index % 3 == 0 { work.cancel() } else if index % 3 == 1 { DispatchQueue.global().async { work.cancel() } }
+                if index % 3 == 0 {
+                    work.cancel()
+                } else if index % 3 == 1 {
+                    DispatchQueue.global().async { work.cancel() }
+                }
                 group.addTask {
                     switch await work.value {
                     case .success(2): 0

@@ -24,7 +24,9 @@ extension HandSession {
     convenience init(_ body: Data, status: Int = 200, headers: [String: String] = [:]) {
         self.init { exchange in
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
-            exchange.completion(body, HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
+            exchange.completion(
+                body, HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil
+            )
         }
     }
 }
@@ -54,18 +56,24 @@ struct TypedTaskTests {
         let decoder = JSONDecoder()
         decoder.keyDecodingStrategy = .convertFromSnakeCase
         struct Snake: Decodable, Sendable { var fullName: String }
-        #expect(try await service(#"{"full_name":"x"}"#).GET("/x").decode(Snake.self, decoder: decoder).value.fullName == "x")
+        #expect(
+            try await service(#"{"full_name":"x"}"#).GET("/x").decode(Snake.self, decoder: decoder).value.fullName
+                == "x")
 
         let plist = try PropertyListEncoder().encode(Beer(name: "Ale"))
-        let beer = try await WebService.make(HandSession(plist)).GET("/x").decode(Beer.self, decoder: PropertyListDecoder()).value
+        let beer = try await WebService.make(HandSession(plist)).GET("/x").decode(
+            Beer.self, decoder: PropertyListDecoder()
+        ).value
         #expect(beer == Beer(name: "Ale"))
     }
 
     @Test("L-01: a decoding error names the coding path and keeps the body")
     func decodingError() async throws {
-        let error = try await failure(service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
+        let error = try await failure(
+            service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
         #expect(error.code == .decoding)
-        #expect(error.message.contains("*[1].name") && !error.message.contains("beers"))  // a dictionary's keys are the server's data
+        // A dictionary's keys are the server's data.
+        #expect(error.message.contains("*[1].name") && !error.message.contains("beers"))
         #expect(error.underlying is DecodingError)
         #expect(error.body?.count == 35)
         #expect(error.request?.url?.path == "/v1/x")
@@ -109,7 +117,8 @@ struct TypedTaskTests {
 
     @Test("M-12: text that is not of its charset, and charsets nobody knows, are errors, not replacement characters")
     func badCharsets() async throws {
-        let broken = WebService.make(HandSession(Data([0xFF, 0xFE, 0xFF]), headers: ["Content-Type": "text/plain; charset=utf-8"]))
+        let broken = WebService.make(
+            HandSession(Data([0xFF, 0xFE, 0xFF]), headers: ["Content-Type": "text/plain; charset=utf-8"]))
         #expect(try await failure(broken.GET("/x").string()).code == .decoding)
         #expect(try await failure(service("x", type: "text/plain; charset=utf-7").GET("/x").string()).code == .decoding)
     }
@@ -128,7 +137,9 @@ struct TypedTaskTests {
 
     // MARK: Validation
 
-    @Test("statuses from 200 to 299 are required, and the error keeps the server's body", arguments: [199, 200, 299, 300, 404, 500])
+    @Test(
+        "statuses from 200 to 299 are required, and the error keeps the server's body",
+        arguments: [199, 200, 299, 300, 404, 500])
     func statuses(status: Int) async throws {
         let task = service(#"{"error":"why"}"#, status: status).GET("/x").data()
         if (200...299).contains(status) {
@@ -145,7 +156,8 @@ struct TypedTaskTests {
     func validation() async throws {
         #expect(try await service("x", status: 404).GET("/x").data().validate(statuses: [404]).value.count == 1)
         #expect(try await service("x", status: 500).GET("/x").string().map(\.count).validateNothing().value == 1)
-        #expect(try await failure(service("x").GET("/x").data().validate(statuses: 201...204)).code == .unacceptableStatus)
+        #expect(
+            try await failure(service("x").GET("/x").data().validate(statuses: 201...204)).code == .unacceptableStatus)
         let result = await service("x").GET("/x").data().validate { _ in throw TestError(name: "mine") }.result
         #expect(throws: TestError(name: "mine")) { try result.get() }
     }
@@ -153,7 +165,8 @@ struct TypedTaskTests {
     @Test(
         "M-13: media types are compared without case and parameters; +json is JSON",
         arguments: [
-            ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true), ("text/html", false),
+            ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true),
+            ("text/html", false),
             (nil, false),
         ])
     func contentTypes(type: String?, accepted: Bool) async throws {
@@ -168,11 +181,15 @@ struct TypedTaskTests {
     @Test(
         "M-13: a pattern matches its own media type, every subtype for type/*, and all of them for */*",
         arguments: [
-            ("text/plain", "text/*", true), ("TEXT/html; a=b", "text/*", true), ("text/", "text/*", true), ("textual/plain", "text/*", false),
-            ("text", "text/*", false), ("text2/plain", "text/*", false), ("image/text", "text/*", false), ("a/b", "*/*", true), ("", "*/*", true),
-            ("text/json", "application/json", false), ("application/xjson", "application/json", false), ("a/b+json", "application/json", true),
+            ("text/plain", "text/*", true), ("TEXT/html; a=b", "text/*", true), ("text/", "text/*", true),
+            ("textual/plain", "text/*", false),
+            ("text", "text/*", false), ("text2/plain", "text/*", false), ("image/text", "text/*", false),
+            ("a/b", "*/*", true), ("", "*/*", true),
+            ("text/json", "application/json", false), ("application/xjson", "application/json", false),
+            ("a/b+json", "application/json", true),
             ("a/b+json", "application/xml", false), ("application/json;\u{301}a=b", "application/json", true),
-            ("application/json\u{600};a=b", "application/json", true), ("text/html;, application/json", "application/json", false),
+            ("application/json\u{600};a=b", "application/json", true),
+            ("text/html;, application/json", "application/json", false),
         ])
     func mediaTypes(type: String, pattern: String, matches: Bool) {
         #expect(MediaType.matches(type, pattern: pattern) == matches)
@@ -181,10 +198,14 @@ struct TypedTaskTests {
     @Test(
         "a charset is read with and without quotation marks, and a character that combines with a delimiter does not hide it",
         arguments: [
-            ("text/plain; charset=latin1", "latin1"), ("a/b;charset=\"latin1\"", "latin1"), ("a/b; CharSet = 'latin1' ", "latin1"),
-            ("a/b; a=b; charset=latin1; charset=utf-8", "latin1"), ("a/b;charset=", nil), ("a/b;charset", nil), ("charset=latin1", nil),
-            ("a/b; xcharset=latin1", nil), ("a/b\u{600};charset=latin1", "latin1"), ("a/b; a=\u{301}b;charset=latin1", "latin1"),
-            ("a/b; charset=\u{301}x", "\u{301}x"), ("a/b; a=b;\u{301};charset=latin1", "latin1"), ("a/b; charset=x=y", "x=y"),
+            ("text/plain; charset=latin1", "latin1"), ("a/b;charset=\"latin1\"", "latin1"),
+            ("a/b; CharSet = 'latin1' ", "latin1"),
+            ("a/b; a=b; charset=latin1; charset=utf-8", "latin1"), ("a/b;charset=", nil), ("a/b;charset", nil),
+            ("charset=latin1", nil),
+            ("a/b; xcharset=latin1", nil), ("a/b\u{600};charset=latin1", "latin1"),
+            ("a/b; a=\u{301}b;charset=latin1", "latin1"),
+            ("a/b; charset=\u{301}x", "\u{301}x"), ("a/b; a=b;\u{301};charset=latin1", "latin1"),
+            ("a/b; charset=x=y", "x=y"),
         ] as [(String, String?)])
     func charsets(type: String, charset: String?) {
         #expect(MediaType.parameter("charset", of: type).map { Array($0.utf8) } == charset.map { Array($0.utf8) })
@@ -215,7 +236,8 @@ struct TypedTaskTests {
 
     @Test("a problem document is read from the error, and other bodies decode to types of one's own")
     func problem() async throws {
-        let body = #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#
+        let body =
+            #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#
         let error = try await failure(service(body, status: 409, type: "application/problem+json").GET("/x").data())
         let problem = try #require(error.problem)
         #expect(problem.type == "https://h/p" && problem.title == "Out of stock" && problem.status == 409)
@@ -244,7 +266,8 @@ struct TypedTaskTests {
             "recovered from \((error as? WebServiceError)?.status ?? 0)"
         }.value
         #expect(recovered == "recovered from 500")
-        let failed = await self.service("1").GET("/x").decode(Int.self).map { _ -> Int in throw TestError(name: "map") }.map { $0 + 1 }.result
+        let failed = await self.service("1").GET("/x").decode(Int.self).map { _ -> Int in throw TestError(name: "map") }
+            .map { $0 + 1 }.result
         #expect(throws: TestError(name: "map")) { try failed.get() }
     }
 

@@ -11,14 +11,17 @@ import FoundationNetworking
 struct PaginatorKindTests {
     /// A service whose answers are made of the query, and which keeps the URLs it was asked for.
     private func service(
-        _ asked: Collected<URLRequest> = Collected(), _ answer: @escaping @Sendable (URL) -> (text: String, headers: [String: String])
+        _ asked: Collected<URLRequest> = Collected(),
+        _ answer: @escaping @Sendable (URL) -> (text: String, headers: [String: String])
     ) -> WebService {
         .make(
             HandSession { exchange in
-                guard let request = try? exchange.request.urlRequest(), let url = request.url else { return }  // a test would wait for ever
+                // A test would wait for ever.
+                guard let request = try? exchange.request.urlRequest(), let url = request.url else { return }
                 asked.add(request)
                 let (text, headers) = answer(url)
-                let response = HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: headers)
+                let response = HTTPURLResponse(
+                    url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: headers)
                 exchange.completion(Data(text.utf8), response, nil)
             })
     }
@@ -36,7 +39,9 @@ struct PaginatorKindTests {
 
     private func offsets(_ service: WebService, end: PageEnd = .emptyPage, total: Int? = nil) -> Paginator<Int, Int> {
         .offset(itemsPerPage: 4, end: end) { offset, limit in
-            service.GET("/n").setQueryParameters(["offset": offset, "limit": limit]).decode([Int].self).map { Page($0, total: total) }
+            service.GET("/n").setQueryParameters(["offset": offset, "limit": limit]).decode([Int].self).map {
+                Page($0, total: total)
+            }
         }
     }
 
@@ -54,7 +59,8 @@ struct PaginatorKindTests {
     @Test(
         "offsets end with an empty page, a short one or the total",
         arguments: [
-            (8, PageEnd.emptyPage, nil, 3), (8, .shortPage, nil, 3), (9, .emptyPage, nil, 4), (9, .shortPage, nil, 3), (9, .emptyPage, 9, 3),
+            (8, PageEnd.emptyPage, nil, 3), (8, .shortPage, nil, 3), (9, .emptyPage, nil, 4), (9, .shortPage, nil, 3),
+            (9, .emptyPage, 9, 3),
             (8, .emptyPage, 8, 2), (0, .emptyPage, nil, 1),
         ]
             as [(Int, PageEnd, Int?, Int)])
@@ -63,7 +69,8 @@ struct PaginatorKindTests {
         let paginator = offsets(numbers(count, asked), end: end, total: total)
         #expect(try await all(paginator) == Array(0..<count))
         #expect(asked.values.count == requests)
-        #expect(paginator.state.itemsPerPage == 4 && paginator.state.total == total && paginator.state.itemCount == count)
+        #expect(
+            paginator.state.itemsPerPage == 4 && paginator.state.total == total && paginator.state.itemCount == count)
     }
 
     @Test("a server that gives fewer than asked loses nothing, and a total counts from anywhere")
@@ -96,7 +103,9 @@ struct PaginatorKindTests {
         #expect(try await all(short) == [1, 2])
     }
 
-    @Test("a total ends a list of page numbers where it is known", arguments: [(3, 3), (2, 2), (0, 1), (-1, 4), (Int.max, 4)])
+    @Test(
+        "a total ends a list of page numbers where it is known",
+        arguments: [(3, 3), (2, 2), (0, 1), (-1, 4), (Int.max, 4)])
     func totalOfNumbers(_ said: Int, count: Int) async throws {
         let service = service { url in (url.query == "page=5" ? "[]" : "[1]", [:]) }
         let paginator = Paginator.pageNumber(itemsPerPage: 1) { number, _ in
@@ -136,7 +145,9 @@ struct PaginatorKindTests {
             }
         }
         let paginator = Paginator.cursor { cursor in
-            service.GET("/n").setQueryParameters(cursor.map { ["cursor": $0] } ?? [:]).decode(Answer.self).map { Page($0.items, next: $0.next) }
+            service.GET("/n").setQueryParameters(cursor.map { ["cursor": $0] } ?? [:]).decode(Answer.self).map {
+                Page($0.items, next: $0.next)
+            }
         }
         #expect(try await all(paginator) == [1, 2])
         #expect(asked.values.count == 3)
@@ -145,13 +156,16 @@ struct PaginatorKindTests {
     // MARK: Links
 
     private func links(
-        _ request: Request, to targets: [String: String], origins: Set<Origin> = [], asked: Collected<URLRequest> = Collected()
+        _ request: Request, to targets: [String: String], origins: Set<Origin> = [],
+        asked: Collected<URLRequest> = Collected()
     ) -> Paginator<String, URL> {
         let service = service(asked) { url in
             let link = targets[url.absoluteString].map { ["Link": "<\($0)>; rel=\"next\""] } ?? [:]
             return ("[\"\(url.absoluteString)\"]", link)
         }
-        return .links(from: request, origins: origins) { request in service.sessionTask(request: request).decode([String].self) }
+        return .links(from: request, origins: origins) { request in
+            service.sessionTask(request: request).decode([String].self)
+        }
     }
 
     @Test("a link replaces the URL and its parameters; header fields stay")
@@ -161,16 +175,22 @@ struct PaginatorKindTests {
         request.queryParameters = ["limit": 2]
         request.parameters = ["sort": "name"]
         request.headers["X-Key"] = "canary"
-        let targets = ["https://h/n?limit=2&sort=name": "?page=2{", "https://h/n?page=2%7B": "HTTPS://H:443/a/../n?page=3#f"]
+        let targets = [
+            "https://h/n?limit=2&sort=name": "?page=2{", "https://h/n?page=2%7B": "HTTPS://H:443/a/../n?page=3#f",
+        ]
         let paginator = links(request, to: targets, asked: asked)
-        #expect(try await all(paginator) == ["https://h/n?limit=2&sort=name", "https://h/n?page=2%7B", "https://h:443/n?page=3"])
+        #expect(
+            try await all(paginator) == [
+                "https://h/n?limit=2&sort=name", "https://h/n?page=2%7B", "https://h:443/n?page=3",
+            ])
         #expect(asked.values.map { $0.value(forHTTPHeaderField: "X-Key") } == ["canary", "canary", "canary"])
     }
 
     @Test(
         "C-10: a link to another origin is an error of the page behind it, and nothing is sent there",
         arguments: [
-            "https://other/n", "http://h/n", "https://h:444/n", "//other/n", "https://a:b@h/n", "file:///n", "javascript:x", "https://h.other/",
+            "https://other/n", "http://h/n", "https://h:444/n", "//other/n", "https://a:b@h/n", "file:///n",
+            "javascript:x", "https://h.other/",
             "https://",
         ])
     func otherOrigins(target: String) async throws {

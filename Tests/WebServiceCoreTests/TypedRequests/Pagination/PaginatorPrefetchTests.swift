@@ -58,7 +58,9 @@ struct PaginatorPrefetchTests {
         #expect(list.asks.values.map(\.position) == [nil, 2, 2])
     }
 
-    @Test("cancelling whoever waits for the page ahead cancels it; a page that is awaited is not cancelled by the end of another iteration")
+    @Test(
+        "cancelling whoever waits for the page ahead cancels it; a page that is awaited is not cancelled by the end of another iteration"
+    )
     func prefetchCancel() async throws {
         let list = HandList()
         let paginator = list.paginator

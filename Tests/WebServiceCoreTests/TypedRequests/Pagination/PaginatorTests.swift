@@ -4,8 +4,11 @@ import Testing
 
 @Suite("Paginator", .timeLimit(.minutes(10)))
 struct PaginatorTests {
-    /// Pages by their position: `[1: ([10], 2)]` has the item 10 at 1 and goes on at 2. The first one is at 0.
-    private func paginator(_ pages: [Int: ([Int], Int?)], asked: Collected<Int?> = Collected(), empty: Int = 10) -> Paginator<Int, Int> {
+    /// Pages by their position: `[1: ([10], 2)]` has the item 10 at 1 and goes on at 2. The first
+    /// one is at 0.
+    private func paginator(_ pages: [Int: ([Int], Int?)], asked: Collected<Int?> = Collected(), empty: Int = 10)
+        -> Paginator<Int, Int>
+    {
         Paginator(maximumEmptyPages: empty) { position in
             asked.add(position)
             guard let (items, next) = pages[position ?? 0] else { throw TestError(name: "no page \(position ?? 0)") }
@@ -88,7 +91,8 @@ struct PaginatorTests {
     func closures() async throws {
         let paginator = paginator([0: ([1], 1), 1: ([2], 2), 2: ([3], nil)])
         let results = Collected<[Int]?>()
-        for _ in 0..<4 { paginator.moveNext { results.add((try? $0.get())?.items) } }  // an error would count as an end and fail the test
+        // An error would count as an end and fail the test.
+        for _ in 0..<4 { paginator.moveNext { results.add((try? $0.get())?.items) } }
         #expect(await results.wait(for: 4) == [[1], [2], [3], nil])
         let error = Collected<Bool>()
         paginator.reset(to: 9).moveNext { result in error.add(result.isFailure) }
@@ -132,7 +136,9 @@ struct PaginatorTests {
         #expect(try await paginator.moveNext()?.items == [1])
     }
 
-    @Test("a reset ends what is under way, also where that does not listen, and what it brings later counts no more", arguments: [true, false])
+    @Test(
+        "a reset ends what is under way, also where that does not listen, and what it brings later counts no more",
+        arguments: [true, false])
     func reset(heedsCancel: Bool) async throws {
         let list = HandList(heedsCancel: heedsCancel)
         let paginator = list.paginator
@@ -149,7 +155,9 @@ struct PaginatorTests {
         #expect(paginator.reset().canMoveNext && paginator.state.position == nil)
     }
 
-    @Test("a cursor that comes again ends with an error, however long the loop is, and every page before it came once", arguments: [1, 2, 7])
+    @Test(
+        "a cursor that comes again ends with an error, however long the loop is, and every page before it came once",
+        arguments: [1, 2, 7])
     func loops(length: Int) async throws {
         let asked = Collected<Int?>()
         var pages = [0: ([0], Optional(1))]
@@ -171,7 +179,8 @@ struct PaginatorTests {
         var items: [Int] = []
         let found = await code {
             for _ in 0..<10 {
-                let paginator = paginator(pages).reset(to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
+                let paginator = paginator(pages).reset(
+                    to: try JSONDecoder().decode(PaginatorState<Int>.self, from: saved))
                 items += try await paginator.moveNext()?.items ?? []
                 saved = try JSONEncoder().encode(paginator.state)
             }
@@ -182,7 +191,9 @@ struct PaginatorTests {
 
     @Test("empty pages in a row are gone over up to the limit, which is counted anew behind a full one")
     func emptyPages() async throws {
-        let pages: [Int: ([Int], Int?)] = [0: ([], 1), 1: ([], 2), 2: ([5], 3), 3: ([], 4), 4: ([], 5), 5: ([], 6), 6: ([6], nil)]
+        let pages: [Int: ([Int], Int?)] = [
+            0: ([], 1), 1: ([], 2), 2: ([5], 3), 3: ([], 4), 4: ([], 5), 5: ([], 6), 6: ([6], nil),
+        ]
         let paginator = paginator(pages, empty: 2)
         var items: [Int] = []
         let found = await code { for try await item in paginator.items() { items.append(item) } }
@@ -193,7 +204,9 @@ struct PaginatorTests {
         #expect(try await self.paginator([0: ([], nil)], empty: 0).moveNext()?.items == [])
     }
 
-    @Test("a total does not end a list whose pages name the next one", arguments: [(3, 3), (0, 0), (-1, nil), (Int.max, Int.max)])
+    @Test(
+        "a total does not end a list whose pages name the next one",
+        arguments: [(3, 3), (0, 0), (-1, nil), (Int.max, Int.max)])
     func total(_ said: Int, known: Int?) async throws {
         let paginator = Paginator<Int, Int> { Page([$0 ?? 0], next: $0 == 3 ? nil : ($0 ?? 0) + 1, total: said) }
         var found = 0
@@ -211,7 +224,8 @@ struct PaginatorTests {
         let full = paginator([0: ([1], 1), 1: ([], 2)]).reset(to: state)
         #expect(try await full.moveNext()?.items == [1])
         #expect(full.state.itemCount == .max)
-        #expect(await code { _ = try await self.paginator([0: ([], 1)]).reset(to: state).moveNext() } == .tooManyEmptyPages)
+        #expect(
+            await code { _ = try await self.paginator([0: ([], 1)]).reset(to: state).moveNext() } == .tooManyEmptyPages)
     }
 
     @Test("neither page nor state shows positions in a log")
@@ -222,7 +236,9 @@ struct PaginatorTests {
         var dumped = ""
         dump(page, to: &dumped)
         dump(paginator.state, to: &dumped)
-        #expect(!"\(page) \(String(reflecting: page)) \(paginator.state) \(String(reflecting: paginator.state)) \(dumped)".contains("canary"))
+        #expect(
+            !"\(page) \(String(reflecting: page)) \(paginator.state) \(String(reflecting: paginator.state)) \(dumped)"
+                .contains("canary"))
         #expect("\(page), \(paginator.state)" == "1 items, more follow, 1 items, more follow")
     }
 }

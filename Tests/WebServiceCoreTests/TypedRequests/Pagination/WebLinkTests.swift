@@ -16,7 +16,8 @@ struct WebLinkTests {
     func targets() throws {
         let targets = ["https://x/y", "//x/y", "/y?p=2", "y", "../y", "?p=2", "", "#f", "HTTP://X:80/%7e"]
         let resolved = [
-            "https://x/y", "https://x/y", "https://h/y?p=2", "https://h/a/y", "https://h/y", "https://h/a/b?p=2", "https://h/a/b?c=1",
+            "https://x/y", "https://x/y", "https://h/y?p=2", "https://h/a/y", "https://h/y", "https://h/a/b?p=2",
+            "https://h/a/b?c=1",
             "https://h/a/b?c=1#f", "HTTP://X:80/%7e",
         ]
         #expect(try links(targets.map { "<\($0)>; rel=x" }.joined(separator: ", ")).map(\.target) == resolved)
@@ -50,7 +51,8 @@ struct WebLinkTests {
 
     @Test("blanks around = and ;, values without quotes and parameters without a value")
     func blanks() throws {
-        let link = try #require(try links("  <x> ; rel = next\t;  flag ;; a=; title*=UTF-8''%e2%82%ac ; b = \"\" , <y>").first)
+        let link = try #require(
+            try links("  <x> ; rel = next\t;  flag ;; a=; title*=UTF-8''%e2%82%ac ; b = \"\" , <y>").first)
         #expect(link.parameters.map(\.name) == ["rel", "flag", "a", "title*", "b"])
         #expect(link.parameters.map(\.value) == ["next", "", "", "UTF-8''%e2%82%ac", ""])
     }
@@ -58,18 +60,23 @@ struct WebLinkTests {
     @Test(
         "behind a mistake nothing is read, and what stood before it counts",
         arguments: [
-            ("", 0), (",", 0), ("x", 0), ("<x", 0), ("<x>", 1), ("<x>;", 1), ("<x>;rel", 1), ("<x>;rel=\"next", 1), ("<x>;rel=\"next\\", 1),
+            ("", 0), (",", 0), ("x", 0), ("<x", 0), ("<x>", 1), ("<x>;", 1), ("<x>;rel", 1), ("<x>;rel=\"next", 1),
+            ("<x>;rel=\"next\\", 1),
             ("<x> y, <z>", 1), ("<x>;a=\"b\"c, <z>", 1), ("<x>; =v", 1), ("<x>, y, <z>", 1), ("<x>,<", 1), ("<<x>>", 1),
         ])
     func mistakes(field: String, count: Int) throws {
         let found = try links(field)
         #expect(found.count == count)
-        for link in found { #expect(link.relations == (field.contains("next") ? [field.hasSuffix("\\") ? "next" : "next"] : [])) }
+        for link in found {
+            #expect(link.relations == (field.contains("next") ? [field.hasSuffix("\\") ? "next" : "next"] : []))
+        }
     }
 
     @Test("a link that leads from elsewhere is not the answer's own")
     func anchors() throws {
-        let response = try response(["<1>; rel=next; anchor=\"/other\"", "<2>; rel=next; anchor=\"?c=1\"", "<3>; rel=next"])
+        let response = try response([
+            "<1>; rel=next; anchor=\"/other\"", "<2>; rel=next; anchor=\"?c=1\"", "<3>; rel=next",
+        ])
         #expect(response.links.map(\.anchor) == ["https://h/other", "https://h/a/b?c=1", nil])
         #expect(response.link("next")?.target == "https://h/a/2")
     }
@@ -78,7 +85,11 @@ struct WebLinkTests {
     func long() throws {
         #expect(WebLink.parse(String(repeating: ",", count: 100_000) + "<x>", base: nil).count == 1)
         #expect(WebLink.parse(String(repeating: "<x>;a=\"b\",", count: 100_000), base: nil).count == 100_000)
-        #expect(WebLink.parse("<x>" + String(repeating: ";a", count: 100_000), base: nil).first?.parameters.count == 100_000)
-        #expect(WebLink.parse("<x>;a=\"" + String(repeating: "\\\\", count: 100_000), base: nil).first?["a"]?.utf8.count == 100_000)
+        #expect(
+            WebLink.parse("<x>" + String(repeating: ";a", count: 100_000), base: nil).first?.parameters.count == 100_000
+        )
+        #expect(
+            WebLink.parse("<x>;a=\"" + String(repeating: "\\\\", count: 100_000), base: nil).first?["a"]?.utf8.count
+                == 100_000)
     }
 }

@@ -40,7 +40,8 @@ struct CachePolicyTests {
     private func task(_ policy: CachePolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
         service.perform(ValueText(), cachePolicy: policy, maximumAge: maximumAge)
             .onCacheSuccess { [early] in early.add("\($0.value) \($0.source)") }
-            .onCompletion { [ends] result in ends.add((try? result.get()) ?? "error") }  // which one it is, is asked elsewhere
+            // Which one it is, is asked elsewhere.
+            .onCompletion { [ends] result in ends.add((try? result.get()) ?? "error") }
             .resume()
     }
 
@@ -83,7 +84,9 @@ struct CachePolicyTests {
         #expect(early.values == ["old storage"])
     }
 
-    @Test("cacheThenServer ends with the server's error, also behind a stored value; with nothing stored only the server speaks")
+    @Test(
+        "cacheThenServer ends with the server's error, also behind a stored value; with nothing stored only the server speaks"
+    )
     func cacheThenServerFails() async throws {
         let first = task(.cacheThenServer)
         await endpoint.fetches.wait(for: 1)[0].answer("one")
@@ -98,7 +101,8 @@ struct CachePolicyTests {
         #expect(await ends.wait(for: 2) == ["one", "error"])
     }
 
-    @Test("what is shown ahead is shown before the result, on the main actor and in the background, whatever is quicker")
+    @Test(
+        "what is shown ahead is shown before the result, on the main actor and in the background, whatever is quicker")
     func order() async throws {
         await store("old")
         for turn in 0..<200 {
@@ -128,7 +132,9 @@ struct CachePolicyTests {
         #expect(String(decoding: task.task.httpArchive(), as: UTF8.self).contains(#""status" : 404"#))
     }
 
-    @Test("serverElseCache ends with the server's value; with what is stored where that fails; with the server's error where nothing is")
+    @Test(
+        "serverElseCache ends with the server's value; with what is stored where that fails; with the server's error where nothing is"
+    )
     func serverElseCache() async throws {
         let first = task(.serverElseCache)
         await endpoint.fetches.wait(for: 1)[0].fail(TestError(name: "server"))
@@ -160,7 +166,9 @@ struct CachePolicyTests {
     @Test("a stored value that is too old counts as none")
     func tooOld() async throws {
         await store("old")
-        let error = await #expect(throws: WebServiceError.self) { try await self.task(.cacheOnly, maximumAge: -1).value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await self.task(.cacheOnly, maximumAge: -1).value
+        }
         #expect(error?.code == .noStoredData)
         let task = task(.cacheThenServer, maximumAge: -1)
         await endpoint.fetches.wait(for: 2)[1].answer("new")

@@ -35,12 +35,16 @@ struct ParameterizedRequestTests {
     func placement() throws {
         for method in [Request.Method.GET, .HEAD, .DELETE] {
             let sent = try Search(method: method).request(for: service).urlRequest()
-            #expect(sent.url?.absoluteString.hasSuffix("/a%2Fb/search?q=a%20b&page=2") == true && sent.httpBody == nil, "\(method)")
+            #expect(
+                sent.url?.absoluteString.hasSuffix("/a%2Fb/search?q=a%20b&page=2") == true && sent.httpBody == nil,
+                "\(method)")
         }
         for method in [Request.Method.POST, .PUT, .PATCH] {
             let sent = try Search(method: method).request(for: service).urlRequest()
             #expect(sent.url?.query == nil && sent.httpBody == Data(#"{"page":2,"q":"a b"}"#.utf8), "\(method)")
-            #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json" && sent.value(forHTTPHeaderField: "X-Part") == "1")
+            #expect(
+                sent.value(forHTTPHeaderField: "Content-Type") == "application/json"
+                    && sent.value(forHTTPHeaderField: "X-Part") == "1")
         }
         let form = try Search(method: .POST, parameterPlacement: .form).request(for: service).urlRequest()
         #expect(form.httpBody == Data("q=a+b&page=2".utf8))

@@ -83,7 +83,9 @@ struct PerformTests {
     func ownDecoding() async throws {
         let service = WebService.make(HandSession(text: "abc"))
         #expect(try await service.perform(Get(decoding: { $0.data.count })).value == 3)
-        await #expect(throws: TestError(name: "no")) { try await service.perform(Get<Int>(decoding: { _ in throw TestError(name: "no") })).value }
+        await #expect(throws: TestError(name: "no")) {
+            try await service.perform(Get<Int>(decoding: { _ in throw TestError(name: "no") })).value
+        }
     }
 
     @Test("a status outside 200 to 299 is an error with request, response and body")
@@ -162,7 +164,9 @@ struct PerformTests {
         let answers = Collected<String>()
         let hear: @MainActor @Sendable (ServiceResponse<String>) -> Void = { response in
             MainActor.assertIsolated()
-            answers.add("\(response.data ?? "-") \(response.error.map { "\($0)" } ?? "-") \(response.isCanceled) \(response.isDuplicate)")
+            answers.add(
+                "\(response.data ?? "-") \(response.error.map { "\($0)" } ?? "-") \(response.isCanceled) \(response.isDuplicate)"
+            )
         }
         service.perform(TextRequest(), completion: hear)
         await endpoint.fetches.wait()[0].answer("one")
@@ -182,10 +186,13 @@ struct PerformTests {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
             func serviceDidAnswer(
-                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest,
+                key: (any Hashable & Sendable)?, isFromStorage: Bool
             ) {
                 if let request = request as? TextRequest {
-                    calls.add("\(request.name) \(response.convert(for: request).data ?? "-") \(key as? Int ?? 0) \(isFromStorage)")
+                    calls.add(
+                        "\(request.name) \(response.convert(for: request).data ?? "-") \(key as? Int ?? 0) \(isFromStorage)"
+                    )
                 }
             }
         }
@@ -217,10 +224,15 @@ struct PerformTests {
         final class Delegate: ServicePassthroughDelegate {
             let calls = Collected<String>()
             func requestSent(request: URLRequest) { calls.add("sent") }
-            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) { calls.add("received") }
-            func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { calls.add("validate") }
+            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+                calls.add("received")
+            }
+            func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
+                calls.add("validate")
+            }
             func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
-                calls.add("failure \((error as? WebServiceError)?.code.description ?? "?") \(request?.url?.path ?? "-")")
+                calls.add(
+                    "failure \((error as? WebServiceError)?.code.description ?? "?") \(request?.url?.path ?? "-")")
             }
         }
         let delegate = Delegate()

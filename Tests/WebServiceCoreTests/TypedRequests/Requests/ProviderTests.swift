@@ -17,7 +17,8 @@ struct ProviderTests {
     final class Delegate: ServiceDelegate {
         let calls = Collected<String>()
         func serviceDidAnswer(
-            _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+            _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?,
+            isFromStorage: Bool
         ) {
             calls.add("\(response.data as? String ?? "-") \(key as? Int ?? 0) \(isFromStorage)")
         }
@@ -101,7 +102,8 @@ struct ProviderTests {
         let error = await #expect(throws: WebServiceError.self) { try await provider.perform(OtherRequest()).value }
         #expect(error?.code == .requestNotAllowed)
         #expect(error?.message.contains("OtherRequest") == true)
-        #expect((await provider.stored(RawText()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+        #expect(
+            (await provider.stored(RawText()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
         let answers = Collected<Bool>()
         provider.perform(OtherRequest()) { answers.add(($0.error as? WebServiceError)?.code == .requestNotAllowed) }
         #expect(await answers.wait() == [true])
@@ -125,7 +127,9 @@ struct ProviderTests {
         let task = provider.perform(TextRequest()).resume()
         await endpoint.fetches.wait()[0].answer("one")
         #expect(try await task.value == "one")
-        #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+        #expect(
+            (await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code
+                == .requestNotAllowed)
     }
 
     @Test("providers perform with a cache policy, and restricted ones only what they let through")
@@ -139,7 +143,9 @@ struct ProviderTests {
         let group: GroupProvider<Texts> = service.createProvider()
         #expect(try await one.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
         #expect(try await some.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
-        let error = await #expect(throws: WebServiceError.self) { try await group.perform(ValueText(), cachePolicy: .cacheOnly).value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await group.perform(ValueText(), cachePolicy: .cacheOnly).value
+        }
         #expect(error?.code == .requestNotAllowed)
         #expect(endpoint.fetches.values.count == 1)
     }
@@ -150,7 +156,9 @@ struct ProviderTests {
         await #expect(processExitsWith: .success) {
             dup2(open("/dev/full", O_WRONLY), FileHandle.standardError.fileDescriptor)
             let provider = RestrictedProvider(service: WebService(endpoints: []), requestTypes: [])
-            #expect((await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code == .requestNotAllowed)
+            #expect(
+                (await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code
+                    == .requestNotAllowed)
         }
     }
     #endif

@@ -84,7 +84,9 @@ struct RegistryTests {
     func reject() async throws {
         let first = service.perform(TextRequest(), key: 1, duplicates: .reject).resume()
         await endpoint.fetches.wait()
-        let error = await #expect(throws: WebServiceError.self) { try await service.perform(OtherRequest(), key: 1, duplicates: .reject).value }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.perform(OtherRequest(), key: 1, duplicates: .reject).value
+        }
         #expect(error?.code == .duplicateRequest)
         // Another key: equal requests are none the less different.
         let second = service.perform(TextRequest(), key: 2, duplicates: .reject).resume()
@@ -249,7 +251,9 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("a queued request begins behind all that are the same, by its key where it has one and by itself where it has none")
+    @Test(
+        "a queued request begins behind all that are the same, by its key where it has one and by itself where it has none"
+    )
     func queueOfBoth() async throws {
         let first = service.perform(TextRequest(), key: 1).resume()
         await endpoint.fetches.wait()
@@ -285,12 +289,16 @@ struct RegistryTests {
         #expect(try await queued.value == "queued")
     }
 
-    @Test("queued requests never begin when they are replaced or cancelled together, or their service goes", arguments: ["replace", "cancel", "go"])
+    @Test(
+        "queued requests never begin when they are replaced or cancelled together, or their service goes",
+        arguments: ["replace", "cancel", "go"])
     func queueThatEnds(how: String) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
         let results = Collected<Bool>()
         for _ in 0..<20 {
-            service?.perform(TextRequest(), duplicates: .queue).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume()
+            service?.perform(TextRequest(), duplicates: .queue).onCompletion {
+                results.add(ServiceResponse($0).isCanceled)
+            }.resume()
         }
         await endpoint.fetches.wait()
         switch how {
@@ -319,7 +327,9 @@ struct RegistryTests {
         }
         service.endpoints = [endpoint]
         let first = Self.$caller.withValue("first") {
-            Authentication.$refreshing.withValue([ObjectIdentifier(service)]) { service.perform(TextRequest(), duplicates: .queue).resume() }
+            Authentication.$refreshing.withValue([ObjectIdentifier(service)]) {
+                service.perform(TextRequest(), duplicates: .queue).resume()
+            }
         }
         let second = Self.$caller.withValue("second") { service.perform(TextRequest(), duplicates: .queue).resume() }
         await endpoint.fetches.wait()[0].answer("")
@@ -364,7 +374,9 @@ struct RegistryTests {
         #expect(try await clone.GET("/x").string().value == "s")
     }
 
-    @Test("a typed task holds its service until it is complete, and steps that follow it do as well", arguments: [false, true])
+    @Test(
+        "a typed task holds its service until it is complete, and steps that follow it do as well",
+        arguments: [false, true])
     func owner(isMapped: Bool) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
         weak var released: WebService?
@@ -384,8 +396,10 @@ struct RegistryTests {
         var service: WebService? = WebService(endpoints: [endpoint])
         let clone = try #require(service?.clone())
         let results = Collected<Bool>()
-        let task = try #require(service?.perform(TextRequest()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
-        let late = try #require(service?.perform(TextRequest()).onCompletion { results.add((try? $0.get()) == "late") }.task)
+        let task = try #require(
+            service?.perform(TextRequest()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
+        let late = try #require(
+            service?.perform(TextRequest()).onCompletion { results.add((try? $0.get()) == "late") }.task)
         await endpoint.fetches.wait()
         let others = clone.perform(TextRequest()).resume()
         await endpoint.fetches.wait(for: 2)
@@ -401,7 +415,9 @@ struct RegistryTests {
         #expect(try await others.value == "clone")
     }
 
-    @Test("a request of a temporary service is performed when it is awaited", arguments: ["endpoint", "HTTP", "storage", "mapped"])
+    @Test(
+        "a request of a temporary service is performed when it is awaited",
+        arguments: ["endpoint", "HTTP", "storage", "mapped"])
     func temporary(kind: String) async throws {
         struct Get: HTTPServiceRequest {
             typealias Output = String
@@ -418,16 +434,23 @@ struct RegistryTests {
             let storage = MemoryStorage()
             let service = WebService(endpoints: [endpoint], storages: [storage])
             _ = try await service.perform(RawText()).value
-            #expect(try await WebService(endpoints: [endpoint], storages: [storage]).stored(RawText()).value.value == "text")
             #expect(
-                try await WebService(endpoints: [endpoint], storages: [storage]).perform(RawText(), cachePolicy: .cacheThenServer).value == "text")
+                try await WebService(endpoints: [endpoint], storages: [storage]).stored(RawText()).value.value == "text"
+            )
+            #expect(
+                try await WebService(endpoints: [endpoint], storages: [storage]).perform(
+                    RawText(), cachePolicy: .cacheThenServer
+                ).value == "text")
         }
     }
 
     private struct MockEndpointForText: ServiceEndpoint {
         func supports(_ request: any ServiceRequest) -> Bool { true }
-        func fetch(_ request: any ServiceRequest, in context: EndpointContext) -> any RawDataSource { Data("text".utf8) }
-        func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) -> any Sendable { "text" }
+        func fetch(_ request: any ServiceRequest, in context: EndpointContext) -> any RawDataSource {
+            Data("text".utf8)
+        }
+        func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) -> any Sendable
+        { "text" }
     }
 
     /// A request whose comparison uses the service.
@@ -449,7 +472,9 @@ struct RegistryTests {
         }
     }
 
-    @Test("equality and hash of requests and keys run outside the registry's lock: they may use the service", arguments: ["request", "key"])
+    @Test(
+        "equality and hash of requests and keys run outside the registry's lock: they may use the service",
+        arguments: ["request", "key"])
     func comparing(by: String) async throws {
         let (service, endpoint) = (service, endpoint)
         let results = Collected<String>()
@@ -457,10 +482,16 @@ struct RegistryTests {
         Thread {
             func perform(_ number: Int, _ mode: DuplicateMode) -> TypedTask<String> {
                 let curious = Curious(number: number, service: service)
-                let task = by == "key" ? service.perform(TextRequest(), key: curious, duplicates: mode) : service.perform(curious, duplicates: mode)
-                return task.onCompletion { results.add((try? $0.get()) ?? "failed") }.resume()  // which error does not matter
+                let task =
+                    by == "key"
+                    ? service.perform(TextRequest(), key: curious, duplicates: mode)
+                    : service.perform(curious, duplicates: mode)
+                // Which error does not matter.
+                return task.onCompletion { results.add((try? $0.get()) ?? "failed") }.resume()
             }
-            let tasks = [perform(1, .allow), perform(3, .reject), perform(1, .join), perform(3, .reject), perform(1, .queue)]
+            let tasks = [
+                perform(1, .allow), perform(3, .reject), perform(1, .join), perform(3, .reject), perform(1, .queue),
+            ]
             _ = service.containsRequest(Curious(number: 1, service: service))
             withExtendedLifetime(tasks) { _ = done.signal() }
         }.start()
@@ -485,7 +516,9 @@ struct RegistryTests {
                 await Task.yield()
                 return Data("x".utf8)
             }
-            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) -> any Sendable { "x" }
+            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool)
+                -> any Sendable
+            { "x" }
         }
         let service = WebService(endpoints: [Quick()], storages: [MemoryStorage(maximumCount: 4)])
         let answers = Mutex<[Int: Int]>([:])
@@ -495,7 +528,9 @@ struct RegistryTests {
         Thread.concurrently(64) { thread in
             for turn in 0..<150 {
                 let number = thread * 150 + turn
-                let task = service.perform(RawText(name: "\(number % 7)"), key: number % 3 == 0 ? number % 5 : nil, duplicates: modes[number % 5])
+                let task = service.perform(
+                    RawText(name: "\(number % 7)"), key: number % 3 == 0 ? number % 5 : nil,
+                    duplicates: modes[number % 5])
                 task.onCompletion { _ in
                     let isLast = answers.withLock { answers in
                         answers[number, default: 0] += 1

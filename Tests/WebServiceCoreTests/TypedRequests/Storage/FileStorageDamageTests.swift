@@ -9,12 +9,15 @@ struct FileStorageDamageTests {
     static let name = key.fileName + ".entry"
 
     /// Writes what is made of a whole file into its place, and reads it.
-    private func read(_ damage: (Data) -> [Data], _ check: (_ number: Int, _ entry: StorageEntry?, _ isThere: Bool) -> Void) async throws -> Int {
+    private func read(
+        _ damage: (Data) -> [Data], _ check: (_ number: Int, _ entry: StorageEntry?, _ isThere: Bool) -> Void
+    ) async throws -> Int {
         var count = 0
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
             let file = folder.appendingPathComponent(Self.name)
-            try await storage.store(StorageEntry(.value(Data("hello".utf8)), date: Date(timeIntervalSince1970: 1)), for: Self.key)
+            try await storage.store(
+                StorageEntry(.value(Data("hello".utf8)), date: Date(timeIntervalSince1970: 1)), for: Self.key)
             let files = damage(try Data(contentsOf: file))
             for (number, bytes) in files.enumerated() {
                 try bytes.write(to: file)
@@ -29,7 +32,8 @@ struct FileStorageDamageTests {
 
     @Test("C-63: no part of a file is an entry, and it is removed")
     func truncations() async throws {
-        let count = try await read({ file in (0..<file.count).map { file.prefix($0) } + [file + [0]] }) { number, entry, isThere in
+        let count = try await read({ file in (0..<file.count).map { file.prefix($0) } + [file + [0]] }) {
+            number, entry, isThere in
             #expect(entry == nil, "\(number) bytes")
             #expect(!isThere, "\(number) bytes")
         }
@@ -55,7 +59,8 @@ struct FileStorageDamageTests {
     @Test("C-63: files that somebody else wrote under the name are none of ours")
     func foreign() async throws {
         let texts = ["", "x", "{\"json\": true}", String(repeating: "WSEn", count: 100), "WSEn"]
-        _ = try await read({ _ in texts.map { Data($0.utf8) } + [Data(count: 36), Data(repeating: 0xFF, count: 1_000)] }) { number, entry, isThere in
+        _ = try await read({ _ in texts.map { Data($0.utf8) } + [Data(count: 36), Data(repeating: 0xFF, count: 1_000)] }
+        ) { number, entry, isThere in
             #expect(entry == nil, "file \(number)")
             #expect(!isThere, "file \(number)")
         }
@@ -89,7 +94,8 @@ struct FileStorageDamageTests {
             try await storage.store(entry, for: Self.key)
             let path = folder.appendingPathComponent(Self.name).path
             if isEmptied { #expect(truncate(path, 0) == 0) }
-            #expect(truncate(path, 1 << 46) == 0 || truncate(path, 1 << 43) == 0, "this file system has no files of 8 TiB")
+            #expect(
+                truncate(path, 1 << 46) == 0 || truncate(path, 1 << 43) == 0, "this file system has no files of 8 TiB")
             #expect(try await storage.entry(for: Self.key) == nil)
             #expect(try names(in: folder) == [])
             try await storage.store(entry, for: Self.key)
@@ -161,24 +167,28 @@ struct FileStorageDamageTests {
             let ages: [(name: String, age: Double)] = [
                 ("p\(digits).0123456789abcdef.temporary", 3_602), ("p\(digits).1123456789abcdef.temporary", 3_598),
                 ("p\(digits).2123456789abcdef.temporary", -100_000), ("\(digits).3123456789abcdef.temporary", 100_000),
-                ("q\(digits).4123456789abcdef.temporary", 100_000), ("p\(digits).entry", 100_000), ("p\(digits).5.temporary", 100_000),
+                ("q\(digits).4123456789abcdef.temporary", 100_000), ("p\(digits).entry", 100_000),
+                ("p\(digits).5.temporary", 100_000),
                 ("p\(digits).6123456789abcdef.temporary", 100_000),
             ]
             for (name, age) in ages {
                 let file = folder.appendingPathComponent(name)
                 try Data("half".utf8).write(to: file)
-                try FileManager.default.setAttributes([.modificationDate: now.addingTimeInterval(-age)], ofItemAtPath: file.path)
+                try FileManager.default.setAttributes(
+                    [.modificationDate: now.addingTimeInterval(-age)], ofItemAtPath: file.path)
             }
             let storage = try FileStorage(folder: folder, prefix: "p", now: { now })
             #expect(try names(in: folder).count == ages.count)
             #expect(try await storage.entry(for: StorageKey(identifier: "another")) == nil)
-            #expect(try names(in: folder) == [ages[1], ages[2], ages[3], ages[4], ages[5], ages[6]].map(\.name).sorted())
+            #expect(
+                try names(in: folder) == [ages[1], ages[2], ages[3], ages[4], ages[5], ages[6]].map(\.name).sorted())
         }
     }
 
     @Test("C-63: bytes that this version does not use are zero, otherwise the file is damaged", arguments: [6, 7])
     func unusedBytes(place: Int) throws {
-        var file = FileStorage.WrappedFile.bytes(StorageEntry(.raw(Data("a".utf8)), date: nil), Data("a".utf8), Self.key)
+        var file = FileStorage.WrappedFile.bytes(
+            StorageEntry(.raw(Data("a".utf8)), date: nil), Data("a".utf8), Self.key)
         guard case .entry = FileStorage.WrappedFile.read(file, for: Self.key) else {
             Issue.record("the file is not read")
             return

@@ -17,11 +17,13 @@ struct FileStorageFolderTests {
     private var name: String { key.fileName + ".entry" }
     private let entry = StorageEntry(.raw(Data("answer".utf8)), date: nil)
 
-    /// That everything but making the storage fails for the folder, and with which error of the system.
+    /// That everything but making the storage fails for the folder, and with which error of the
+    /// system.
     private func refused(_ folder: URL, _ codes: Set<POSIXErrorCode>) async throws {
         let storage = try FileStorage(folder: folder)
         let attempts: [@Sendable () async throws -> Void] = [
-            { _ = try await storage.entry(for: key) }, { try await storage.store(entry, for: key) }, { try await storage.removeEntry(for: key) },
+            { _ = try await storage.entry(for: key) }, { try await storage.store(entry, for: key) },
+            { try await storage.removeEntry(for: key) },
             { try await storage.removeAll() },
         ]
         for attempt in attempts {
@@ -51,7 +53,8 @@ struct FileStorageFolderTests {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
             let storage = try FileStorage(folder: folder)
-            // It belongs to the whole process; other tests can live with it for as long as this takes.
+            // It belongs to the whole process; other tests can live with it for as long as this
+            // takes.
             let mask = umask(0)
             defer { umask(mask) }
             try await storage.store(entry, for: key)
@@ -137,7 +140,9 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: a folder and a file without permission are errors, not missing entries", .enabled(if: geteuid() != 0, "root may do everything"))
+    @Test(
+        "H-38: a folder and a file without permission are errors, not missing entries",
+        .enabled(if: geteuid() != 0, "root may do everything"))
     func permissions() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -162,7 +167,9 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("a damaged file that cannot be removed is a missing entry all the same", .enabled(if: geteuid() != 0, "root may do everything"))
+    @Test(
+        "a damaged file that cannot be removed is a missing entry all the same",
+        .enabled(if: geteuid() != 0, "root may do everything"))
     func damageInReadOnlyFolder() async throws {
         try await withScratchFolder { folder in
             try Data("x".utf8).write(to: folder.appendingPathComponent(name))
@@ -220,7 +227,8 @@ struct FileStorageFolderTests {
             let inner = folder.appendingPathComponent(name)
             try FileManager.default.createDirectory(at: inner, withIntermediateDirectories: false)
             #expect(try await storage.entry(for: key) == nil)
-            let error = try #require(await #expect(throws: WebServiceError.self) { try await storage.store(entry, for: key) })
+            let error = try #require(
+                await #expect(throws: WebServiceError.self) { try await storage.store(entry, for: key) })
             #expect(error.code == .storage)
             #expect((error.underlying as? POSIXError)?.code == .EISDIR)
             try await storage.removeEntry(for: key)
@@ -235,7 +243,9 @@ struct FileStorageFolderTests {
             let folder = parent.appendingPathComponent("secret-folder")
             try Data().write(to: folder)
             let storage = try FileStorage(folder: folder)
-            let error = await #expect(throws: WebServiceError.self) { try await storage.entry(for: StorageKey(identifier: "secret-name")) }
+            let error = await #expect(throws: WebServiceError.self) {
+                try await storage.entry(for: StorageKey(identifier: "secret-name"))
+            }
             #expect(error?.description == "storage: an entry could not be read: open: Not a directory")
         }
     }
@@ -269,7 +279,8 @@ private struct SmallDisk {
     static let canBeMounted: Bool = {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("small-disk-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // it may not have been made
-        guard geteuid() == 0, (try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)) != nil,
+        guard geteuid() == 0,
+            (try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)) != nil,
             let disk = try? SmallDisk(at: folder)
         else { return false }
         disk.unmount()

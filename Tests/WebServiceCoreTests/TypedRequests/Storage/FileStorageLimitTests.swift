@@ -19,10 +19,13 @@ struct FileStorageLimitTests {
             let clock = TestClock()
             let storage = try FileStorage(folder: folder, maximumCount: 20, now: clock.tick)
             for index in 0..<200 {
-                try await storage.store(StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: "\(index)"))
+                try await storage.store(
+                    StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: "\(index)"))
                 #expect(try names(in: folder).count == min(index + 1, 20))
             }
-            #expect(try names(in: folder) == (180..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+            #expect(
+                try names(in: folder)
+                    == (180..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
         }
     }
 
@@ -32,12 +35,15 @@ struct FileStorageLimitTests {
             let clock = TestClock()
             let storage = try FileStorage(folder: folder, maximumBytes: 10_000, now: clock.tick)
             for index in 100..<200 {
-                try await storage.store(StorageEntry(.raw(Data(count: 1_000)), date: nil), for: StorageKey(identifier: "\(index)"))
+                try await storage.store(
+                    StorageEntry(.raw(Data(count: 1_000)), date: nil), for: StorageKey(identifier: "\(index)"))
                 let sizes = try names(in: folder).map { try Data(contentsOf: folder.appendingPathComponent($0)).count }
                 #expect(sizes.reduce(0, +) <= 10_000)
             }
             // 1000 bytes, 18 of the key, 36 around them: nine fit.
-            #expect(try names(in: folder) == (191..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+            #expect(
+                try names(in: folder)
+                    == (191..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
         }
     }
 
@@ -48,7 +54,9 @@ struct FileStorageLimitTests {
             let storage = try FileStorage(folder: folder, maximumBytes: 400, maximumCount: 4, now: clock.tick)
             let keys = (0..<5).map { StorageKey(identifier: "\($0)") }
             for _ in 0..<50 {
-                for key in keys[..<4] { try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: key) }
+                for key in keys[..<4] {
+                    try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: key)
+                }
                 #expect(try names(in: folder) == keys[..<4].map { $0.fileName + ".entry" }.sorted())
             }
             try await storage.store(StorageEntry(.raw(Data(count: 10)), date: nil), for: keys[0])
@@ -113,13 +121,15 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("what is written again, or in place of something removed, costs no other its place", arguments: [true, false])
+    @Test(
+        "what is written again, or in place of something removed, costs no other its place", arguments: [true, false])
     func places(byCount: Bool) async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
             let keys = (10..<32).map { StorageKey(identifier: "\($0)") }
             let entry = StorageEntry(.raw(Data(count: 47)), date: nil)  // 17 of the key and 36 around them
-            let storage = try FileStorage(folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, now: clock.tick)
+            let storage = try FileStorage(
+                folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, now: clock.tick)
             for key in keys[0...10] { try await storage.store(entry, for: key) }
             #expect(try names(in: folder) == keys[1...10].map { $0.fileName + ".entry" }.sorted())
             for _ in 0..<3 { try await storage.store(entry, for: keys[10]) }
@@ -144,18 +154,24 @@ struct FileStorageLimitTests {
                         return Date(timeIntervalSince1970: time)
                     }
                 })
-            for index in 0..<4 { try await storage.store(StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "old \(index)")) }
+            for index in 0..<4 {
+                try await storage.store(
+                    StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "old \(index)"))
+            }
             time.withLock { $0 = 1_700_000_000 }
             for index in 0..<6 {
                 try await storage.store(StorageEntry(.raw(Data()), date: nil), for: StorageKey(identifier: "\(index)"))
                 #expect(try names(in: folder).count == 4)
             }
-            #expect(try names(in: folder) == (2..<6).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
+            #expect(
+                try names(in: folder) == (2..<6).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
         }
     }
 
     #if os(Linux)
-    @Test("files with holes that say they are longer than all numbers are counted and go", .enabled(if: access("/dev/shm", W_OK) == 0))
+    @Test(
+        "files with holes that say they are longer than all numbers are counted and go",
+        .enabled(if: access("/dev/shm", W_OK) == 0))
     func holes() async throws {
         let folder = URL(fileURLWithPath: "/dev/shm/file-storage-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -187,14 +203,17 @@ struct FileStorageLimitTests {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, maximumBytes: 100)
             let key = StorageKey(identifier: "a")
-            try await storage.store(StorageEntry(.raw(Data(count: 48)), date: nil), for: key)  // 16 of the key and 36 around them
+            // 16 of the key and 36 around them.
+            try await storage.store(StorageEntry(.raw(Data(count: 48)), date: nil), for: key)
             let error = await #expect(throws: WebServiceError.self) {
                 try await storage.store(StorageEntry(.raw(Data(count: 49)), date: nil), for: key)
             }
             #expect(error?.code == .entryTooLarge)
             #expect(try await storage.entry(for: key)?.data?.count == 48)
             let none = try FileStorage(folder: folder, prefix: "none", maximumCount: 0)
-            let other = await #expect(throws: WebServiceError.self) { try await none.store(StorageEntry(.raw(Data()), date: nil), for: key) }
+            let other = await #expect(throws: WebServiceError.self) {
+                try await none.store(StorageEntry(.raw(Data()), date: nil), for: key)
+            }
             #expect(other?.code == .entryTooLarge)
             #expect(try names(in: folder) == [key.fileName + ".entry"])
         }

@@ -9,12 +9,16 @@ struct FileStorageTests {
     func roundTrip() async throws {
         try await withScratchFolder { folder in
             let date = Date(timeIntervalSince1970: 1_700_000_000.123456)
-            let contents: [StorageEntry.Content] = [.raw(Data("raw".utf8)), .value(Data("value".utf8)), .unlabelled(Data("any".utf8))]
+            let contents: [StorageEntry.Content] = [
+                .raw(Data("raw".utf8)), .value(Data("value".utf8)), .unlabelled(Data("any".utf8)),
+            ]
             for (index, content) in contents.enumerated() {
-                try await FileStorage(folder: folder).store(StorageEntry(content, date: date), for: StorageKey(identifier: "\(index)"))
+                try await FileStorage(folder: folder).store(
+                    StorageEntry(content, date: date), for: StorageKey(identifier: "\(index)"))
             }
             for (index, content) in contents.enumerated() {
-                let entry = try #require(try await FileStorage(folder: folder).entry(for: StorageKey(identifier: "\(index)")))
+                let entry = try #require(
+                    try await FileStorage(folder: folder).entry(for: StorageKey(identifier: "\(index)")))
                 #expect(entry.form == StorageEntry(content, date: nil).form)
                 #expect(entry.data == StorageEntry(content, date: nil).data)
                 #expect(abs(try #require(entry.date).timeIntervalSince(date)) < 1e-6)
@@ -51,16 +55,22 @@ struct FileStorageTests {
             let folder = parent.appendingPathComponent("storage")
             let storage = try FileStorage(folder: folder)
             let identifiers = [
-                "../../x", "/etc/x", "a/b", "..", ".", "\0", "a\0b", String(repeating: "i", count: 300), "~", "", "%2e%2e%2f", "\\..\\x",
+                "../../x", "/etc/x", "a/b", "..", ".", "\0", "a\0b", String(repeating: "i", count: 300), "~", "",
+                "%2e%2e%2f", "\\..\\x",
             ]
             for identifier in identifiers {
-                try await storage.store(StorageEntry(.raw(Data(("of " + identifier).utf8)), date: nil), for: StorageKey(identifier: identifier))
+                try await storage.store(
+                    StorageEntry(.raw(Data(("of " + identifier).utf8)), date: nil),
+                    for: StorageKey(identifier: identifier))
             }
             for identifier in identifiers {
-                #expect(try await storage.entry(for: StorageKey(identifier: identifier))?.data == Data(("of " + identifier).utf8))
+                #expect(
+                    try await storage.entry(for: StorageKey(identifier: identifier))?.data
+                        == Data(("of " + identifier).utf8))
             }
             #expect(try names(in: parent) == ["storage"])
-            #expect(try names(in: folder) == identifiers.map { StorageKey(identifier: $0).fileName + ".entry" }.sorted())
+            #expect(
+                try names(in: folder) == identifiers.map { StorageKey(identifier: $0).fileName + ".entry" }.sorted())
         }
     }
 
@@ -73,8 +83,12 @@ struct FileStorageTests {
         try await withScratchFolder { parent in
             let storage = try FileStorage(folder: parent.appendingPathComponent("storage"))
             let keys = strings.map { StorageKey(identifier: $0, classification: DataClassification($0), account: $0) }
-            for (key, string) in zip(keys, strings) { try await storage.store(StorageEntry(.value(Data(string.utf8)), date: nil), for: key) }
-            for (key, string) in zip(keys, strings) { #expect(try await storage.entry(for: key)?.data == Data(string.utf8)) }
+            for (key, string) in zip(keys, strings) {
+                try await storage.store(StorageEntry(.value(Data(string.utf8)), date: nil), for: key)
+            }
+            for (key, string) in zip(keys, strings) {
+                #expect(try await storage.entry(for: key)?.data == Data(string.utf8))
+            }
             #expect(try names(in: parent) == ["storage"])
             #expect(try names(in: parent.appendingPathComponent("storage")).count == Set(keys).count)
             for key in keys { try await storage.removeEntry(for: key) }
@@ -88,7 +102,8 @@ struct FileStorageTests {
             let storage = try FileStorage(folder: folder)
             let identifiers = ["\u{E9}", "e\u{301}", "A", "a", "a ", "1", "01"]
             for (index, identifier) in identifiers.enumerated() {
-                try await storage.store(StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: identifier))
+                try await storage.store(
+                    StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: identifier))
             }
             for (index, identifier) in identifiers.enumerated() {
                 #expect(try await storage.entry(for: StorageKey(identifier: identifier))?.data == Data([UInt8(index)]))
@@ -117,7 +132,8 @@ struct FileStorageTests {
             let data = Data(repeating: 0xA5, count: 32 << 20)
             try await storage.store(StorageEntry(.raw(data), date: nil), for: StorageKey(identifier: "big"))
             #expect(try await storage.entry(for: StorageKey(identifier: "big"))?.data == data)
-            try await storage.store(StorageEntry(.raw(Data("0123456789".utf8)[3..<6]), date: nil), for: StorageKey(identifier: "slice"))
+            try await storage.store(
+                StorageEntry(.raw(Data("0123456789".utf8)[3..<6]), date: nil), for: StorageKey(identifier: "slice"))
             let slice = try #require(try await storage.entry(for: StorageKey(identifier: "slice"))?.data)
             #expect(slice == Data("345".utf8))
             #expect(slice.startIndex == 0)
@@ -159,7 +175,9 @@ struct FileStorageTests {
             let storage = try FileStorage(folder: folder)
             let key = StorageKey(identifier: "a")
             try await storage.store(StorageEntry(.value(Data([1])), date: nil), for: key)
-            let error = await #expect(throws: WebServiceError.self) { try await storage.store(StorageEntry(.live(1), date: nil), for: key) }
+            let error = await #expect(throws: WebServiceError.self) {
+                try await storage.store(StorageEntry(.live(1), date: nil), for: key)
+            }
             #expect(error?.code == .storage)
             #expect(try await storage.entry(for: key)?.data == Data([1]))
         }
@@ -170,7 +188,8 @@ struct FileStorageTests {
         try await withScratchFolder { folder in
             let name = StorageKey(identifier: "a").fileName
             let others = [
-                "notes.txt", "a.entry", name, "\(name).entry2", "x\(name).entry", name.uppercased() + ".entry", "\(name).0123.temporary",
+                "notes.txt", "a.entry", name, "\(name).entry2", "x\(name).entry", name.uppercased() + ".entry",
+                "\(name).0123.temporary",
                 "\(name).0123456789abcdeg.temporary", ".\(name).entry", "ab\(name).entry",
             ]
             let ours = ["a\(name).entry", "a\(name).0123456789abcdef.temporary"]
@@ -189,10 +208,16 @@ struct FileStorageTests {
             let key = StorageKey(identifier: "a")
             let prefixes = ["", "a", "aa", "0", "a-", String(repeating: "p", count: 64)]
             let storages = try prefixes.map { try FileStorage(folder: folder, prefix: $0, maximumCount: 1) }
-            for (prefix, storage) in zip(prefixes, storages) { try await storage.store(StorageEntry(.raw(Data(prefix.utf8)), date: nil), for: key) }
-            for (prefix, storage) in zip(prefixes, storages) { #expect(try await storage.entry(for: key)?.data == Data(prefix.utf8)) }
+            for (prefix, storage) in zip(prefixes, storages) {
+                try await storage.store(StorageEntry(.raw(Data(prefix.utf8)), date: nil), for: key)
+            }
+            for (prefix, storage) in zip(prefixes, storages) {
+                #expect(try await storage.entry(for: key)?.data == Data(prefix.utf8))
+            }
             try await storages[0].removeAll()
-            for (prefix, storage) in zip(prefixes, storages).dropFirst() { #expect(try await storage.entry(for: key)?.data == Data(prefix.utf8)) }
+            for (prefix, storage) in zip(prefixes, storages).dropFirst() {
+                #expect(try await storage.entry(for: key)?.data == Data(prefix.utf8))
+            }
             #expect(try await storages[0].entry(for: key) == nil)
         }
     }
@@ -201,11 +226,15 @@ struct FileStorageTests {
         "prefixes that could lead elsewhere are refused",
         arguments: ["/", "../", ".hidden", "a/b", "é", "a b", "\0", "e\u{301}", String(repeating: "p", count: 65)])
     func refusedPrefixes(prefix: String) throws {
-        let error = #expect(throws: WebServiceError.self) { try FileStorage(folder: URL(fileURLWithPath: "/nowhere"), prefix: prefix) }
+        let error = #expect(throws: WebServiceError.self) {
+            try FileStorage(folder: URL(fileURLWithPath: "/nowhere"), prefix: prefix)
+        }
         #expect(error?.code == .storage)
     }
 
-    @Test("a folder that is not on this computer is refused", arguments: ["https://h/a", "file://host/a", "file:///%FF", "file:a", "data:,x"])
+    @Test(
+        "a folder that is not on this computer is refused",
+        arguments: ["https://h/a", "file://host/a", "file:///%FF", "file:a", "data:,x"])
     func refusedFolders(text: String) throws {
         let url = try #require(URL(string: text))
         let error = #expect(throws: WebServiceError.self) { try FileStorage(folder: url) }
@@ -248,9 +277,11 @@ struct FileStorageTests {
                             let text = "\(key.fileName) \(task) \(String(repeating: "x", count: task * 50))"
                             try await storage.store(StorageEntry(.raw(Data(text.utf8)), date: nil), for: key)
                             guard let data = try await storages[(turn + 1) % 2].entry(for: key)?.data else { continue }
-                            let words = String(decoding: data, as: UTF8.self).split(separator: " ", omittingEmptySubsequences: false)
+                            let words = String(decoding: data, as: UTF8.self).split(
+                                separator: " ", omittingEmptySubsequences: false)
                             #expect(words.first.map(String.init) == key.fileName)
-                            #expect(words.dropFirst().first.flatMap { Int($0) }.map { $0 * 50 } == words.last?.utf8.count)
+                            #expect(
+                                words.dropFirst().first.flatMap { Int($0) }.map { $0 * 50 } == words.last?.utf8.count)
                             seen += 1
                         }
                         return seen
@@ -278,7 +309,8 @@ extension StorageEntry {
 
 /// Makes a folder for one test and removes it at the end.
 func withScratchFolder(_ body: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().appendingPathComponent("file-storage-\(UUID().uuidString)")
+    let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().appendingPathComponent(
+        "file-storage-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }  // a test may have removed it itself
     try await body(folder)

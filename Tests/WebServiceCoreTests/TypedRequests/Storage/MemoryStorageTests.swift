@@ -11,8 +11,13 @@ struct MemoryStorageTests {
     @Test("M-17, C-60: identifiers are different when their bytes are, and any text is one")
     func identifiers() throws {
         let storage = MemoryStorage()
-        let identifiers = ["é", "e\u{301}", "A", "a", "", "../../x", "/etc/x", "..", "a\0b", "a", "~", String(repeating: "x", count: 300)]
-        for (index, identifier) in identifiers.enumerated() { try storage.store(entry("\(index)"), for: key(identifier)) }
+        let identifiers = [
+            "é", "e\u{301}", "A", "a", "", "../../x", "/etc/x", "..", "a\0b", "a", "~",
+            String(repeating: "x", count: 300),
+        ]
+        for (index, identifier) in identifiers.enumerated() {
+            try storage.store(entry("\(index)"), for: key(identifier))
+        }
         #expect(storage.count == 11)
         #expect(storage.entry(for: key("é"))?.data == Data("0".utf8))
         #expect(storage.entry(for: key("e\u{301}"))?.data == Data("1".utf8))
@@ -26,7 +31,8 @@ struct MemoryStorageTests {
             StorageKey(identifier: "bc", classification: DataClassification("a")),
             StorageKey(identifier: "c", classification: DataClassification("ab")),
             StorageKey(identifier: "c", classification: DataClassification("a"), account: "b"),
-            StorageKey(identifier: "", classification: DataClassification("a"), account: "bc"), StorageKey(identifier: "x"),
+            StorageKey(identifier: "", classification: DataClassification("a"), account: "bc"),
+            StorageKey(identifier: "x"),
             StorageKey(identifier: "x", account: ""),
         ]
         #expect(Set(keys).count == keys.count)
@@ -63,7 +69,9 @@ struct MemoryStorageTests {
     func tooLarge() throws {
         let storage = MemoryStorage(maximumBytes: 100)
         try storage.store(entry("old"), for: key("a"))
-        let error = #expect(throws: WebServiceError.self) { try storage.store(entry(String(repeating: "x", count: 100)), for: key("a")) }
+        let error = #expect(throws: WebServiceError.self) {
+            try storage.store(entry(String(repeating: "x", count: 100)), for: key("a"))
+        }
         #expect(error?.code == .entryTooLarge)
         #expect(storage.entry(for: key("a"))?.data == Data("old".utf8))
         storage.removeEntry(for: key("a"))
@@ -135,7 +143,9 @@ struct XXHash64Tests {
             926f564e1b3e18d5
             """
         for (length, hash) in hashes.split(whereSeparator: \.isWhitespace).enumerated() {
-            #expect([UInt8](repeating: 0x78, count: length).withUnsafeBytes { XXHash64.hash($0) } == UInt64(hash, radix: 16))
+            #expect(
+                [UInt8](repeating: 0x78, count: length).withUnsafeBytes { XXHash64.hash($0) } == UInt64(hash, radix: 16)
+            )
         }
     }
 
@@ -143,7 +153,9 @@ struct XXHash64Tests {
         "G4: every naughty string is an identifier, a classification and an account, different from all others",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyKeys() throws {
-        let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map { String(decoding: $0, as: UTF8.self) }
+        let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map {
+            String(decoding: $0, as: UTF8.self)
+        }
         let storage = MemoryStorage(maximumCount: 10_000)
         func keys(_ text: String) -> [StorageKey] {
             [
@@ -158,7 +170,9 @@ struct XXHash64Tests {
         }
         #expect(storage.count == 3 * strings.count && strings.count > 490)
         for string in strings {
-            for (place, key) in keys(string).enumerated() { #expect(storage.entry(for: key)?.data == Data("\(place)\(string)".utf8)) }
+            for (place, key) in keys(string).enumerated() {
+                #expect(storage.entry(for: key)?.data == Data("\(place)\(string)".utf8))
+            }
         }
     }
 }

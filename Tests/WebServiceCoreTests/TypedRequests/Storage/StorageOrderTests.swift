@@ -15,7 +15,8 @@ struct StorageOrderTests {
         }
     }
 
-    @Test("a change waits for the one before it, also where an earlier one has ended meanwhile", arguments: [true, false])
+    @Test(
+        "a change waits for the one before it, also where an earlier one has ended meanwhile", arguments: [true, false])
     func threeChanges(areOfOneKey: Bool) async throws {
         let key: StorageKey? = areOfOneKey ? StorageKey(identifier: "a") : nil
         let gates = (0..<3).map { _ in Decision() }

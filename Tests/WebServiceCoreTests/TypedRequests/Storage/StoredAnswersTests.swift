@@ -24,7 +24,9 @@ struct StoredAnswersTests {
     private let failures = Collected<StorageFailure>()
 
     private func service(_ storages: [any ResponseStorage]) -> WebService {
-        let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper(), date: { [calendar] in calendar.now })
+        let service = WebService(
+            baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper(),
+            date: { [calendar] in calendar.now })
         service.endpoints = [endpoint]
         service.storages = storages
         service.storageErrorObserver = { [failures] in failures.add($0) }
@@ -33,9 +35,11 @@ struct StoredAnswersTests {
 
     /// Performs a request that is answered with the text.
     @discardableResult
-    private func perform<Request: ServiceRequest>(_ request: Request, _ text: String, by service: WebService) async -> Result<
-        Request.Output, any Error
-    > {
+    private func perform<Request: ServiceRequest>(_ request: Request, _ text: String, by service: WebService) async
+        -> Result<
+            Request.Output, any Error
+        >
+    {
         let count = endpoint.fetches.values.count
         let task = service.perform(request).resume()
         await endpoint.fetches.wait(for: count + 1)[count].answer(text)
@@ -112,7 +116,9 @@ struct StoredAnswersTests {
         #expect(storage.calls.values == [.read])
     }
 
-    @Test("a cancelled request writes nothing, also when the cancel comes while the answer is processed or waits to be written")
+    @Test(
+        "a cancelled request writes nothing, also when the cancel comes while the answer is processed or waits to be written"
+    )
     func cancelled() async throws {
         let (processing, goOn) = (Collected<Void>(), Decision())
         let endpoint = HandEndpoint(heedsCancel: false) { text, _ in
@@ -270,7 +276,8 @@ struct StoredAnswersTests {
         let storage = MemoryStorage()
         let service = service([storage])
         service.endpoints = [HandEndpoint()]
-        try storage.store(StorageEntry(.value(Data(#"{"name":"x"}"#.utf8)), date: calendar.now), for: StorageKey(identifier: "typed"))
+        try storage.store(
+            StorageEntry(.value(Data(#"{"name":"x"}"#.utf8)), date: calendar.now), for: StorageKey(identifier: "typed"))
         #expect(try await service.stored(OldRequest()).value.value.name == "x")
         let error = await service.stored(NewRequest()).serviceResponse.error as? WebServiceError
         #expect(error?.code == .noStoredData)
@@ -329,7 +336,9 @@ struct StoredAnswersTests {
         #expect(await there() == [false, false, false])
     }
 
-    @Test("C-61: what one account has stored is not read by another, and a late answer is kept for the account that asked")
+    @Test(
+        "C-61: what one account has stored is not read by another, and a late answer is kept for the account that asked"
+    )
     func accounts() async throws {
         let service = service([MemoryStorage()])
         service.storageAccount = "alice"
@@ -355,9 +364,12 @@ struct StoredAnswersTests {
         }
         let session = HandSession { exchange in
             let path = exchange.request.urlRequestValue.url?.path ?? ""
-            let fields = path.contains("secret") ? ["cache-control": "private, No-Store"] : ["Cache-Control": #"no-cache, ext="a, no-store, b""#]
+            let fields =
+                path.contains("secret")
+                ? ["cache-control": "private, No-Store"] : ["Cache-Control": #"no-cache, ext="a, no-store, b""#]
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
-            exchange.completion(Data("x".utf8), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
+            exchange.completion(
+                Data("x".utf8), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
         }
         let service = WebService.make(session)
         service.storages = [MemoryStorage()]
@@ -377,7 +389,8 @@ struct StoredAnswersTests {
         let session = HandSession { exchange in
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
             let fields = ["Content-Type": "text/html; charset=iso-8859-1"]
-            exchange.completion(Data([0xE9]), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
+            exchange.completion(
+                Data([0xE9]), HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields), nil)
         }
         let service = WebService.make(session)
         service.storages = [MemoryStorage()]
@@ -390,8 +403,12 @@ struct StoredAnswersTests {
         struct Hiding: ServiceEndpoint {
             let handling: StoredDataHandling
             func supports(_ request: any ServiceRequest) -> Bool { false }
-            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource { throw TestError() }
-            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws -> any Sendable {
+            func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
+                throw TestError()
+            }
+            func process(_ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool) throws
+                -> any Sendable
+            {
                 throw TestError()
             }
             func storedData(of request: any ServiceRequest) -> StoredDataHandling { handling }
@@ -418,14 +435,17 @@ struct StoredAnswersTests {
         for (name, status) in [("a", 200), ("b", 203)] {
             let count = endpoint.fetches.values.count
             let task = service.perform(RawText(name: name)).resume()
-            await endpoint.fetches.wait(for: count + 1)[count].answer(ServerData(statusCode: status, binary: Data("rich".utf8)))
+            await endpoint.fetches.wait(for: count + 1)[count].answer(
+                ServerData(statusCode: status, binary: Data("rich".utf8)))
             #expect(try await task.value == "rich")
         }
         #expect(try await service.stored(RawText(name: "a")).value.value == "stored rich")
         #expect(await code(service.stored(RawText(name: "b"))) == .noStoredData)
     }
 
-    @Test("a read that depends on a task ends with its success, also with its cancel or as a duplicate, never with its error")
+    @Test(
+        "a read that depends on a task ends with its success, also with its cancel or as a duplicate, never with its error"
+    )
     func dependencies() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(), "old", by: service)
@@ -511,7 +531,8 @@ struct StoredAnswersTests {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
             func serviceDidAnswer(
-                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest, key: (any Hashable & Sendable)?, isFromStorage: Bool
+                _ response: ServiceResponse<any Sendable>, to request: any ServiceRequest,
+                key: (any Hashable & Sendable)?, isFromStorage: Bool
             ) {
                 calls.add("\(response.data as? String ?? "-") \(key as? String ?? "-") \(isFromStorage)")
             }
@@ -533,7 +554,8 @@ struct StoredAnswersTests {
         var service: WebService? = service([HandStorage(gate: gate)])
         if let service { await perform(RawText(), "old", by: service) }
         let results = Collected<Bool>()
-        let read = try #require(service?.stored(RawText()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
+        let read = try #require(
+            service?.stored(RawText()).onCompletion { results.add(ServiceResponse($0).isCanceled) }.resume().task)
         service = nil
         #expect(await results.wait() == [true])
         #expect(read.state == .completed)
