@@ -29,7 +29,9 @@ extension Response {
         do {
             return try JSON.decode(type, from: data, using: decoder)
         } catch {
-            throw self.error(.decoding, "\(type) cannot be decoded\(Self.place(of: error))", underlying: error)
+            let isPage = MediaType.essence(header(.contentType) ?? "") == "text/html"
+            let reason = isPage ? ": the body is an HTML page" : Self.place(of: error)
+            throw self.error(.decoding, "\(type) cannot be decoded\(reason)", underlying: error)
         }
     }
 

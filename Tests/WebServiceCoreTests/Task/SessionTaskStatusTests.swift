@@ -31,6 +31,40 @@ struct SessionTaskStatusTests {
         #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
+    @Test("the description of an error names the method and the URL without its query, and the cause")
+    func errorDescription() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 404))
+        let service = WebService.make(session, base: "https://h/v1")
+        let result = await service.GET("/x?token=secret").string().result
+        guard case .failure(let error as WebServiceError) = result else {
+            Issue.record("a status of 404 has to be an error")
+            return
+        }
+        #expect(error.description.hasSuffix(" (GET https://h/v1/x)") && error.description.contains("404"))
+        let outer = WebServiceError(.authenticationFailed, "the refresh failed", underlying: error)
+        #expect(outer.description.contains("; caused by unacceptableStatus: ") && !outer.description.contains("secret"))
+        let timeout = WebServiceError(.authenticationFailed, "the refresh failed", underlying: URLError(.timedOut))
+        #expect(timeout.description == "authenticationFailed: the refresh failed; caused by URLError -1001")
+    }
+
+    #if WEBSERVICE_THREAD_SANITIZER
+    @Test("one exchange with one handler acquires the lock of its task at most 8 times")
+    func lockAcquisitions() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200))
+        let done = Collected<Int>()
+        let task = WebService.make(session).GET("/x").response { _, _ in done.add(1) }.resume()
+        await done.wait()
+        var (last, rounds) = (0, 0)
+        await eventually {
+            (last, rounds) = (task.shared.acquisitions, task.shared.acquisitions == last ? rounds + 1 : 0)
+            return rounds > 100
+        }
+        #expect((5...8).contains(last))
+    }
+    #endif
+
     @Test("a response decodes its body, and the error of an empty or malformed body names the reason")
     func decoding() throws {
         let url = try #require(URL(string: "https://h/"))
@@ -41,6 +75,13 @@ struct SessionTaskStatusTests {
         #expect(try response.decode([String: Int].self) == ["n": 1])
         #expect(try response.json()["n"]?.integer == 1)
         #expect(try response.text() == #"{"n":1}"#)
+        let page = try #require(
+            Response(
+                status: 200, headers: ["Content-Type": "text/html; charset=utf-8"], data: Data("<html>".utf8), url: url,
+                source: .mock))
+        #expect { try page.decode([Int].self) } throws: { error in
+            (error as? WebServiceError)?.message.contains("the body is an HTML page") == true
+        }
         var empty = response
         empty.data = Data()
         #expect(try empty.decode([String: Int]?.self) == nil)
