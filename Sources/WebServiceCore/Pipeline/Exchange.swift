@@ -28,7 +28,8 @@ final class Exchange: Cancellable {
         /// The number of hops that have ended.
         var hops = 0
         var dataTask: (any DataTask)?
-        var isOver = false
+        var result: Result<Response, any Error>?
+        var isOver: Bool { result != nil }
     }
 
     private let pipeline: Pipeline
@@ -55,12 +56,15 @@ final class Exchange: Cancellable {
     /// Sends a request and returns its response. As soon as the Swift task is cancelled, it throws
     /// `URLError.cancelled`.
     func response(to request: EncodedRequest) async throws -> Response {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in start(request) { continuation.resume(with: $0) }
-            }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in start(request) { _ in continuation.resume() } }
         } onCancel: {
             cancel()
         }
+        // Read under the lock, because the thread sanitizer does not see the order that a
+        // continuation establishes.
+        guard let result = state.withLock({ $0.result }) else { throw URLError(.cancelled) }
+        return try result.get()
     }
 
     /// Sends the request of one hop, as soon as the task is not suspended.
@@ -113,7 +117,7 @@ final class Exchange: Cancellable {
     @discardableResult
     private func finish(_ result: Result<Response, any Error>) -> (any DataTask)? {
         let old = state.withLock { state in
-            defer { state = State(hops: state.hops, isOver: true) }
+            defer { state = State(hops: state.hops, result: state.result ?? result) }
             return state
         }
         old.completion?(result)

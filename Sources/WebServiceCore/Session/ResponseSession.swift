@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// A session that provides response heads in bytes, transport metrics and progress.
 ///
