@@ -478,9 +478,8 @@ struct GuideSnippets {
     @Test("cookies and limits")
     func limits() async throws {
         service.cookieJar = CookieJar()
-        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60)).setMaximumResponseBytes(nil).setRedirectPolicy(
-            .manual
-        ).resume()
+        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60))
+            .setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
         await service.GET("/archive").finish()
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
@@ -725,8 +724,8 @@ struct GuideSnippets {
             .resume()
 
         var count = 0
-        for try await brewers in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer).values
-        {
+        let brewersTask = service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
+        for try await brewers in brewersTask.values {
             print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
         }
         for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values {

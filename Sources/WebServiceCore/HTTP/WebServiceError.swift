@@ -106,7 +106,7 @@ extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible
     /// bytes; the rest is truncated.
     public var description: String {
         var text = "\(code): \(message)"
-        if let request { text += " (\(request))" }
+        if let request, request.url != nil { text += " (\(request))" }
         if let cause { text += "; caused by \(cause)" }
         return text.cut(to: Self.maximumLength)
     }

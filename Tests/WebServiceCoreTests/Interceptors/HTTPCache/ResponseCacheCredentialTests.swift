@@ -289,7 +289,8 @@ struct ResponseCacheCredentialTests {
     @Test("no reason of the sources lacks its test")
     func reasons() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        let folder = tests.appendingPathComponent("../../../../Sources/WebServiceCore/Interceptors/HTTPCache").standardized
+        let folder = tests.appendingPathComponent("../../../../Sources/WebServiceCore/Interceptors/HTTPCache")
+            .standardized
         var count = 0
         for file in try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil) {
             let source = try String(contentsOf: file, encoding: .utf8)
