@@ -101,23 +101,11 @@ public struct WebServiceError: Error, Sendable {
 }
 
 extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
-    /// The code and the message, the method and the URL of the request without its query, and the
-    /// cause. It contains no query, header value or body, so it is safe to log. It has at most 1,000
-    /// bytes; the rest is truncated.
+    /// The code and the message, truncated to 1,000 bytes.
+    ///
+    /// It is safe to log: it contains no URL, header value or body.
     public var description: String {
-        var text = "\(code): \(message)"
-        if let request, request.url != nil { text += " (\(request))" }
-        if let cause { text += "; caused by \(cause)" }
-        return text.cut(to: Self.maximumLength)
-    }
-
-    /// The underlying error without values that may be secret.
-    private var cause: String? {
-        switch underlying {
-        case let error as WebServiceError: "\(error.code): \(error.message)"
-        case let error as URLError: "URLError \(error.code.rawValue)"
-        default: nil
-        }
+        "\(code): \(message)".cut(to: Self.maximumLength)
     }
 
     /// The same as ``description``.

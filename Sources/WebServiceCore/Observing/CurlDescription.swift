@@ -40,7 +40,7 @@ extension Request {
             return CurlDescription.command(for: try request.encode(), self, redaction)
         } catch {
             // Quoted, because some shells do not recognize comments in interactive mode.
-            return "# \(CurlDescription.quoted("\(error.code): \(error.message)".cut(to: 1_000).escapingControls))"
+            return "# \(CurlDescription.quoted(error.description.escapingControls))"
         }
     }
 }

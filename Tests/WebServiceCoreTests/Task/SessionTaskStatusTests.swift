@@ -31,23 +31,6 @@ struct SessionTaskStatusTests {
         #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
-    @Test("the description of an error names the method and the URL without its query, and the cause")
-    func errorDescription() async {
-        let session = MockSession()
-        session.addStub(MockResponse(statusCode: 404))
-        let service = WebService.make(session, base: "https://h/v1")
-        let result = await service.GET("/x?token=secret").string().result
-        guard case .failure(let error as WebServiceError) = result else {
-            Issue.record("a status of 404 has to be an error")
-            return
-        }
-        #expect(error.description.hasSuffix(" (GET https://h/v1/x)") && error.description.contains("404"))
-        let outer = WebServiceError(.authenticationFailed, "the refresh failed", underlying: error)
-        #expect(outer.description.contains("; caused by unacceptableStatus: ") && !outer.description.contains("secret"))
-        let timeout = WebServiceError(.authenticationFailed, "the refresh failed", underlying: URLError(.timedOut))
-        #expect(timeout.description == "authenticationFailed: the refresh failed; caused by URLError -1001")
-    }
-
     #if WEBSERVICE_THREAD_SANITIZER
     @Test("one exchange with one handler acquires the lock of its task at most 8 times")
     func lockAcquisitions() async {
