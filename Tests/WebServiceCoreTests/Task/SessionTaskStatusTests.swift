@@ -31,23 +31,6 @@ struct SessionTaskStatusTests {
         #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
-    #if WEBSERVICE_THREAD_SANITIZER
-    @Test("one exchange with one handler acquires the lock of its task at most 8 times")
-    func lockAcquisitions() async {
-        let session = MockSession()
-        session.addStub(MockResponse(statusCode: 200))
-        let done = Collected<Int>()
-        let task = WebService.make(session).GET("/x").response { _, _ in done.add(1) }.resume()
-        await done.wait()
-        var (last, rounds) = (0, 0)
-        await eventually {
-            (last, rounds) = (task.shared.acquisitions, task.shared.acquisitions == last ? rounds + 1 : 0)
-            return rounds > 100
-        }
-        #expect((5...8).contains(last))
-    }
-    #endif
-
     @Test("a response decodes its body, and the error of an empty or malformed body names the reason")
     func decoding() throws {
         let url = try #require(URL(string: "https://h/"))
