@@ -69,9 +69,11 @@ final class Exchange: Cancellable {
 
     /// Sends the request of one hop, as soon as the task is not suspended.
     ///
-    /// - Parameter redirects: The URLs that redirected to this request.
-    private func send(_ request: EncodedRequest, after redirects: [URL] = []) {
-        switch context.gate.admit(sending: { { [self] in send(request, after: redirects) } }) {
+    /// - Parameters:
+    ///   - hop: The number of hops before.
+    ///   - redirects: The URLs that redirected to this request.
+    private func send(_ request: EncodedRequest, hop: Int = 0, after redirects: [URL] = []) {
+        switch context.gate.admit(sending: { { [self] in send(request, hop: hop, after: redirects) } }) {
         case .granted: break
         case .held: return
         case .refused: return cancel()
@@ -79,7 +81,7 @@ final class Exchange: Cancellable {
         do {
             let request = pipeline.addingCookies(to: request)
             let dataTask = try pipeline.send(request, in: context) { [self] result, metrics in
-                receive(result, metrics, for: request, after: redirects)
+                receive(result, metrics, for: request, hop: hop, after: redirects)
             }
             let isNeeded = state.withLock { state in
                 if !state.isOver { state.dataTask = dataTask }
@@ -92,20 +94,20 @@ final class Exchange: Cancellable {
     }
 
     private func receive(
-        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest,
+        _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, for request: EncodedRequest, hop: Int,
         after redirects: [URL]
     ) {
         // A session that completes twice neither follows a redirect twice nor ends the exchange
         // while the redirect is in flight.
         let isFirst = state.withLock { state in
-            guard !state.isOver, state.hops == redirects.count else { return false }
+            guard !state.isOver, state.hops == hop else { return false }
             state.hops += 1
             return true
         }
         guard isFirst else { return }
         switch pipeline.receive(result, metrics, for: request, after: redirects, in: context) {
         case .complete(let result): finish(result)
-        case .follow(let request, let redirects): send(request, after: redirects)
+        case .follow(let request, let redirects): send(request, hop: hop + 1, after: redirects)
         }
     }
 

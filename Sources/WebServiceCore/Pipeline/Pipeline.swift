@@ -10,9 +10,10 @@ package import FoundationNetworking
 /// ```
 /// encode → body → interceptors → per hop: cookies → delegate → session → size limit → cookies → redirect
 /// ```
-/// ``run(_:in:start:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and
-/// ``receive(_:for:after:in:)`` those of a hop. A hop is one sending of a request over the session:
-/// the first one, or one that a redirect demands. After the pipeline, the task runs its handlers.
+/// ``run(_:in:attach:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and
+/// ``receive(_:_:for:after:in:)`` those of a hop. A hop is one sending of a request over the
+/// session: the first one, or one that a redirect demands. After the pipeline, the task runs its
+/// handlers.
 final class Pipeline: Sendable {
     let session: SessionStage
     let interceptors: [any Interceptor]
