@@ -94,7 +94,7 @@ import Testing
         #expect(URLReference.resolve("x", against: base) == nil)
     }
 
-    /// A literal, slow implementation of RFC 3986, section 5.2.4.
+    /// A direct but slow implementation of RFC 3986, section 5.2.4.
     private func withoutDotSegments(_ path: String) -> String {
         var input = Array(path.utf8)
         var output: [UInt8] = []
