@@ -33,7 +33,7 @@ import Testing
             for part in Decoded.bytes(path).split(whereSeparator: {
                 $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\")
             }) {
-                if part.elementsEqual("..".utf8) { return "a parent segment is left" }
+                if part.elementsEqual("..".utf8) { return "a parent segment remains" }
                 if !part.elementsEqual(".".utf8) { followed.append(Array(part)) }
             }
             guard followed.starts(with: segments.map { Decoded.bytes($0) }.filter { !$0.isEmpty }) else {
