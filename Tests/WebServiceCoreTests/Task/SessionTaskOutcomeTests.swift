@@ -205,7 +205,7 @@ struct SessionTaskOutcomeTests {
         #expect(!"\(error) \(error.userInfo)".contains("secret"))
     }
 
-    @Test("A completion without data, response and error is a transport error")
+    @Test("A completion without data, response or error is a transport error")
     func emptyAnswer() async {
         let errors = Collected<URLError.Code?>()
         WebService.make(HandSession { $0.completion(nil, nil, nil) }).GET("/x")
