@@ -141,7 +141,7 @@ struct FileStorageFolderTests {
 
     @Test(
         "H-38: A folder or file without permissions is an error, not a missing entry",
-        .enabled(if: geteuid() != 0, "root may do everything"))
+        .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func permissions() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -168,7 +168,7 @@ struct FileStorageFolderTests {
 
     @Test(
         "A damaged file that cannot be removed is a missing entry",
-        .enabled(if: geteuid() != 0, "root may do everything"))
+        .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func damageInReadOnlyFolder() async throws {
         try await withScratchFolder { folder in
             try Data("x".utf8).write(to: folder.appendingPathComponent(name))

@@ -198,7 +198,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("An entry that exceeds a limit by itself is rejected, and the old one remains")
+    @Test("An entry that alone exceeds a limit is rejected, and the old one remains")
     func tooLarge() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, maximumBytes: 100)

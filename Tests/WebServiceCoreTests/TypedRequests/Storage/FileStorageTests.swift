@@ -169,7 +169,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("A value without bytes is rejected, and the old entry remains")
+    @Test("A live value is rejected, and the old entry remains")
     func live() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
