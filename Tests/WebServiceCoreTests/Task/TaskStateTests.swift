@@ -125,7 +125,7 @@ struct TaskStateTests {
             #expect(handler == nil)
         }
         guard case .rest = state.nextStep(on: track) else {
-            Issue.record("no handler must run while the task is suspended")
+            Issue.record("no handler may run while the task is suspended")
             return
         }
         guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp())
