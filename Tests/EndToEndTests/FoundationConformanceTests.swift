@@ -13,7 +13,7 @@ import FoundationNetworking
 @Suite("H-48, G20: The conformance suite over Foundation", .serialized, .timeLimit(.minutes(10)))
 struct FoundationConformanceTests {
     @Test(
-        "C-44, C-46, C-47, C-48, C-49, H-01, H-02, H-12, H-19…H-21, H-33…H-35: Foundation passes every other scenario",
+        "C-44, C-46, C-47, C-48, C-49, H-01, H-02, H-12, H-19…H-21, H-33…H-35: Foundation passes all other scenarios",
         arguments: FoundationBacked.allCases, SessionScenario.all)
     func foundation(kind: FoundationBacked, scenario: SessionScenario) async throws {
         if KnownDefect.all.contains(where: { $0.kind == kind && $0.scenario == scenario.name }) { return }

@@ -187,7 +187,7 @@ struct FoundationSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("F17, M-24: The default session stores nothing and returns no cookie")
+    @Test("F17, M-24: The default session stores no cookies, so that later requests contain none")
     func noCookies() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)

@@ -63,7 +63,7 @@ struct KnownDefect: Sendable, CustomStringConvertible {
             .breaks, "a truncated gzip body with a matching Content-Length is an error",
             "F9: the decoded part is delivered as the body"
         ),
-        (.breaks, "a gzip body without its checksum is an error", "F9: it is not required"),
+        (.breaks, "a gzip body without its checksum is an error", "F9: the missing checksum is not detected"),
         (
             .varies, "POST on a connection that the server has closed completes in time and is not sent twice",
             "F13: may wait for the timeout"

@@ -160,7 +160,7 @@ struct PaginationTests {
         #expect(Set(list.starts).count == list.starts.count)
     }
 
-    @Test("An error of status, body or connection does not skip a page", arguments: Kind.allCases)
+    @Test("A failed status, body or connection does not skip a page", arguments: Kind.allCases)
     func errors(kind: Kind) async throws {
         let list = try Numbers { number, _ in
             switch number {

@@ -226,7 +226,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "Continuous requests leave an HTTP/2 connection that has become silent",
+        "Continuous requests abandon an HTTP/2 connection that has become silent",
         .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
     func silentUnderLoad() async throws {
         let server = try SecureServer()

@@ -72,7 +72,7 @@ struct CurlErrorTests {
         }
     }
 
-    @Test("The codes are those of this libcurl")
+    @Test("The error codes match the installed libcurl")
     func numbers() {
         for (name, code) in [
             ("HTTP2", CURLE_HTTP2), ("PROXY", CURLE_PROXY), ("SSL_CLIENTCERT", CURLE_SSL_CLIENTCERT),

@@ -193,7 +193,7 @@ struct CurlMultipartTests {
     }
 
     @Test(
-        "Cancelling an upload of files ends the task once, sends no complete request and keeps the session usable"
+        "Cancelling an upload of files ends the task once, sends no complete request and leaves the session usable"
     )
     func cancelled() async throws {
         let folder = try Folder()

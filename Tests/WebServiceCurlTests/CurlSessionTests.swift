@@ -26,7 +26,7 @@ struct CurlSessionTests {
         #expect(server.connectionCount == 1)
     }
 
-    @Test("Header fields keep their order and are not combined, unlike with Foundation")
+    @Test("Header fields retain their order and are not combined, unlike in Foundation")
     func headers() async throws {
         let head =
             "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"

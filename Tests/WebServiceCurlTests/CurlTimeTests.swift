@@ -31,7 +31,8 @@ struct CurlTimeTests {
         }
     }
 
-    @Test("H-05, G15: Silence ends a task after its idle timeout, in milliseconds", arguments: [30, 120, 370])
+    @Test(
+        "H-05, G15: Silence ends a task after its idle timeout, with millisecond precision", arguments: [30, 120, 370])
     func idle(milliseconds: Int) async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }

@@ -47,7 +47,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, H-41: A write to a full disk is an error and keeps the old entry, and succeeds when there is space",
+        "H-36, H-41: A write to a full disk fails and leaves the old entry unchanged, and succeeds when there is space",
         arguments: [0, 4096, 40_000])
     func fullDisk(free: Int) async throws {
         try await SmallDisk.with { folder in
@@ -73,7 +73,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, G14: On disks of many sizes, each entry is the old or the new one, and storing resumes with free space",
+        "H-36, G14: On disks of many sizes, file and SQLite entries are old or new, and storing resumes with free space",
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.

@@ -122,7 +122,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-18: An empty entry is stored, and an entry over the limits is refused and keeps the old one")
+    @Test("M-18: An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged")
     func sizes() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumBytes: 2_000_000)

@@ -18,7 +18,7 @@ enum Strace {
 
     /// The calls to trace and the call that fails: the k-th one of each thread.
     struct Fault: Sendable {
-        /// Only calls that name one of these files, or a descriptor of one.
+        /// If not empty, only calls that name one of these files or a descriptor of one.
         var paths: [String] = []
         var calls: String
         var error: String
@@ -166,7 +166,7 @@ struct SystemCallTests {
     }
 
     @Test(
-        "M-21: With the durability `power`, each entry is flushed to the disk before it counts as stored"
+        "M-21: The durability `power` flushes each entry to disk before it counts as stored, and `process` does not"
     )
     func fsync() async throws {
         try await withScratchFolder { scratch in

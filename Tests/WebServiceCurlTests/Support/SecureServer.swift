@@ -31,7 +31,7 @@ final class SecureServer: @unchecked Sendable {
 
     /// - Parameters:
     ///   - backend: The URL of the server that responds. If it is `nil`, nginx responds with the
-    ///   protocol in use.
+    ///     protocol in use.
     ///   - certificate: The certificate of the server.
     ///   - address: The address to listen on.
     init(backend: String? = nil, certificate: Certificate = .valid, address: String = "127.0.0.1") throws {

@@ -24,7 +24,7 @@ import FoundationNetworking
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
     }
 
-    @Test("H-49: Stopping ends open connections, can be repeated, and keeps the received requests")
+    @Test("H-49: Stopping ends open connections, can be repeated, and retains the received requests")
     func stop() throws {
         let server = try MockServer { [ok] _ in ok }
         let clients = try (0..<20).map { _ in try RawClient(server) }
@@ -76,7 +76,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-49: An object that a handler references may stop the server again while the stop deallocates it",
+        "H-49: An object that a handler references may stop the server again during its deallocation",
         .timeLimit(.minutes(10)))
     func fixture() throws {
         final class Fixture: Sendable {

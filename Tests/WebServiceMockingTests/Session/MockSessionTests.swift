@@ -190,7 +190,7 @@ import FoundationNetworking
         #expect(try await task.response.source == .mock)
     }
 
-    @Test("The source of a response is `mock`, also through a recording session and a service")
+    @Test("A mocked response has the source `mock`, also through a recording session and a service")
     func source() async throws {
         session.addStub(MockResponse(statusCode: 200))
         let inner = WebService(baseURLString: "http://a.test")

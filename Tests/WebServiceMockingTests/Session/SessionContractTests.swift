@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// H-48: promises that `SessionScenario` does not cover, because they concern suspension or only
+/// H-48: Promises that `SessionScenario` does not cover, because they concern suspension or only
 /// the mock.
 @Suite(.timeLimit(.minutes(10))) struct SessionContractTests {
     enum Kind: CaseIterable {
