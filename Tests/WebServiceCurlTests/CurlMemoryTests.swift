@@ -37,7 +37,7 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "H-01, H-02, G16: An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB of memory",
+        "H-01, H-02, G16: An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB",
         .enabled(if: canMeasure), arguments: ["/bomb", "/endless", "/endless-length"])
     func limitedBodyMemory(path: String) async throws {
         let limit = 10_000_000

@@ -73,7 +73,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, G14: On disks of many sizes, file and SQLite entries are old or new, and storing resumes with free space",
+        "H-36, G14: On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
