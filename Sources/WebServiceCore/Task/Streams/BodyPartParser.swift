@@ -84,7 +84,7 @@ struct BodyPartParser: BodyParser {
                 let size = isLast ? bytes.count - 1 : dataSize(upTo: delimiter?.index ?? search.searched)
                 guard size <= maximumPartSize else { throw .tooLarge("a part", maximum: maximumPartSize) }
                 guard delimiter != nil || isLast else { return try end() }
-                let data = bytes.withBytes { Data($0.dropFirst().prefix(max(0, size))) }
+                let data = bytes.withBytes { Data($0.bytes(1..<size + 1)) }
                 if let delimiter { consume(delimiter) } else { position = .epilogue }
                 return BodyPart(headers: headers.removeAll(), data: data)
             case .epilogue:
@@ -134,7 +134,7 @@ struct BodyPartParser: BodyParser {
             }
             let line = bytes.withBytes { bytes in
                 let line = bytes.bytes(0..<lineFeed)
-                return Array(line.last == .carriageReturn ? line.dropLast() : line[...])
+                return Array(line.last == .carriageReturn ? line.bytes(0..<lineFeed - 1) : line)
             }
             guard !line.isEmpty else {
                 consume(lineFeed)

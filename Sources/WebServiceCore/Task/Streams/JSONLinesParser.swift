@@ -29,8 +29,9 @@ struct JSONLinesParser<Value: Decodable & Sendable>: BodyParser {
     }
 
     mutating func next() throws(WebServiceError) -> Value? {
-        while let line = try lines.next({ Data($0.drop { $0 == Self.recordSeparator }) }) {
+        while var line = try lines.next() {
             number += 1
+            if line.first == Self.recordSeparator { line = Data(line.drop { $0 == Self.recordSeparator }) }
             guard line.contains(where: { $0 != 0x20 && $0 != 0x09 && $0 != .carriageReturn }) else { continue }
             return try JSON.decode(Value.self, from: line, of: "line \(number)", using: decoder)
         }

@@ -38,7 +38,9 @@ struct LineSplitter: BodyParser {
         let lineFeed = bytes.withBytes { $0.firstIndex(of: .lineFeed, from: searched) }
         var length = lineFeed ?? bytes.count
         // A CR at the end of the bytes may be part of a CRLF.
-        if lineFeed != nil || !isFinished, bytes.withBytes({ $0.prefix(length).last == .carriageReturn }) { length -= 1 }
+        if lineFeed != nil || !isFinished, bytes.withBytes({ $0.prefix(length).last == .carriageReturn }) {
+            length -= 1
+        }
         guard length <= maximumLength else { throw .tooLarge("a line", maximum: maximumLength) }
         guard lineFeed != nil || (isFinished && length > 0) else {
             searched = bytes.count
