@@ -1,8 +1,8 @@
 /// The search for the delimiters of a multipart body (RFC 2046, section 5.1.1).
 ///
-/// A delimiter is a line feed, two dashes and the boundary. A space, tab or line break follows it, or
-/// two dashes in the last one. Any other line with the boundary is data, such as the delimiter of a
-/// nested body with a longer boundary.
+/// A delimiter is a line feed, two dashes and the boundary, followed by a space, tab or line break,
+/// or by two dashes in the close delimiter. Any other line with the boundary is data, such as the
+/// delimiter of a nested body with a longer boundary.
 struct DelimiterSearch: Sendable {
     /// A delimiter that was found.
     struct Match {

@@ -197,7 +197,7 @@ import Testing
         #expect(ranges == ["bytes 500-502/8000", "bytes 7000-7001/8000"])
     }
 
-    @Test("H-02: a part over the limit fails at the limit, after the parts before it")
+    @Test("A part over the limit fails at the limit, after the parts before it")
     func limit() throws {
         let parser = try BodyPartParser(contentType: "multipart/mixed; boundary=b", maximumPartSize: 4)
         for chunks in Chunks.standard(Data("--b\r\n\r\nabcd\r\n--b\r\n\r\nefgh\n--b--".utf8)) {

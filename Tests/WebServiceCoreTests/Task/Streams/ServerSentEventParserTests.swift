@@ -63,7 +63,7 @@ import Testing
         #expect(parser.lastEventID == "2")
     }
 
-    @Test("H-02: an event, a line and a comment over the limit fail, after the events before them")
+    @Test("An event, a line and a comment over the limit fail, after the events before them")
     func limit() {
         let limit = 8
         for body in ["data:1234567\n\n", "data:12\ndata\n\n", ":1234567\n\n", "id:12345\n\ndata:a\n\n"] {
