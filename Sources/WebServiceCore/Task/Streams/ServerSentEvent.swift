@@ -28,8 +28,8 @@ public struct ServerSentEvent: Sendable, Hashable {
 
     /// Returns the data decoded as JSON, or by another decoder.
     ///
-    /// - Throws: ``WebServiceError/Code/decoding`` with the data as ``WebServiceError/body`` and the
-    ///   decoder's error as ``WebServiceError/underlying``.
+    /// - Throws: ``WebServiceError/Code/decoding`` with the data as ``WebServiceError/body`` and
+    ///   the decoder's error as ``WebServiceError/underlying``.
     public func decode<Value: Decodable>(
         _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
     ) throws -> Value {

@@ -67,8 +67,7 @@ import Testing
             "\r\n--\r\n--",
         ])
     func almostDelimiters(data: String) throws {
-        // A delimiter begins with the line break before it, so that data may begin with the boundary
-        // only where no line begins.
+        // The line break before a delimiter belongs to it, so that data cannot begin with one.
         let data = data.hasPrefix("-") ? "." + data : data
         let result = try parse("--b\r\nA: 1\r\n\r\n\(data)\r\n--b\r\n\r\n\(data)\r\n--b--\r\n")
         #expect(result.elements == [part(data, ["A": "1"]), part(data)] && result.error == nil)
