@@ -15,7 +15,7 @@ final class CurlHandle {
         /// stream whose head was received.
         var line: Admission<CurlTransfer>.Line?
 
-        var receiver: any BodyReceiver { submission.transfer.receiver }
+        var receiver: any BodyReceiver { submission.receiver }
     }
 
     let easy: UnsafeMutableRawPointer
