@@ -79,7 +79,7 @@ struct Demo {
 
             output("\nCache, then server: the stored list, then the response")
             await client.webService.finishStoring()
-            for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
+            for try await brewers in client.webService.perform(BrewersRequest(), fetchPolicy: .cacheThenServer).values {
                 say(
                     "\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")"
                 )

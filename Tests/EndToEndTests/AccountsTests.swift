@@ -71,13 +71,13 @@ struct AccountsTests {
             let service = WebService(
                 baseURL: server.baseURL, endpoints: [HTTPEndpoint()], storages: [try storage(kind, folder)])
             let request = Profile { login.current }
-            for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [CachePolicy] {
+            for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [FetchPolicy] {
                 for name in ["alice", "bob", "alice"] {
                     login.change(to: name)
                     service.storageAccount = name
                     var seen: [String] = []
                     do {
-                        for try await value in service.perform(request, cachePolicy: policy).values {
+                        for try await value in service.perform(request, fetchPolicy: policy).values {
                             seen.append(value.value)
                         }
                     } catch let error as WebServiceError {

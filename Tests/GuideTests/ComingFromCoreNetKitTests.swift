@@ -57,8 +57,8 @@ private final class OwnCache: ResponseStorage {
 private struct OrderService {
     let service: WebService
 
-    func orders(_ policy: CachePolicy = .serverOnly) -> TypedTask<[Order]> {
-        service.perform(GetOrderListRequest(skipOrdersCount: 0, ordersPerPage: 20), cachePolicy: policy)
+    func orders(_ policy: FetchPolicy = .serverOnly) -> TypedTask<[Order]> {
+        service.perform(GetOrderListRequest(skipOrdersCount: 0, ordersPerPage: 20), fetchPolicy: policy)
     }
 }
 

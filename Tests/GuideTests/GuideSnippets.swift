@@ -717,18 +717,18 @@ struct GuideSnippets {
     @Test("cache policies")
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
-        service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
+        service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
             .updateCacheUI { stored in print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
             .updateUI { brewers in print(brewers.map(\.name)) }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
 
         var count = 0
-        let brewersTask = service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
+        let brewersTask = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
         for try await brewers in brewersTask.values {
             print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
         }
-        for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values {
+        for try await _ in service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheOnly).values {
             count += 1
         }
         #expect(count == 1)

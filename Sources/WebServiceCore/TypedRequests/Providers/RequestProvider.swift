@@ -119,13 +119,13 @@ extension RequestProvider where Request: EmptyServiceRequest {
 extension RequestProvider where Request: StorableRequest {
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         service.perform(
-            request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key,
+            request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key,
             duplicates: duplicates ?? self.duplicates)
     }
 

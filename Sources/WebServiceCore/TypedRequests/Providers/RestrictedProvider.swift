@@ -40,14 +40,14 @@ public struct RestrictedProvider: Sendable {
 
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         refusal(of: Request.self)
             ?? service.perform(
-                request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
+                request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
     }
 
     /// Creates a task that reads the stored value of a request.
@@ -119,12 +119,12 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
-        provider.perform(request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
+        provider.perform(request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
     }
 
     /// Creates a task that reads the stored value of a request.

@@ -7,7 +7,7 @@ import FoundationNetworking
 /// The sources of a storable typed request's value: its storage, the server or both.
 ///
 /// With every policy the task ends exactly once, with a value or with an error.
-public enum CachePolicy: Sendable, Hashable {
+public enum FetchPolicy: Sendable, Hashable {
     /// The server only. A successful response is stored.
     case serverOnly
     /// The storage only; no request is sent.
@@ -35,18 +35,18 @@ extension WebService {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - cachePolicy: The sources of the value.
+    ///   - fetchPolicy: The sources of the value.
     ///   - maximumAge: The maximum age of a stored value, in seconds. Defaults to `nil`: any age.
     ///   - key: See ``perform(_:key:duplicates:)``.
     ///   - duplicates: See ``perform(_:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
-        if cachePolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
+        if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
         let answer = Answer<Request.Output>()
-        let early = cachePolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
+        let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
             if let early { core.readAhead(request, maximumAge, typed, early) }
@@ -61,7 +61,7 @@ extension WebService {
             }
             core.begin(
                 request, typed, key.map(RequestKey.init), duplicates, task, answer,
-                otherwise: cachePolicy == .serverElseCache ? otherwise : nil
+                otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
         task.shared.withLock { $0.attach(early) }
@@ -109,7 +109,7 @@ extension TypedTask {
     ///
     /// Called in the background before the result is delivered. Called at most once, and never
     /// after the task has ended, because a newer value is available then. Handlers of the result
-    /// run after the observer returns. Only tasks of ``CachePolicy/cacheThenServer`` have a stored
+    /// run after the observer returns. Only tasks of ``FetchPolicy/cacheThenServer`` have a stored
     /// value; tasks created from them by `map` do not.
     @discardableResult
     public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: LabelledValue<Value>) -> Void) -> Self {

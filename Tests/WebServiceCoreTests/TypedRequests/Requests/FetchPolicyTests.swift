@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 @Suite("Cache policies", .timeLimit(.minutes(10)))
-struct CachePolicyTests {
+struct FetchPolicyTests {
     /// The request as it goes over HTTP: its answers lie where those of `ValueText` do.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {
         typealias Output = String
@@ -37,8 +37,8 @@ struct CachePolicyTests {
     }
 
     /// A task whose observers leave behind what they hear.
-    private func task(_ policy: CachePolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
-        service.perform(ValueText(), cachePolicy: policy, maximumAge: maximumAge)
+    private func task(_ policy: FetchPolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
+        service.perform(ValueText(), fetchPolicy: policy, maximumAge: maximumAge)
             .onCacheSuccess { [early] in early.add("\($0.value) \($0.source)") }
             // Which one it is, is asked elsewhere.
             .onCompletion { [ends] result in ends.add((try? result.get()) ?? "error") }
@@ -107,7 +107,7 @@ struct CachePolicyTests {
         await store("old")
         for turn in 0..<200 {
             let shown = Collected<String>()
-            let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+            let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
                 .updateCacheUI { _ in shown.add("old") }
                 .onCacheSuccess { _ in shown.add("old") }
                 .updateUI { _ in shown.add("new") }
@@ -126,7 +126,7 @@ struct CachePolicyTests {
         await store("old")
         service.endpoints = [HTTPEndpoint()]
         service.session = HandSession(text: "gone", status: 404)
-        let task = service.perform(HTTPText(), cachePolicy: .serverElseCache)
+        let task = service.perform(HTTPText(), fetchPolicy: .serverElseCache)
         #expect(try await task.value == "old")
         #expect(task.task.timeline.events.map(\.status) == [404])
         #expect(String(decoding: task.task.httpArchive(), as: UTF8.self).contains(#""status" : 404"#))
@@ -156,7 +156,7 @@ struct CachePolicyTests {
         await store("old")
         let task = task(.serverElseCache)
         await endpoint.fetches.wait(for: 2)
-        let duplicate = service.perform(ValueText(), cachePolicy: .serverElseCache, duplicates: .reject)
+        let duplicate = service.perform(ValueText(), fetchPolicy: .serverElseCache, duplicates: .reject)
         #expect(await duplicate.serviceResponse.isDuplicate)
         task.cancel()
         #expect(await task.serviceResponse.isCanceled)
@@ -179,7 +179,7 @@ struct CachePolicyTests {
     @Test("the values of a task come as a sequence with their labels, and end once")
     func values() async throws {
         await store("old")
-        let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         var seen: [String] = []
         for try await value in task.values {
             seen.append("\(value.value) \(value.source) \(value.isStored) \(value.age == nil)")
@@ -187,7 +187,7 @@ struct CachePolicyTests {
         }
         #expect(seen == ["old storage true false", "new endpoint false true"])
 
-        let failing = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let failing = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         seen = []
         await #expect(throws: TestError()) {
             for try await value in failing.values {
@@ -201,7 +201,7 @@ struct CachePolicyTests {
     @Test("a reader of the values that stops cancels the request")
     func valuesStop() async throws {
         await store("old")
-        let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         let reader = Task {
             for try await _ in task.values {}
         }
