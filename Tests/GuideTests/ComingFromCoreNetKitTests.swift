@@ -118,7 +118,7 @@ struct ComingFromCoreNetKitTests {
             let heard: AsyncStream<String>.Continuation
             init(_ heard: AsyncStream<String>.Continuation) { self.heard = heard }
             func show(_ orders: [Order]) { heard.yield("success \(orders.count)") }
-            func show(_ stored: LabelledValue<[Order]>) { heard.yield("cache \(stored.value.count)") }
+            func show(_ stored: SourcedValue<[Order]>) { heard.yield("cache \(stored.value.count)") }
             func errorHandler(_ error: any Error) { heard.yield("error \(type(of: error))") }
         }
         let (heard, continuation) = AsyncStream<String>.makeStream()

@@ -29,12 +29,12 @@ extension WebService {
     ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
-        let answer = Answer<StoredValue<Request.Output>>()
+    ) -> TypedTask<SourcedValue<Request.Output>> {
+        let answer = Answer<SourcedValue<Request.Output>>()
         let task = SessionTask(core) { [core] task in
             core.beginRead(of: request, maximumAge, dependency, task, answer)
         }
-        let step: @Sendable (StepInput) -> Result<StoredValue<Request.Output>, any Error> = { input in
+        let step: @Sendable (StepInput) -> Result<SourcedValue<Request.Output>, any Error> = { input in
             Result {
                 if let failure = input.failure { throw failure }
                 if dependency.isOver?() == true { throw URLError(.cancelled) }
@@ -53,8 +53,8 @@ extension WebService {
     @discardableResult
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<StoredValue<Request.Output>>) -> Void
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
             .resume()
     }
@@ -67,7 +67,7 @@ extension WebService {
     public func stored<Request: StorableRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: TimeInterval? = nil,
         _ dependency: StorageReadDependency = .independent, onlyData: Bool = false, delegate: any ServiceDelegate
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
             let response = response.map { $0.value as any Sendable }
             if onlyData, response.data == nil { return }

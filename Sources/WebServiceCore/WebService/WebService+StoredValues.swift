@@ -9,7 +9,7 @@ extension ServiceCore {
     /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
         of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
-        _ answer: Answer<StoredValue<Request.Output>>
+        _ answer: Answer<SourcedValue<Request.Output>>
     ) {
         let id = RequestRegistry.makeID()
         guard dependency.isOver?() != true else {
@@ -34,7 +34,7 @@ extension ServiceCore {
 
     func read<Request: StorableRequest>(
         _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration
-    ) async throws -> (StoredValue<Request.Output>, Data?) {
+    ) async throws -> (SourcedValue<Request.Output>, Data?) {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
             throw Self.noStorage(for: request)
         }
@@ -61,7 +61,7 @@ extension ServiceCore {
             }
         }
         let value = try await value(of: request, entry.content, typed)
-        return (StoredValue(value: value, date: age == nil ? nil : entry.date, age: age), entry.data)
+        return (SourcedValue(value, source: .storage, age: age, date: entry.date), entry.data)
     }
 
     private func value<Request: StorableRequest>(

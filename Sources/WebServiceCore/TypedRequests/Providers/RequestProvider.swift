@@ -134,7 +134,7 @@ extension RequestProvider where Request: StorableRequest {
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency)
     }
 
@@ -144,8 +144,8 @@ extension RequestProvider where Request: StorableRequest {
     @discardableResult
     public func stored(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<StoredValue<Request.Output>>) -> Void
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency, completion: completion)
     }
 
@@ -155,7 +155,7 @@ extension RequestProvider where Request: StorableRequest {
     @discardableResult
     public func storedForDelegate(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         guard let delegate else { return stored(request, maximumAge: maximumAge, dependency).resume() }
         return service.stored(
             request, maximumAge: maximumAge, dependency, onlyData: tellsDelegateOnlyOfStoredData, delegate: delegate

@@ -55,7 +55,7 @@ public struct RestrictedProvider: Sendable {
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         refusal(of: Request.self) ?? service.stored(request, maximumAge: maximumAge, dependency)
     }
 
@@ -132,7 +132,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         provider.stored(request, maximumAge: maximumAge, dependency)
     }
 

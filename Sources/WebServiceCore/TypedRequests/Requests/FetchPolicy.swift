@@ -84,7 +84,7 @@ extension ServiceCore {
     ) {
         Task {
             guard let (stored, _) = try? await read(request, maximumAge, typed) else { return }  // already reported
-            early.announce(LabelledValue(value: stored.value, source: .storage, age: stored.age))
+            early.announce(stored)
         }
     }
 
@@ -112,7 +112,7 @@ extension TypedTask {
     /// run after the observer returns. Only tasks of ``FetchPolicy/cacheThenServer`` have a stored
     /// value; tasks created from them by `map` do not.
     @discardableResult
-    public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: LabelledValue<Value>) -> Void) -> Self {
+    public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: SourcedValue<Value>) -> Void) -> Self {
         early?.add { observer($0) }
         return self
     }
@@ -120,7 +120,7 @@ extension TypedTask {
     /// Adds an observer of the stored value on the main actor; see ``onCacheSuccess(_:)``.
     @discardableResult
     public func updateCacheUI(
-        _ observer: @escaping @MainActor @Sendable (_ value: LabelledValue<Value>) -> Void
+        _ observer: @escaping @MainActor @Sendable (_ value: SourcedValue<Value>) -> Void
     ) -> Self {
         early?.add { await observer($0) }
         return self
@@ -130,7 +130,7 @@ extension TypedTask {
     ///
     /// Reading resumes the task and throws its error. Cancelling the reading task cancels the
     /// request.
-    public var values: AsyncThrowingStream<LabelledValue<Value>, any Error> {
+    public var values: AsyncThrowingStream<SourcedValue<Value>, any Error> {
         AsyncThrowingStream { continuation in
             early?.add { continuation.yield($0) }
             onCompletion { [task] result in
@@ -138,8 +138,11 @@ extension TypedTask {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
                     let response = try? task.response()  // without a response there is no age
+                    let age = response?.age
                     continuation.yield(
-                        LabelledValue(value: value, source: response?.source ?? .endpoint, age: response?.age))
+                        SourcedValue(
+                            value, source: response?.source ?? .endpoint, age: age,
+                            date: age.map { Date().addingTimeInterval(-$0) }))
                     continuation.finish()
                 }
             }
