@@ -189,7 +189,8 @@ struct RulesOverSocketsTests {
             return response
         }
         defer { server.stop() }
-        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(0.2).answer()
+        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(.milliseconds(200))
+            .answer()
         #expect(answer.urlErrorCode == .timedOut)
     }
 

@@ -289,7 +289,7 @@ struct GuideSnippets {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameters = ["state": "new york", "tag": "ale", "tag": "lager"]
         request.headers["custom-header-name"] = "foo"
-        request.timeout = 20
+        request.timeout = .seconds(20)
         let task = service.sessionTask(request: request)
         // /brewers?state=new%20york&tag=ale&tag=lager
         let sent = try await sent(task)
@@ -363,7 +363,7 @@ struct GuideSnippets {
         service.GET("/brewers")
             .responseJSON { json, response in }
             .metricsCollected { metrics in
-                print("answered in \(metrics.responseTime ?? 0) s, parsed in \(metrics.responseJSONTime ?? 0) s")
+                print("answered in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
             }
             .resume()
         await service.GET("/brewers").finish()
@@ -478,7 +478,7 @@ struct GuideSnippets {
     @Test("cookies and limits")
     func limits() async throws {
         service.cookieJar = CookieJar()
-        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60))
+        service.GET("/archive").setTimeout(.seconds(5)).setDeadline(.seconds(60))
             .setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
         await service.GET("/archive").finish()
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
@@ -522,7 +522,7 @@ struct GuideSnippets {
             print("\(progress.bytesReceived) of \(progress.bytesToReceive ?? 0) bytes")
         }
         _ = try await task.data().value
-        print(task.metrics.transport?.firstByte ?? 0)
+        print(task.metrics.transport?.firstByte ?? .zero)
         #expect(task.metrics.transport == nil)
     }
 
@@ -680,8 +680,8 @@ struct GuideSnippets {
 
         let request = BrewersRequest(state: "vermont")
         let task = service.perform(request)
-        service.stored(request, maximumAge: 3_600, .untilFinished(task)) { response in
-            if let stored = response.data { print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+        service.stored(request, maximumAge: .seconds(3_600), .untilFinished(task)) { response in
+            if let stored = response.data { print(stored.value.map(\.name), "\(stored.age ?? .zero) old") }
         }
         task.updateUI { brewers in print(brewers.map(\.name)) }.resume()
 
@@ -718,7 +718,7 @@ struct GuideSnippets {
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
         service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
-            .updateCacheUI { stored in print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+            .updateCacheUI { stored in print(stored.value.map(\.name), "\(stored.age ?? .zero) old") }
             .updateUI { brewers in print(brewers.map(\.name)) }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
@@ -726,7 +726,7 @@ struct GuideSnippets {
         var count = 0
         let brewersTask = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
         for try await brewers in brewersTask.values {
-            print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
+            print(brewers.value.map(\.name), brewers.source, brewers.age ?? .zero)
         }
         for try await _ in service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheOnly).values {
             count += 1
@@ -739,7 +739,7 @@ struct GuideSnippets {
         let cache = ResponseCache(storage: MemoryStorage(), account: { "user-7" })
         service.interceptors = [.retry(), cache]
         let task = service.GET("/brewers").decode([Brewer].self)
-        print(try await task.value, try await task.response.source, try await task.response.age ?? 0)
+        print(try await task.value, try await task.response.source, try await task.response.age ?? .zero)
         #expect(session.recordedRequests.count == 1)
         await cache.finishStoring()
         let again = service.GET("/brewers").setCachePolicy(.returnCacheDataDontLoad).decode([Brewer].self)

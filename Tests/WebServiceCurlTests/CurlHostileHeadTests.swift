@@ -187,7 +187,8 @@ struct CurlHostileHeadTests {
             return response
         }
         defer { server.stop() }
-        let result = await WebService(server, try CurlSession()).GET("/").setTimeout(10).data().validateNothing().result
+        let result = await WebService(server, try CurlSession()).GET("/").setTimeout(.seconds(10)).data()
+            .validateNothing().result
         #expect(result.urlErrorCode == .badServerResponse)
     }
 

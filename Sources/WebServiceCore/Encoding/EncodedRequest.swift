@@ -33,10 +33,11 @@ package final class EncodedRequest: URLRequestEncodable {
 
     /// The method, which is a token.
     package var method: Request.Method { source.method }
-    /// The idle timeout in seconds: the longest wait for the next bytes.
+    /// The idle timeout: the longest wait for the next bytes.
     ///
-    /// The maximum is 1e9 (30 years): Foundation on Linux traps on values that exceed its integers.
-    package var timeout: TimeInterval { min(source.timeout, 1e9) }
+    /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
+    /// integers.
+    package var timeout: Duration { min(source.timeout, .seconds(1_000_000_000)) }
     /// The maximum size of the response body in bytes; `nil` for no limit.
     package var maximumResponseBytes: Int? { source.maximumResponseBytes }
 
@@ -75,11 +76,12 @@ package final class EncodedRequest: URLRequestEncodable {
         // are not set, and one assignment of all header fields costs a tenth of one `setValue` per
         // field.
         let template = source.template
-        var request = template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout)
+        var request =
+            template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout.inSeconds)
         if template != nil {
             request.url = url
             request.cachePolicy = source.cachePolicy
-            request.timeoutInterval = timeout
+            request.timeoutInterval = timeout.inSeconds
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }

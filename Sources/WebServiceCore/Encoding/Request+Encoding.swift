@@ -51,10 +51,8 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true
-            else {
-                throw WebServiceError(
-                    .encoding, "timeout, connectTimeout and deadline must be finite and greater than zero")
+            guard timeout > .zero, deadline > .zero, connectTimeout.map({ $0 > .zero }) ?? true else {
+                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let (data, source) = try encodeContent()

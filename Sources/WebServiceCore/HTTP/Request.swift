@@ -84,18 +84,18 @@ public struct Request: Sendable {
     /// `URLError.resourceUnavailable`, and all other policies send the request.
     public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
 
-    /// The idle timeout in seconds: the longest wait of the transport for the next bytes.
+    /// The idle timeout: the longest wait of the transport for the next bytes.
     ///
     /// The task fails with `URLError.timedOut` when it expires. Defaults to ``defaultTimeout``.
-    public var timeout: TimeInterval = Request.defaultTimeout
+    public var timeout: Duration = Request.defaultTimeout
 
-    /// The timeout for connecting in seconds, including name resolution and TLS.
+    /// The timeout for connecting, including name resolution and TLS.
     ///
     /// Defaults to `nil`, which means the timeout of the session. The task fails with
     /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not respond.
     /// `CurlSession` enforces this timeout. Foundation does not report when a connection is
     /// established, so its sessions ignore it.
-    public var connectTimeout: TimeInterval?
+    public var connectTimeout: Duration?
 
     /// The deadline: the longest duration of the whole exchange.
     ///
@@ -105,7 +105,7 @@ public struct Request: Sendable {
     public var deadline: Duration = Request.defaultDeadline
 
     /// The default of ``timeout``: 60 seconds, as in Foundation.
-    public static let defaultTimeout: TimeInterval = 60
+    public static let defaultTimeout: Duration = .seconds(60)
 
     /// The default of ``deadline``: 10 minutes.
     public static let defaultDeadline: Duration = .seconds(600)
@@ -169,7 +169,7 @@ public struct Request: Sendable {
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         shouldHandleCookies = urlRequest.httpShouldHandleCookies
         cachePolicy = urlRequest.cachePolicy
-        timeout = urlRequest.timeoutInterval
+        timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
         if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }

@@ -18,7 +18,7 @@ public struct Response: Sendable {
         var attempts = 1
         var redirects: [URL] = []
         var transport: TransportMetrics?
-        var age: TimeInterval?
+        var age: Duration?
     }
 
     private final class Storage: Sendable {
@@ -77,11 +77,11 @@ public struct Response: Sendable {
         set { fields.transport = newValue }
     }
 
-    /// The age of a stored response, in seconds; `nil` for any other response.
+    /// The age of a stored response; `nil` for any other response.
     ///
-    /// This is the time since the response was created, last validated or stored, as reported by
+    /// This is the duration since the response was created, last validated or stored, as reported by
     /// the ``ResponseCache`` or storage that it came from.
-    public var age: TimeInterval? {
+    public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }
     }
@@ -100,7 +100,7 @@ public struct Response: Sendable {
 
     init(
         data: Data?, head: Head = .none, source: Source, attempts: Int = 1, redirects: [URL] = [],
-        transport: TransportMetrics? = nil, age: TimeInterval? = nil
+        transport: TransportMetrics? = nil, age: Duration? = nil
     ) {
         storage = Storage(
             Fields(

@@ -6,6 +6,6 @@ extension TimeInterval {
     /// The range is from a millisecond to 1e9 seconds (30 years). NaN becomes
     /// ``Request/defaultTimeout``.
     var clampedTimeout: TimeInterval {
-        isNaN ? Request.defaultTimeout : Swift.min(Swift.max(self, 0.001), 1e9)
+        isNaN ? Request.defaultTimeout.inSeconds : Swift.min(Swift.max(self, 0.001), 1e9)
     }
 }

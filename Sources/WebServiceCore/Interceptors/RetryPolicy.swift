@@ -189,10 +189,6 @@ struct RetryAfter {
     }
 }
 
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
-}
-
 extension Request.Method {
     /// A Boolean value that indicates whether repeating a request has the same effect as sending it
     /// once (RFC 9110, section 9.2.2).

@@ -152,16 +152,16 @@ extension SessionTask {
         setting { $0.cachePolicy = policy }
     }
 
-    /// Sets ``Request/timeout``, in seconds.
+    /// Sets ``Request/timeout``.
     @discardableResult
-    public func setTimeout(_ seconds: TimeInterval) -> Self {
-        setting { $0.timeout = seconds }
+    public func setTimeout(_ timeout: Duration) -> Self {
+        setting { $0.timeout = timeout }
     }
 
-    /// Sets ``Request/connectTimeout``, in seconds; `nil` for the timeout of the session.
+    /// Sets ``Request/connectTimeout``; `nil` for the timeout of the session.
     @discardableResult
-    public func setConnectTimeout(_ seconds: TimeInterval?) -> Self {
-        setting { $0.connectTimeout = seconds }
+    public func setConnectTimeout(_ timeout: Duration?) -> Self {
+        setting { $0.connectTimeout = timeout }
     }
 
     /// Sets ``Request/deadline``.

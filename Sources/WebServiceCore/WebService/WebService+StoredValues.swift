@@ -8,7 +8,7 @@ import FoundationNetworking
 extension ServiceCore {
     /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
-        of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
+        of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
         _ answer: Answer<SourcedValue<Request.Output>>
     ) {
         let id = RequestRegistry.makeID()
@@ -33,7 +33,7 @@ extension ServiceCore {
     }
 
     func read<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration
+        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration
     ) async throws -> (SourcedValue<Request.Output>, Data?) {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
             throw Self.noStorage(for: request)
@@ -54,7 +54,8 @@ extension ServiceCore {
             }
             throw error
         }
-        let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        let age = entry.date.map { Duration.clamping(seconds: date().timeIntervalSince($0)) }
+            .flatMap { $0 >= .zero ? $0 : nil }
         if let maximumAge {
             guard let age, age <= maximumAge else {
                 throw Self.noStoredData("the stored response is too old or of unknown age")

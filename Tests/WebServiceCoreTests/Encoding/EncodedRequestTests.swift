@@ -61,7 +61,9 @@ import FoundationNetworking
             })
         #expect(request.method == .PUT && request.body == Data("x".utf8) && request.headers == ["A": "1", "B": "2"])
         #expect(request.url?.absoluteString == "https://h/v1?q=1" && request.cachePolicy == .returnCacheDataDontLoad)
-        #expect(!request.shouldHandleCookies && request.timeout == 5 && request.deadline == Request.defaultDeadline)
+        #expect(
+            !request.shouldHandleCookies && request.timeout == .seconds(5)
+                && request.deadline == Request.defaultDeadline)
     }
 
     @Test("What is changed on a request made from a plain URLRequest is what is sent")
@@ -82,7 +84,7 @@ import FoundationNetworking
         request.headers["B"] = "3"
         request.shouldHandleCookies = true
         request.cachePolicy = .useProtocolCachePolicy
-        request.timeout = 3
+        request.timeout = .seconds(3)
         let sent = try request.urlRequest()
         #expect(
             sent.httpMethod == "GET" && sent.url?.absoluteString == "https://other/x" && sent.httpBody == nil
@@ -134,7 +136,7 @@ import FoundationNetworking
             let sent = try Request.make {
                 $0.shouldHandleCookies = handlesCookies
                 $0.cachePolicy = policy
-                $0.timeout = 12.5
+                $0.timeout = .milliseconds(12500)
             }.urlRequest()
             #expect(
                 sent.httpShouldHandleCookies == handlesCookies && sent.cachePolicy == policy
@@ -154,9 +156,9 @@ import FoundationNetworking
         let encoded = try Request.make(.POST) {
             $0.headers = ["X": " 1 ", "A": "2", "x": "3"]
             $0.formParameters = ["a": "é"]
-            $0.timeout = 4
+            $0.timeout = .seconds(4)
         }.encode()
-        #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == 4)
+        #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == .seconds(4))
         #expect(
             encoded.headers == ["X": "1", "A": "2", "x": "3"]
                 && encoded.contentType == "application/x-www-form-urlencoded")

@@ -216,9 +216,9 @@ import FoundationNetworking
 
     @Test(
         "M-27: a timeout or deadline that is no positive number is an error",
-        arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
-    func timeout(seconds: Double) {
-        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = seconds }.urlRequest() }
+        arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
+    func timeout(timeout: Duration) {
+        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = timeout }.urlRequest() }
     }
 
     @Test("M-27: a deadline of nothing or less is an error, the least positive one is not")
@@ -229,15 +229,20 @@ import FoundationNetworking
         for deadline in [Duration(secondsComponent: 0, attosecondsComponent: 1), .seconds(Int64.max)] {
             #expect(throws: Never.self) { try Request.make { $0.deadline = deadline }.urlRequest() }
         }
-        for seconds in [Double.leastNonzeroMagnitude, 0.5, .greatestFiniteMagnitude] {
-            #expect(try Request.make { $0.timeout = seconds }.urlRequest().timeoutInterval == min(seconds, 1e9))
+        for (timeout, seconds) in [
+            (Duration.nanoseconds(1) / 1_000_000_000, 1e-18), (.milliseconds(500), 0.5),
+            (.seconds(Int64.max), 1e9),
+        ] {
+            #expect(try Request.make { $0.timeout = timeout }.urlRequest().timeoutInterval == seconds)
         }
-        #expect(Request.make().timeout == 60 && Request.make().deadline == .seconds(600))
+        #expect(Request.make().timeout == .seconds(60) && Request.make().deadline == .seconds(600))
     }
 
     @Test("An error of encoding holds the request that it is about")
     func errorHoldsRequest() {
-        let error = expectFailure(.encoding) { try Request.make(.PUT, "https://h/thing") { $0.timeout = 0 }.encode() }
+        let error = expectFailure(.encoding) {
+            try Request.make(.PUT, "https://h/thing") { $0.timeout = .zero }.encode()
+        }
         #expect(error?.request?.description == "PUT https://h/thing")
     }
 }

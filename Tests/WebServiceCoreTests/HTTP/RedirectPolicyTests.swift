@@ -141,7 +141,7 @@ extension RedirectPolicy.Decision {
     @Test("Forms, providers and everything else that a request says go along")
     func rest() throws {
         var request = Request.make(.PUT, "https://a/x") { $0.formParameters = ["a": "b c"] }
-        request.timeout = 7
+        request.timeout = .seconds(7)
         request.deadline = .seconds(9)
         request.shouldHandleCookies = false
         request.cachePolicy = .reloadIgnoringLocalCacheData
@@ -149,7 +149,7 @@ extension RedirectPolicy.Decision {
         let next = try #require(try RedirectPolicy.follow.decide(request, 307, "/y").next)
         #expect(try next.encode().body == request.encode().body)
         #expect(
-            next.timeout == 7 && next.deadline == .seconds(9) && !next.shouldHandleCookies
+            next.timeout == .seconds(7) && next.deadline == .seconds(9) && !next.shouldHandleCookies
                 && next.cachePolicy == .reloadIgnoringLocalCacheData)
 
         request.setBodyProvider(contentType: "t/x") { Data() }

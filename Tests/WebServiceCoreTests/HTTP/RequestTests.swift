@@ -88,7 +88,8 @@ import FoundationNetworking
             request.method == .GET && request.headers.isEmpty && request.queryParameters == nil
                 && request.parameters == nil && request.body == nil)
         #expect(
-            request.shouldHandleCookies && request.cachePolicy == .useProtocolCachePolicy && request.timeout == 60
+            request.shouldHandleCookies && request.cachePolicy == .useProtocolCachePolicy
+                && request.timeout == .seconds(60)
                 && request.deadline == .seconds(600))
         #expect(
             request.contentType == nil && request.userAgent == nil && request.formParameters == nil

@@ -120,7 +120,7 @@ struct MockSoakTests {
         let task = kind == .failedProvider ? service.POST(path) : service.GET(path)
         task.setDeadline(.seconds(1_000_000))
         switch kind {
-        case .silent: task.setTimeout(0.02)
+        case .silent: task.setTimeout(.milliseconds(20))
         case .deadline: task.setDeadline(.seconds(1))
         case .failedProvider: task.setBody { throw TestError() }
         case .failedInterceptor: task.intercepted(by: .closure { _, _ in throw TestError() })

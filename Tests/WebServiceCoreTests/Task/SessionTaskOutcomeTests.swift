@@ -230,7 +230,7 @@ struct SessionTaskOutcomeTests {
         let metrics = try #require(await collected.wait().first)
         #expect(order.values == ["json", "ui", "metrics"])
         for time in [metrics.responseTime, metrics.responseJSONTime, metrics.updateUITime] {
-            #expect(try #require(time) >= 0)
+            #expect(try #require(time) >= .zero)
         }
         #expect(try #require(metrics.fetchStart) <= (try #require(metrics.responseEnd)))
         #expect(try #require(metrics.responseEnd) <= (try #require(metrics.updateUIStart)))

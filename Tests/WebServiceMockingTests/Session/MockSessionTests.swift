@@ -159,7 +159,7 @@ import FoundationNetworking
         let service = WebService(baseURLString: "http://a.test")
         service.session = session
         for path in ["/", "/slow"] {
-            let task = service.GET(path).setTimeout(0.05).setDeadline(.seconds(5)).data()
+            let task = service.GET(path).setTimeout(.milliseconds(50)).setDeadline(.seconds(5)).data()
             let error = await #expect(throws: URLError.self) { try await task.value }
             #expect(error?.code == .timedOut)
         }

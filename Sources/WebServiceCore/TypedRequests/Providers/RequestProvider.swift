@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// A provider for requests of one type. It finds and cancels only requests of that type.
 ///
@@ -121,7 +121,7 @@ extension RequestProvider where Request: StorableRequest {
     ///
     /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform(
-        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         service.perform(
@@ -133,7 +133,7 @@ extension RequestProvider where Request: StorableRequest {
     ///
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency)
     }
@@ -143,7 +143,7 @@ extension RequestProvider where Request: StorableRequest {
     /// The closure receives the result, once, on the main actor.
     @discardableResult
     public func stored(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
         completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
     ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency, completion: completion)
@@ -154,7 +154,7 @@ extension RequestProvider where Request: StorableRequest {
     /// The current ``delegate`` receives it, on the main actor.
     @discardableResult
     public func storedForDelegate(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
         guard let delegate else { return stored(request, maximumAge: maximumAge, dependency).resume() }
         return service.stored(

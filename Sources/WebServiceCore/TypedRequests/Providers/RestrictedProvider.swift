@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// A provider that accepts only requests of the given types.
 ///
@@ -42,7 +42,7 @@ public struct RestrictedProvider: Sendable {
     ///
     /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         refusal(of: Request.self)
@@ -54,7 +54,7 @@ public struct RestrictedProvider: Sendable {
     ///
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
         refusal(of: Request.self) ?? service.stored(request, maximumAge: maximumAge, dependency)
     }
@@ -121,7 +121,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     ///
     /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         provider.perform(request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
@@ -131,7 +131,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     ///
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
         provider.stored(request, maximumAge: maximumAge, dependency)
     }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -36,11 +36,11 @@ extension WebService {
     /// - Parameters:
     ///   - request: The request.
     ///   - fetchPolicy: The sources of the value.
-    ///   - maximumAge: The maximum age of a stored value, in seconds. Defaults to `nil`: any age.
+    ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`: any age.
     ///   - key: See ``perform(_:key:duplicates:)``.
     ///   - duplicates: See ``perform(_:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
         if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
@@ -79,7 +79,7 @@ extension WebService {
 extension ServiceCore {
     /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration,
+        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration,
         _ early: EarlyValue<Request.Output>
     ) {
         Task {
@@ -91,7 +91,7 @@ extension ServiceCore {
     /// Reads the storage after the server failed. The error from the server remains the result if
     /// nothing is stored.
     fileprivate func readInstead<Request: StorableRequest>(
-        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: TimeInterval?,
+        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
         _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
     ) async {
         guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // keeps the server error
@@ -142,7 +142,7 @@ extension TypedTask {
                     continuation.yield(
                         SourcedValue(
                             value, source: response?.source ?? .endpoint, age: age,
-                            date: age.map { Date().addingTimeInterval(-$0) }))
+                            date: age.map { Date().addingTimeInterval(-$0.inSeconds) }))
                     continuation.finish()
                 }
             }

@@ -35,7 +35,7 @@ struct ResponseCacheStaleTests {
             fixture.serve([:], "down", status: status)
             let response = try await fixture.get()
             #expect(
-                response.source == .cache && response.data == Data("one".utf8) && response.age == 15
+                response.source == .cache && response.data == Data("one".utf8) && response.age == .seconds(15)
                     && response.attempts == 1)
         }
         fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
@@ -88,7 +88,7 @@ struct ResponseCacheStaleTests {
         for _ in 0..<5 {
             let response = try await fixture.get("/a", headers)
             #expect(
-                response.source == .cache && response.attempts == 0 && response.age == 15
+                response.source == .cache && response.attempts == 0 && response.age == .seconds(15)
                     && response.data == Data("one".utf8))
         }
         let validation = try #require(await fixture.sent.wait(for: 2).last)

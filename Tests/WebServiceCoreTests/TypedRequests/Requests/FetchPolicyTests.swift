@@ -37,7 +37,7 @@ struct FetchPolicyTests {
     }
 
     /// A task whose observers leave behind what they hear.
-    private func task(_ policy: FetchPolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
+    private func task(_ policy: FetchPolicy, maximumAge: Duration? = nil) -> TypedTask<String> {
         service.perform(ValueText(), fetchPolicy: policy, maximumAge: maximumAge)
             .onCacheSuccess { [early] in early.add("\($0.value) \($0.source)") }
             // Which one it is, is asked elsewhere.
@@ -64,7 +64,7 @@ struct FetchPolicyTests {
         let task = task(.cacheOnly)
         #expect(try await task.value == "old")
         #expect(try await task.response.source == .storage)
-        #expect(try await task.response.age ?? -1 >= 0)
+        #expect(try await task.response.age ?? .seconds(-1) >= .zero)
         #expect(endpoint.fetches.values.count == 1)
         #expect(await ends.wait(for: 2) == ["error", "old"])
     }
@@ -167,10 +167,10 @@ struct FetchPolicyTests {
     func tooOld() async throws {
         await store("old")
         let error = await #expect(throws: WebServiceError.self) {
-            try await self.task(.cacheOnly, maximumAge: -1).value
+            try await self.task(.cacheOnly, maximumAge: .seconds(-1)).value
         }
         #expect(error?.code == .noStoredData)
-        let task = task(.cacheThenServer, maximumAge: -1)
+        let task = task(.cacheThenServer, maximumAge: .seconds(-1))
         await endpoint.fetches.wait(for: 2)[1].answer("new")
         #expect(try await task.value == "new")
         #expect(early.values.isEmpty)

@@ -19,7 +19,7 @@ struct ParameterizedRequestTests {
         var headers: Headers { ["X-Part": "1"] }
 
         func configure(_ request: inout Request) {
-            request.timeout = 7
+            request.timeout = .seconds(7)
             request.errorMapper = .closure { _ in TestError() }
         }
     }
@@ -69,7 +69,7 @@ struct ParameterizedRequestTests {
     @Test("what configure changes is sent so")
     func configuration() async throws {
         let request = try Search().request(for: service)
-        #expect(request.timeout == 7)
+        #expect(request.timeout == .seconds(7))
         service.session = HandSession(text: "", status: 500)
         await #expect(throws: TestError()) { try await service.perform(Search()).value }
     }
