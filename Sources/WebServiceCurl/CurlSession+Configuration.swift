@@ -32,7 +32,7 @@ extension CurlSession {
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.connectTimeout`. In whole milliseconds. Defaults to
+        /// Applies to requests without `Request.Options.connectTimeout`. In whole milliseconds. Defaults to
         /// 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 

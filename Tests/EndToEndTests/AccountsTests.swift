@@ -108,16 +108,15 @@ struct AccountsTests {
             for policy in policies {
                 for name in ["alice", "bob", "alice", "bob"] {
                     login.change(to: name)
-                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"]).setCachePolicy(
-                        policy
-                    ).string()
+                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"])
+                        .configure { $0.options.cachePolicy = policy }.string()
                     #expect(try await task.value == "Bearer \(name)", "\(policy)")
                     await cache.finishStoring()
                 }
             }
             // Somebody who has nothing stored gets nothing.
             login.change(to: "carol")
-            let task = service.GET("/profile").setCachePolicy(.returnCacheDataDontLoad).string()
+            let task = service.GET("/profile").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.string()
             await #expect(throws: URLError.self) { try await task.value }
         }
     }

@@ -126,11 +126,13 @@ struct ResponseCacheTests {
         _ = try await service.GET("/a").data().value
         server.stop()
         clock.advance(by: 1e6)
-        let response = try await service.GET("/a").setCachePolicy(.returnCacheDataElseLoad).data().response
+        let response = try await service.GET("/a").configure { $0.options.cachePolicy = .returnCacheDataElseLoad }
+            .data().response
         #expect(response.source == .cache && response.age == .seconds(1_000_000) && response.data == Data("one".utf8))
         #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
         #expect(
-            await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode
+            await service.GET("/b").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.answer()
+                .urlErrorCode
                 == .resourceUnavailable)
     }
 }

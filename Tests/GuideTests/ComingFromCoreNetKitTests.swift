@@ -157,7 +157,7 @@ struct ComingFromCoreNetKitTests {
             for _ in 0..<20 {
                 group.addTask {
                     var request = service.request(.GET, path: "/safe")
-                    request.interceptors = [authentication]
+                    request.options.interceptors = [authentication]
                     return await service.sessionTask(request: request).string().serviceResponse.data
                 }
             }

@@ -289,7 +289,7 @@ struct GuideSnippets {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameters = ["state": "new york", "tag": "ale", "tag": "lager"]
         request.headers["custom-header-name"] = "foo"
-        request.timeout = .seconds(20)
+        request.options.timeout = .seconds(20)
         let task = service.sessionTask(request: request)
         // /brewers?state=new%20york&tag=ale&tag=lager
         let sent = try await sent(task)
@@ -478,8 +478,10 @@ struct GuideSnippets {
     @Test("cookies and limits")
     func limits() async throws {
         service.cookieJar = CookieJar()
-        service.GET("/archive").setTimeout(.seconds(5)).setDeadline(.seconds(60))
-            .setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
+        service.GET("/archive").setTimeout(.seconds(5)).setDeadline(.seconds(60)).configure { request in
+            request.options.maximumResponseBytes = nil
+            request.options.redirectPolicy = .manual
+        }.resume()
         await service.GET("/archive").finish()
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
@@ -742,7 +744,8 @@ struct GuideSnippets {
         print(try await task.value, try await task.response.source, try await task.response.age ?? .zero)
         #expect(session.recordedRequests.count == 1)
         await cache.finishStoring()
-        let again = service.GET("/brewers").setCachePolicy(.returnCacheDataDontLoad).decode([Brewer].self)
+        let again = service.GET("/brewers").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.decode(
+            [Brewer].self)
         #expect(try await again.value == [Brewer(name: "Long Trail")])
         #expect(try await again.response.source == .cache)
     }

@@ -117,7 +117,7 @@ struct CurlConfigurationTests {
         let session = try CurlSession()
         let service = WebService(server, session)
         var request = service.request(.GET, path: "/")
-        request.connectTimeout = timeout
+        request.options.connectTimeout = timeout
         let result = await service.sessionTask(request: request).string().result
         if timeout > .zero {
             #expect(
@@ -128,7 +128,7 @@ struct CurlConfigurationTests {
             #expect(result.code == .encoding, "\(result)")
         }
         var silent = Request(.GET, url: server.baseURLString)
-        silent.timeout = timeout
+        silent.options.timeout = timeout
         let ended: Result<Response, any Error> = await withCheckedContinuation { continuation in
             session.responseTask(request: silent, progress: nil) { result, _ in continuation.resume(returning: result) }
                 .resume()
@@ -145,7 +145,7 @@ struct CurlConfigurationTests {
         let service = WebService(server, try CurlSession())
         for path in ["/", "/chunked"] {
             var request = service.request(.GET, path: path)
-            request.maximumResponseBytes = count
+            request.options.maximumResponseBytes = count
             let result = await service.sessionTask(request: request).string().result
             if count >= 3 {
                 #expect(try result.get() == "ale")

@@ -37,7 +37,7 @@ struct CurlTimeTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
-        request.timeout = .milliseconds(milliseconds)
+        request.options.timeout = .milliseconds(milliseconds)
         let limit = Duration.milliseconds(milliseconds + 250)
         let (result, time) = await timed(below: limit) { service.sessionTask(request: request).data() }
         #expect(result.urlErrorCode == .timedOut)
@@ -52,8 +52,8 @@ struct CurlTimeTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
-        request.timeout = .milliseconds(300)
-        request.deadline = .milliseconds(600)
+        request.options.timeout = .milliseconds(300)
+        request.options.deadline = .milliseconds(600)
         let (result, time) = await timed(below: .milliseconds(850)) { service.sessionTask(request: request).data() }
         #expect(result.code == .deadline)
         #expect(time >= .milliseconds(600) && time < .milliseconds(850))
@@ -68,7 +68,7 @@ struct CurlTimeTests {
         #expect(result.urlErrorCode == .cannotConnectToHost)
         #expect(time >= .milliseconds(140) && time < .milliseconds(400))
         var request = service.request(.GET, path: "/")
-        request.connectTimeout = .milliseconds(400)
+        request.options.connectTimeout = .milliseconds(400)
         let (own, ownTime) = await timed(below: .milliseconds(650)) { service.sessionTask(request: request).data() }
         #expect(own.urlErrorCode == .cannotConnectToHost)
         #expect(ownTime >= .milliseconds(390) && ownTime < .milliseconds(650))

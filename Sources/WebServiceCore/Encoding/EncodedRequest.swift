@@ -37,9 +37,9 @@ package final class EncodedRequest: URLRequestEncodable {
     ///
     /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
     /// integers.
-    package var timeout: Duration { min(source.timeout, .seconds(1_000_000_000)) }
+    package var timeout: Duration { min(source.options.timeout, .seconds(1_000_000_000)) }
     /// The maximum size of the response body in bytes; `nil` for no limit.
-    package var maximumResponseBytes: Int? { source.maximumResponseBytes }
+    package var maximumResponseBytes: Int? { source.options.maximumResponseBytes }
 
     /// Encodes any request, for a session that does not need a `URLRequest`.
     ///
@@ -77,18 +77,19 @@ package final class EncodedRequest: URLRequestEncodable {
         // field.
         let template = source.template
         var request =
-            template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout.inSeconds)
+            template
+            ?? URLRequest(url: url, cachePolicy: source.options.cachePolicy, timeoutInterval: timeout.inSeconds)
         if template != nil {
             request.url = url
-            request.cachePolicy = source.cachePolicy
+            request.cachePolicy = source.options.cachePolicy
             request.timeoutInterval = timeout.inSeconds
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }
         if let bodySource, let form = source.multipart { request.httpBodyStream = BodyStream(form, bodySource) }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
-        if !source.shouldHandleCookies || template != nil {
-            request.httpShouldHandleCookies = source.shouldHandleCookies
+        if !source.options.shouldHandleCookies || template != nil {
+            request.httpShouldHandleCookies = source.options.shouldHandleCookies
         }
         return request
     }

@@ -51,7 +51,8 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > .zero, deadline > .zero, connectTimeout.map({ $0 > .zero }) ?? true else {
+            guard options.timeout > .zero, options.deadline > .zero, options.connectTimeout.map({ $0 > .zero }) ?? true
+            else {
                 throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)

@@ -70,65 +70,11 @@ public struct Request: Sendable {
     /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
     public var formParametersAllowedCharacters: CharacterSet?
 
-    /// A Boolean value that indicates whether the request sends and stores cookies.
-    ///
-    /// It has an effect only if the session handles cookies. Defaults to `true`.
-    public var shouldHandleCookies = true
+    /// How the request is sent: timeouts, limits, policies, interceptors.
+    public var options = Options()
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
     var credentialFields: Set<Headers.Name> = []
-
-    /// The policy that determines when a ``ResponseCache`` among the interceptors may respond.
-    ///
-    /// Without such an interceptor, `returnCacheDataDontLoad` fails with
-    /// `URLError.resourceUnavailable`, and all other policies send the request.
-    public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
-
-    /// The idle timeout: the longest wait of the transport for the next bytes.
-    ///
-    /// The task fails with `URLError.timedOut` when it expires. Defaults to ``defaultTimeout``.
-    public var timeout: Duration = Request.defaultTimeout
-
-    /// The timeout for connecting, including name resolution and TLS.
-    ///
-    /// Defaults to `nil`, which means the timeout of the session. The task fails with
-    /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not respond.
-    /// `CurlSession` enforces this timeout. Foundation does not report when a connection is
-    /// established, so its sessions ignore it.
-    public var connectTimeout: Duration?
-
-    /// The deadline: the longest duration of the whole exchange.
-    ///
-    /// The library's clock measures it from `resume()` to the last byte, including retries and
-    /// redirects, regardless of the transport. The task fails with
-    /// ``WebServiceError/Code/deadline`` when it passes. Defaults to ``defaultDeadline``.
-    public var deadline: Duration = Request.defaultDeadline
-
-    /// The default of ``timeout``: 60 seconds, as in Foundation.
-    public static let defaultTimeout: Duration = .seconds(60)
-
-    /// The default of ``deadline``: 10 minutes.
-    public static let defaultDeadline: Duration = .seconds(600)
-
-    /// The policy for redirects.
-    public var redirectPolicy = RedirectPolicy.follow
-
-    /// The maximum size of the response body in bytes, after decompression; `nil` for no limit.
-    ///
-    /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as soon
-    /// as the session detects it. Defaults to ``defaultMaximumResponseBytes``.
-    public var maximumResponseBytes: Int? = Request.defaultMaximumResponseBytes
-
-    /// The default of ``maximumResponseBytes``: 100 MiB.
-    public static let defaultMaximumResponseBytes = 100 << 20
-
-    /// A mapper from failed responses to this request to custom errors.
-    ///
-    /// It takes precedence over the mapper of the service.
-    public var errorMapper: (any ErrorMapper)?
-
-    /// The interceptors of this request, inside those of the service.
-    public var interceptors: [any Interceptor] = []
 
     var location: Location
     var content: Content = .none {
@@ -167,9 +113,9 @@ public struct Request: Sendable {
     public init(_ urlRequest: URLRequest) {
         self.init(Method(rawValue: urlRequest.httpMethod ?? "GET"), url: urlRequest.url?.absoluteString ?? "")
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        shouldHandleCookies = urlRequest.httpShouldHandleCookies
-        cachePolicy = urlRequest.cachePolicy
-        timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
+        options.shouldHandleCookies = urlRequest.httpShouldHandleCookies
+        options.cachePolicy = urlRequest.cachePolicy
+        options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
         if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }

@@ -12,7 +12,7 @@ import FoundationNetworking
 /// )
 /// service.interceptors = [.retry(), authentication]
 /// ```
-/// Install it on a service, or on single requests (``Request/interceptors``,
+/// Install it on a service, or on single requests (``Request/Options/interceptors``,
 /// ``SessionTask/intercepted(by:)``).
 /// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
 ///   never along a redirect to another origin.

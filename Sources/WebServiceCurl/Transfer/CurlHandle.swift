@@ -98,7 +98,7 @@ final class CurlHandle {
         idleLimit = UInt64(0).addingSaturated(max(request.timeout, .milliseconds(1)))
         answer.begin(for: request)
         mayBeSentTwice = request.method.isIdempotent
-        let limit = request.source.connectTimeout ?? connectTimeout
+        let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         // With TLS, the handshake determines whether requests can share the connection, so waiting

@@ -27,7 +27,7 @@ struct SentRequest: Sendable {
             maximumResponseBytes = request.maximumResponseBytes
             return
         }
-        maximumResponseBytes = (request as? Request)?.maximumResponseBytes
+        maximumResponseBytes = (request as? Request)?.options.maximumResponseBytes
         let request = try request.urlRequest()
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)
@@ -35,7 +35,7 @@ struct SentRequest: Sendable {
         encodable = request
         let seconds = request.timeoutInterval
         // A `URLRequest` accepts any number.
-        timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : Request.defaultTimeout
+        timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : Request.Options().timeout
     }
 }
 

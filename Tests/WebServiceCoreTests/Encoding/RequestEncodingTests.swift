@@ -218,30 +218,32 @@ import FoundationNetworking
         "M-27: a timeout or deadline that is no positive number is an error",
         arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
     func timeout(timeout: Duration) {
-        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = timeout }.urlRequest() }
+        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.options.timeout = timeout }.urlRequest() }
     }
 
     @Test("M-27: a deadline of nothing or less is an error, the least positive one is not")
     func deadline() throws {
         for deadline in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] {
-            expectFailure(.encoding, naming: ["deadline"]) { try Request.make { $0.deadline = deadline }.urlRequest() }
+            expectFailure(.encoding, naming: ["deadline"]) {
+                try Request.make { $0.options.deadline = deadline }.urlRequest()
+            }
         }
         for deadline in [Duration(secondsComponent: 0, attosecondsComponent: 1), .seconds(Int64.max)] {
-            #expect(throws: Never.self) { try Request.make { $0.deadline = deadline }.urlRequest() }
+            #expect(throws: Never.self) { try Request.make { $0.options.deadline = deadline }.urlRequest() }
         }
         for (timeout, seconds) in [
             (Duration.nanoseconds(1) / 1_000_000_000, 1e-18), (.milliseconds(500), 0.5),
             (.seconds(Int64.max), 1e9),
         ] {
-            #expect(try Request.make { $0.timeout = timeout }.urlRequest().timeoutInterval == seconds)
+            #expect(try Request.make { $0.options.timeout = timeout }.urlRequest().timeoutInterval == seconds)
         }
-        #expect(Request.make().timeout == .seconds(60) && Request.make().deadline == .seconds(600))
+        #expect(Request.make().options.timeout == .seconds(60) && Request.make().options.deadline == .seconds(600))
     }
 
     @Test("An error of encoding holds the request that it is about")
     func errorHoldsRequest() {
         let error = expectFailure(.encoding) {
-            try Request.make(.PUT, "https://h/thing") { $0.timeout = .zero }.encode()
+            try Request.make(.PUT, "https://h/thing") { $0.options.timeout = .zero }.encode()
         }
         #expect(error?.request?.description == "PUT https://h/thing")
     }

@@ -43,7 +43,7 @@ struct FoundationTimesTests {
         arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
     func connectTimeout(timeout: Duration) {
         let error = #expect(throws: WebServiceError.self) {
-            try Request.make { $0.connectTimeout = timeout }.urlRequest()
+            try Request.make { $0.options.connectTimeout = timeout }.urlRequest()
         }
         #expect(error?.code == .encoding)
         #expect(error?.description.contains("connectTimeout") == true)

@@ -124,7 +124,7 @@ struct MockSoakTests {
         case .deadline: task.setDeadline(.seconds(1))
         case .failedProvider: task.setBody { throw TestError() }
         case .failedInterceptor: task.intercepted(by: .closure { _, _ in throw TestError() })
-        case .tooLong: task.setMaximumResponseBytes(100)
+        case .tooLong: task.configure { $0.options.maximumResponseBytes = 100 }
         default: break
         }
         return task

@@ -164,7 +164,7 @@ struct SessionTaskOutcomeTests {
         #expect(clock.pending == 1)
         session.exchanges.values.first?.answer()
         #expect(clock.pending == 0)
-        #expect(Request.defaultDeadline == .seconds(600))
+        #expect(Request.Options().deadline == .seconds(600))
     }
 
     @Test("the deadline also counts while a body provider works")

@@ -173,9 +173,9 @@ import FoundationNetworking
     func limitAndProgress() async throws {
         session.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
         var request = Request(.POST, url: "http://a.test/")
-        request.maximumResponseBytes = 10
+        request.options.maximumResponseBytes = 10
         #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
-        request.maximumResponseBytes = 11
+        request.options.maximumResponseBytes = 11
         #expect(await session.answer(to: request).data?.count == 11)
         let service = WebService(baseURLString: "http://a.test")
         service.session = session

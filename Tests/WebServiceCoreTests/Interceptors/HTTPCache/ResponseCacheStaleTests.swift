@@ -128,8 +128,8 @@ struct ResponseCacheStaleTests {
         let requests = Collected<String>()
         let changing = ClosureInterceptor { [unowned fixture] request, next in
             // The account changes between the answer and its validation.
-            if request.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
-            defer { requests.add("\(request.cachePolicy.rawValue)") }
+            if request.options.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
+            defer { requests.add("\(request.options.cachePolicy.rawValue)") }
             return try await next(request)
         }
         fixture.service.interceptors = [changing, fixture.cache]
@@ -150,7 +150,7 @@ struct ResponseCacheStaleTests {
         fixture.signIn("ann")
         let (gate, results) = (Decision(), Collected<String>())
         let beginning = ClosureInterceptor { [unowned fixture] request, next in
-            if request.cachePolicy == .reloadRevalidatingCacheData {
+            if request.options.cachePolicy == .reloadRevalidatingCacheData {
                 Task {
                     _ = await gate.value
                     do { results.add(try await fixture.text("/b")) } catch { results.add("\(error)") }

@@ -229,9 +229,9 @@ struct ResponseCacheTests {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "12345")
         _ = try await fixture.get()
-        #expect(try await fixture.get { $0.maximumResponseBytes = 5 }.source == .cache)
+        #expect(try await fixture.get { $0.options.maximumResponseBytes = 5 }.source == .cache)
         let error = await #expect(throws: WebServiceError.self) {
-            try await fixture.get { $0.maximumResponseBytes = 4 }
+            try await fixture.get { $0.options.maximumResponseBytes = 4 }
         }
         #expect(error?.code == .responseTooLarge)
     }

@@ -19,8 +19,8 @@ struct ParameterizedRequestTests {
         var headers: Headers { ["X-Part": "1"] }
 
         func configure(_ request: inout Request) {
-            request.timeout = .seconds(7)
-            request.errorMapper = .closure { _ in TestError() }
+            request.options.timeout = .seconds(7)
+            request.options.errorMapper = .closure { _ in TestError() }
         }
     }
 
@@ -69,7 +69,7 @@ struct ParameterizedRequestTests {
     @Test("what configure changes is sent so")
     func configuration() async throws {
         let request = try Search().request(for: service)
-        #expect(request.timeout == .seconds(7))
+        #expect(request.options.timeout == .seconds(7))
         service.session = HandSession(text: "", status: 500)
         await #expect(throws: TestError()) { try await service.perform(Search()).value }
     }
