@@ -73,6 +73,15 @@ struct OrdersRequest: ParameterizedRequest, Hashable {
     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 }
 
+struct CreateBrewer: ParameterizedRequest {
+    var brewer: Brewer
+    typealias Output = Brewer
+
+    var method: Request.Method { .POST }
+    var path: String { "/brewers" }
+    var body: some Encodable { brewer }
+}
+
 struct Visits: Codable, Sendable {
     var visits: [String]
     var next: String?

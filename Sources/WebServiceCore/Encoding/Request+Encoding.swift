@@ -34,10 +34,11 @@ extension Request: URLRequestEncodable {
         return url
     }
 
-    /// Returns `parameters` encoded as a body by ``parameterEncoding``.
+    /// Returns `parameters` encoded as a body: JSON if ``parameterEncoding`` is `json`, otherwise a
+    /// form.
     public func encodeBody(_ parameters: Parameters) throws -> Data {
         switch parameterEncoding {
-        case .percent: try encodeForm(parameters)
+        case .percent, .query: try encodeForm(parameters)
         case .json: try parameters.jsonData()
         }
     }
@@ -72,7 +73,7 @@ extension Request: URLRequestEncodable {
     }
 
     private var urlParameters: Parameters? {
-        guard let parameters, method.encodesParametersInURL else { return queryParameters }
+        guard let parameters, encodesParametersInURL else { return queryParameters }
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
@@ -109,7 +110,7 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .encoding, "the request has both a body stream and parameters that belong in the body")
             }
-            return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
+            return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil)
         }
         switch content {
         case .none, .provider: return (nil, nil)

@@ -42,10 +42,7 @@ public struct Request: Sendable {
     /// Defaults to `nil`, which means `name=value&…`.
     public var queryParameterEncoder: QueryParameterEncoder?
 
-    /// The parameters whose location depends on the method.
-    ///
-    /// They are added to the URL for GET, HEAD and DELETE, and otherwise written into the body by
-    /// ``parameterEncoding``.
+    /// The parameters whose location and format depend on the method and ``parameterEncoding``.
     public var parameters: Parameters? {
         didSet {
             parametersAreLast = true
@@ -56,7 +53,7 @@ public struct Request: Sendable {
     /// A Boolean value that indicates whether ``parameters`` were set after ``content``.
     private var parametersAreLast = false
 
-    /// The format of ``parameters`` in a body.
+    /// The location and format of ``parameters``. Defaults to `percent`.
     ///
     /// With `json`, a body of bytes without a media type is sent as `application/json` as well.
     public var parameterEncoding: ParameterEncoding = .percent
@@ -139,12 +136,16 @@ public struct Request: Sendable {
         }
     }
 
-    /// A format of ``Request/parameters`` in a body.
-    public enum ParameterEncoding: Sendable {
-        /// A form: `application/x-www-form-urlencoded`.
+    /// The location and format of ``Request/parameters``.
+    public enum ParameterEncoding: Sendable, Hashable {
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods a form in the body:
+        /// `application/x-www-form-urlencoded`.
         case percent
-        /// A JSON object: `application/json`.
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods a JSON object in
+        /// the body: `application/json`.
         case json
+        /// The query of the URL, for all methods.
+        case query
     }
 }
 
@@ -181,9 +182,12 @@ extension Request {
         }
     }
 
+    /// A Boolean value that indicates whether ``parameters`` belong in the URL.
+    var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
+
     /// A Boolean value that indicates whether ``parameters`` are the body.
     var parametersBelongInBody: Bool {
-        parameters?.isEmpty == false && !method.encodesParametersInURL && (parametersAreLast || content.isNone)
+        parameters?.isEmpty == false && !encodesParametersInURL && (parametersAreLast || content.isNone)
     }
 
     /// A Boolean value that indicates whether the body comes from a provider.
@@ -195,7 +199,7 @@ extension Request {
 extension Request.ParameterEncoding {
     var contentType: String {
         switch self {
-        case .percent: ContentType.formEncoded
+        case .percent, .query: ContentType.formEncoded
         case .json: ContentType.json
         }
     }

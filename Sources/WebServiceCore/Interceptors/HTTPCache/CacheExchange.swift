@@ -54,7 +54,7 @@ struct CacheExchange: Sendable {
     /// default port of the scheme and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
-        if !request.method.encodesParametersInURL { bare.parameters = nil }
+        if !request.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]
