@@ -155,7 +155,7 @@ public final class Authentication: Interceptor {
     }
 
     /// The number of requests that wait for a refresh.
-    public var parkedRequests: Int { flight.waiting }
+    var parkedRequests: Int { flight.waiting }
 
     private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
         if let credential = ticket.credential { return credential }

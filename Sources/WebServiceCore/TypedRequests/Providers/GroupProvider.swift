@@ -1,17 +1,26 @@
 import Foundation
 
-/// A provider that accepts only requests of the given types.
+/// A group of request types.
+public protocol RequestGroup {
+    /// The request types of the group.
+    static var requestTypes: [any ServiceRequest.Type] { get }
+}
+
+/// A provider that accepts only requests of some types: those of a group, or those of a list
+/// (``RestrictedProvider``).
 ///
 /// A request of another type fails with ``WebServiceError/Code/requestNotAllowed`` and is not sent.
 /// A debug build also prints the error to standard error, because it is a programming error.
-public struct RestrictedProvider: Sendable {
+public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     private let service: WebService
     private let allowed: Set<ObjectIdentifier>
 
-    /// - Parameters:
-    ///   - service: The service that executes the requests.
-    ///   - requestTypes: The accepted types.
-    public init(service: WebService, requestTypes: [any ServiceRequest.Type]) {
+    /// Creates a provider for a service that accepts the types of the group.
+    public init(service: WebService) {
+        self.init(service, Group.requestTypes)
+    }
+
+    private init(_ service: WebService, _ requestTypes: [any ServiceRequest.Type]) {
         self.service = service
         allowed = Set(requestTypes.map { ObjectIdentifier($0) })
     }
@@ -81,68 +90,18 @@ public struct RestrictedProvider: Sendable {
     }
 }
 
-/// A group of request types.
-public protocol RequestGroup {
-    /// The request types of the group.
-    static var requestTypes: [any ServiceRequest.Type] { get }
+/// A provider that accepts only requests of the types in a list; see ``GroupProvider``.
+public typealias RestrictedProvider = GroupProvider<ListedRequests>
+
+/// The group of a ``RestrictedProvider``, which is created from a list of types.
+public enum ListedRequests: RequestGroup {
+    /// No types.
+    public static let requestTypes: [any ServiceRequest.Type] = []
 }
 
-/// A provider that accepts only requests of one group; see ``RestrictedProvider``.
-public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
-    private let provider: RestrictedProvider
-
-    /// Creates a provider for a service.
-    public init(service: WebService) {
-        provider = RestrictedProvider(service: service, requestTypes: Group.requestTypes)
-    }
-
-    /// Returns whether requests of the type are in the group.
-    public func canUseRequest(type: any ServiceRequest.Type) -> Bool {
-        provider.canUseRequest(type: type)
-    }
-
-    /// Creates a task for a request; see ``WebService/perform(_:key:duplicates:)``.
-    public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
-    ) -> TypedTask<Request.Output> {
-        provider.perform(request, key: key, duplicates: duplicates)
-    }
-
-    /// Starts a request. The closure receives the result, once, on the main actor.
-    @discardableResult
-    public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
-    ) -> TypedTask<Request.Output> {
-        provider.perform(request, key: key, duplicates: duplicates, completion: completion)
-    }
-
-    /// Creates a task for a request whose value can come from its storage.
-    ///
-    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
-    public func perform<Request: StorableRequest>(
-        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
-        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
-    ) -> TypedTask<Request.Output> {
-        provider.perform(request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
-    }
-
-    /// Creates a task that reads the stored value of a request.
-    ///
-    /// See ``WebService/stored(_:maximumAge:_:)``.
-    public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<SourcedValue<Request.Output>> {
-        provider.stored(request, maximumAge: maximumAge, dependency)
-    }
-
-    /// Returns whether a request of the group is in flight.
-    public func containsRequests() -> Bool {
-        provider.containsRequests()
-    }
-
-    /// Cancels all requests of the group.
-    public func cancelRequests() {
-        provider.cancelRequests()
+extension GroupProvider where Group == ListedRequests {
+    /// Creates a provider for a service that accepts the given types.
+    public init(service: WebService, requestTypes: [any ServiceRequest.Type]) {
+        self.init(service, requestTypes)
     }
 }
