@@ -195,6 +195,13 @@ extension Request {
     }
 }
 
+extension Interceptor where Self == Authentication {
+    /// Returns an authentication with a bearer token that is never refreshed (RFC 6750).
+    public static func bearer(_ token: String) -> Authentication {
+        Authentication(TokenSource(.bearer(token)))
+    }
+}
+
 extension WebServiceError.Code {
     /// The credentials could not be refreshed, or were cleared while a request waited for them.
     public static let authenticationFailed = WebServiceError.Code("authenticationFailed")

@@ -125,6 +125,12 @@ extension SessionTask {
         setting { $0.headers[name] = value }
     }
 
+    /// Sets one field of ``Request/headers`` with a well-known name; `nil` removes it.
+    @discardableResult
+    public func setHeaderValue(_ value: String?, forName name: Headers.Name) -> Self {
+        setting { $0.headers[name] = value }
+    }
+
     /// Sets ``Request/Options/timeout``.
     @discardableResult
     public func setTimeout(_ timeout: Duration) -> Self {
