@@ -79,8 +79,8 @@ public struct Response: Sendable {
 
     /// The age of a stored response; `nil` for any other response.
     ///
-    /// This is the duration since the response was created, last validated or stored, as reported by
-    /// the ``ResponseCache`` or storage that it came from.
+    /// This is the duration since the response was created, last validated or stored, as reported
+    /// by the ``ResponseCache`` or storage that it came from.
     public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }

@@ -73,7 +73,8 @@ public struct WebServiceError: Error, Sendable {
         public static let unacceptableStatus = Code("unacceptableStatus")
         /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unexpectedContentType = Code("unexpectedContentType")
-        /// A response body larger than ``Request/Options/maximumResponseBytes``. No part of it is stored.
+        /// A response body larger than ``Request/Options/maximumResponseBytes``. No part of it is
+        /// stored.
         public static let responseTooLarge = Code("responseTooLarge")
         /// An exchange that exceeded its ``Request/Options/deadline``.
         public static let deadline = Code("deadline")

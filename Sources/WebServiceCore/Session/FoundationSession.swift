@@ -44,8 +44,8 @@ public final class FoundationSession: ResponseSession {
 
     /// Creates a task that sends the request when it is resumed.
     ///
-    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``, and with
-    /// ``WebServiceError/Code/responseTooLarge`` as soon as the body exceeds
+    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``, and
+    /// with ``WebServiceError/Code/responseTooLarge`` as soon as the body exceeds
     /// ``Request/Options/maximumResponseBytes``.
     public func dataTask(
         request: any URLRequestEncodable,

@@ -4,8 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a request demands of the cache: its ``Request/Options/cachePolicy`` and its `Cache-Control` (RFC
-/// 9111, section 5.2.1).
+/// What a request demands of the cache: its ``Request/Options/cachePolicy`` and its `Cache-Control`
+/// (RFC 9111, section 5.2.1).
 struct CacheDemands: Sendable {
     enum Mode: Sendable, Hashable {
         /// A fresh stored response is used.
