@@ -79,9 +79,9 @@ struct Demo {
 
             output("\nCache, then server: the stored list, then the response")
             await client.webService.finishStoring()
-            for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
+            for try await brewers in client.webService.perform(BrewersRequest(), fetchPolicy: .cacheThenServer).values {
                 say(
-                    "\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")"
+                    "\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(brewers.age?.components.seconds ?? 0) s ago" : "from the server")"
                 )
             }
 
@@ -140,7 +140,9 @@ struct Demo {
                     }
                 }
                 .metricsCollected { metrics in
-                    if let time = metrics.responseTime { output("  = \(String(format: "%.1f", time * 1000)) ms") }
+                    if let time = metrics.responseTime {
+                        output("  = \((time / .milliseconds(1)).formatted(.number.precision(.fractionLength(1)))) ms")
+                    }
                     continuation.resume()
                 }
                 .resume()

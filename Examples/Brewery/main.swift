@@ -77,7 +77,8 @@ do {
         do {
             let stored = try await service.stored(BrewersRequest()).value
             output(
-                "\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
+                "\nOffline. The list of brewers, \(stored.age.map { "stored \($0.components.seconds) s ago" } ?? "of unknown age"):"
+            )
             for brewer in stored.value { output("    \(brewer)") }
         } catch {
             complain("brewery: no list of brewers is stored in \(store): \(error)")

@@ -126,8 +126,8 @@ final class HTTPCacheRun: Sendable {
         }
         request.headers["Req-Num"] = "\(index + 1)"
         if let body = step.request_body { request.body = Data(body.utf8) }
-        if step.redirect == "manual" { request.redirectPolicy = .manual }
-        if step.cache == "no-cache" { request.cachePolicy = .reloadRevalidatingCacheData }
+        if step.redirect == "manual" { request.options.redirectPolicy = .manual }
+        if step.cache == "no-cache" { request.options.cachePolicy = .reloadRevalidatingCacheData }
         return request
     }
 

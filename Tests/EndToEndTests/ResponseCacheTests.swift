@@ -45,7 +45,7 @@ struct ResponseCacheTests {
             for _ in 0..<2 {
                 let response = try await service.GET("/a").data().response
                 #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("x-a") == "1")
-                seen.append("\(response.source) \(response.attempts) \(response.age.map { "\($0)" } ?? "-")")
+                seen.append("\(response.source) \(response.attempts) \(response.age.map { "\($0.inSeconds)" } ?? "-")")
                 clock.advance(by: 20)
             }
             clock.advance(by: 30)
@@ -126,11 +126,13 @@ struct ResponseCacheTests {
         _ = try await service.GET("/a").data().value
         server.stop()
         clock.advance(by: 1e6)
-        let response = try await service.GET("/a").setCachePolicy(.returnCacheDataElseLoad).data().response
-        #expect(response.source == .cache && response.age == 1e6 && response.data == Data("one".utf8))
+        let response = try await service.GET("/a").configure { $0.options.cachePolicy = .returnCacheDataElseLoad }
+            .data().response
+        #expect(response.source == .cache && response.age == .seconds(1_000_000) && response.data == Data("one".utf8))
         #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
         #expect(
-            await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode
+            await service.GET("/b").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.answer()
+                .urlErrorCode
                 == .resourceUnavailable)
     }
 }

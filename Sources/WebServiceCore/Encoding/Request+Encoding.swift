@@ -34,10 +34,11 @@ extension Request: URLRequestEncodable {
         return url
     }
 
-    /// Returns `parameters` encoded as a body by ``parameterEncoding``.
+    /// Returns `parameters` encoded as a body: JSON if ``parameterEncoding`` is `json`, otherwise a
+    /// form.
     public func encodeBody(_ parameters: Parameters) throws -> Data {
         switch parameterEncoding {
-        case .percent: try encodeForm(parameters)
+        case .percent, .query: try encodeForm(parameters)
         case .json: try parameters.jsonData()
         }
     }
@@ -51,10 +52,9 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true
+            guard options.timeout > .zero, options.deadline > .zero, options.connectTimeout.map({ $0 > .zero }) ?? true
             else {
-                throw WebServiceError(
-                    .encoding, "timeout, connectTimeout and deadline must be finite and greater than zero")
+                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let (data, source) = try encodeContent()
@@ -73,7 +73,7 @@ extension Request: URLRequestEncodable {
     }
 
     private var urlParameters: Parameters? {
-        guard let parameters, method.encodesParametersInURL else { return queryParameters }
+        guard let parameters, encodesParametersInURL else { return queryParameters }
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
@@ -110,7 +110,7 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .encoding, "the request has both a body stream and parameters that belong in the body")
             }
-            return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
+            return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil)
         }
         switch content {
         case .none, .provider: return (nil, nil)

@@ -21,7 +21,7 @@ public struct Response: Sendable {
         var attempts = 1
         var redirects: [URL] = []
         var transport: TransportMetrics?
-        var age: TimeInterval?
+        var age: Duration?
     }
 
     private final class Storage: Sendable {
@@ -89,11 +89,11 @@ public struct Response: Sendable {
         set { fields.transport = newValue }
     }
 
-    /// The age of a stored response, in seconds; `nil` for any other response.
+    /// The age of a stored response; `nil` for any other response.
     ///
-    /// This is the time since the response was created, last validated or stored, as reported by
-    /// the ``ResponseCache`` or storage that it came from.
-    public var age: TimeInterval? {
+    /// This is the duration since the response was created, last validated or stored, as reported
+    /// by the ``ResponseCache`` or storage that it came from.
+    public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }
     }
@@ -114,7 +114,7 @@ public struct Response: Sendable {
 
     init(
         body: Data?, head: ResponseHead? = nil, source: Source, attempts: Int = 1, redirects: [URL] = [],
-        transport: TransportMetrics? = nil, age: TimeInterval? = nil
+        transport: TransportMetrics? = nil, age: Duration? = nil
     ) {
         storage = Storage(
             Fields(

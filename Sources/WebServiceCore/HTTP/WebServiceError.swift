@@ -73,11 +73,12 @@ public struct WebServiceError: Error, Sendable {
         public static let unacceptableStatus = Code("unacceptableStatus")
         /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unexpectedContentType = Code("unexpectedContentType")
-        /// A response body larger than ``Request/maximumResponseBytes``. No part of it is stored.
+        /// A response body larger than ``Request/Options/maximumResponseBytes``. No part of it is
+        /// stored.
         public static let responseTooLarge = Code("responseTooLarge")
         /// An element of a streamed response body, such as a line, that is larger than its limit.
         public static let elementTooLarge = Code("elementTooLarge")
-        /// An exchange that exceeded its ``Request/deadline``.
+        /// An exchange that exceeded its ``Request/Options/deadline``.
         public static let deadline = Code("deadline")
         /// A streamed body is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")

@@ -12,7 +12,7 @@ import FoundationNetworking
 /// )
 /// service.interceptors = [.retry(), authentication]
 /// ```
-/// Install it on a service, or on single requests (``Request/interceptors``,
+/// Install it on a service, or on single requests (``Request/Options/interceptors``,
 /// ``SessionTask/intercepted(by:)``).
 /// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
 ///   never along a redirect to another origin.
@@ -34,8 +34,8 @@ import FoundationNetworking
 public final class Authentication: Interceptor {
     /// The origins, in addition to that of the base URL, that credentials are sent to.
     public let origins: Set<Origin>
-    /// The number of seconds before its expiry at which a credential is refreshed.
-    public let leeway: TimeInterval
+    /// The duration before its expiry at which a credential is refreshed.
+    public let leeway: Duration
     /// The longest duration of a refresh.
     public let refreshLimit: Duration
     /// The maximum number of refreshes that may start within ``refreshWindow``.
@@ -56,8 +56,8 @@ public final class Authentication: Interceptor {
     ///   - provider: Returns the credential and refreshes it.
     ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
     ///     Defaults to none.
-    ///   - leeway: The number of seconds before its expiry at which a credential is refreshed.
-    ///     Defaults to 30.
+    ///   - leeway: The duration before its expiry at which a credential is refreshed. Defaults to
+    ///     30 seconds.
     ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
     ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
     ///     Defaults to 5.
@@ -67,7 +67,7 @@ public final class Authentication: Interceptor {
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
-        leeway: TimeInterval = 30,
+        leeway: Duration = .seconds(30),
         refreshLimit: Duration = .seconds(30),
         maximumRefreshes: Int = 5,
         refreshWindow: Duration = .seconds(30),
@@ -111,7 +111,9 @@ public final class Authentication: Interceptor {
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
         }
-        if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
+        if let expiring = credential, let expires = expiring.expires,
+            expires.timeIntervalSince(now()) <= leeway.inSeconds
+        {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
                 credential = try await current(ticket)
@@ -153,7 +155,7 @@ public final class Authentication: Interceptor {
     }
 
     /// The number of requests that wait for a refresh.
-    public var parkedRequests: Int { flight.waiting }
+    var parkedRequests: Int { flight.waiting }
 
     private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
         if let credential = ticket.credential { return credential }
@@ -190,6 +192,13 @@ extension Request {
         var request = self
         request.credentialFields.insert(field)
         return request
+    }
+}
+
+extension Interceptor where Self == Authentication {
+    /// Returns an authentication with a bearer token that is never refreshed (RFC 6750).
+    public static func bearer(_ token: String) -> Authentication {
+        Authentication(TokenSource(.bearer(token)))
     }
 }
 

@@ -6,13 +6,13 @@ import FoundationNetworking
 
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
-/// A request is sent again after a transport error in ``errorCodes`` or a status in ``statuses``,
-/// if its method is idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or
-/// ``retriesAnyMethod`` is `true`. A body that is a stream is never sent again. The pause before
-/// retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A
-/// `Retry-After` of the server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. If a
-/// pause does not fit into ``budget``, the last response or error is the result. Every decision is
-/// recorded in the task's ``Timeline``.
+/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses`` or a
+/// response that ``retriesResponse`` accepts, if its method is idempotent (RFC 9110, section
+/// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is a stream
+/// is never sent again. The pause before retry *n* is random between half and all of ``baseDelay``
+/// × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server (seconds or a date, RFC 9110,
+/// section 10.2.3) takes precedence. If a pause does not fit into ``budget``, the last response or
+/// error is the result. Every decision is recorded in the task's ``Timeline``.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
     public var maximumAttempts: Int
@@ -24,6 +24,8 @@ public struct RetryPolicy: Interceptor {
     public var budget: Duration
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
+    /// A predicate for further responses after which a request is sent again; `nil` for none.
+    public var retriesResponse: (@Sendable (Response) -> Bool)?
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
     /// A Boolean value that indicates whether non-idempotent requests are sent again.
@@ -55,6 +57,8 @@ public struct RetryPolicy: Interceptor {
     ///     20 seconds.
     ///   - budget: The maximum duration of all attempts and pauses. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again.
+    ///   - retriesResponse: A predicate for further responses after which a request is sent again.
+    ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
@@ -70,6 +74,7 @@ public struct RetryPolicy: Interceptor {
         maximumDelay: Duration = .seconds(20),
         budget: Duration = .seconds(60),
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
+        retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil,
@@ -82,6 +87,7 @@ public struct RetryPolicy: Interceptor {
         self.maximumDelay = maximumDelay
         self.budget = budget
         self.statuses = statuses
+        self.retriesResponse = retriesResponse
         self.errorCodes = errorCodes
         self.retriesAnyMethod = retriesAnyMethod
         self.retryBudget = retryBudget
@@ -121,7 +127,9 @@ public struct RetryPolicy: Interceptor {
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
         switch result {
-        case .success(let response): return statuses.contains(response.status) ? "status \(response.status)" : nil
+        case .success(let response):
+            let isTransient = statuses.contains(response.status) || retriesResponse?(response) == true
+            return isTransient ? "status \(response.status)" : nil
         case .failure(let error):
             guard let error = error as? URLError, errorCodes.contains(error.code) else { return nil }
             return "URLError \(error.code.rawValue)"
@@ -159,10 +167,17 @@ public struct RetryPolicy: Interceptor {
 
 extension Interceptor where Self == RetryPolicy {
     /// Returns a policy that retries transient failures; see ``RetryPolicy``.
+    ///
+    /// ```swift
+    /// service.interceptors = [.retry { $0.status == 403 && $0.header(.retryAfter) != nil }]
+    /// ```
     public static func retry(
-        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60)
+        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
+        statuses: Set<Int> = RetryPolicy.defaultStatuses, retriesResponse: (@Sendable (Response) -> Bool)? = nil
     ) -> RetryPolicy {
-        RetryPolicy(maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget)
+        RetryPolicy(
+            maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget, statuses: statuses,
+            retriesResponse: retriesResponse)
     }
 }
 
@@ -187,10 +202,6 @@ struct RetryAfter {
             return nil
         }
     }
-}
-
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 extension Request.Method {

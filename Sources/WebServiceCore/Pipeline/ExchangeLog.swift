@@ -105,8 +105,8 @@ struct ExchangeLog: ~Copyable, Sendable {
             let events = entries.map { entry in
                 Timeline.Event(
                     kind: entry.kind,
-                    start: entry.start < start ? 0 : Double(entry.start - start) / 1e9,
-                    length: entry.end.map { $0 < entry.start ? 0 : Double($0 - entry.start) / 1e9 },
+                    start: .nanoseconds(Int64(clamping: entry.start - min(start, entry.start))),
+                    duration: entry.end.map { .nanoseconds(Int64(clamping: $0 - min($0, entry.start))) },
                     detail: entry.detail,
                     status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
                     request: entry.attempt?.request.summary

@@ -86,7 +86,7 @@ extension SessionScenario {
     private static func post(_ stage: ScenarioStage, _ path: String) throws -> ScenarioExchange {
         var request = stage.request(path, .POST)
         request.body = Data("pay".utf8)
-        request.timeout = 3
+        request.options.timeout = .seconds(3)
         return try stage.begin(request)
     }
 

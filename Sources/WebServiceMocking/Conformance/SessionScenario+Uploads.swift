@@ -15,7 +15,7 @@ extension SessionScenario {
             for _ in 0..<3 {
                 var request = Request(.PUT, url: "http://127.0.0.1:\(server.port)/")
                 request.body = body
-                request.timeout = 5
+                request.options.timeout = .seconds(5)
                 let outcome = try await stage.send(request)
                 try stage.expect(.either(.answer(status, "no"), .broken), outcome)
             }

@@ -73,6 +73,12 @@ public struct MockResponse: Sendable {
         self.init(statusCode: statusCode, data: Data())
     }
 
+    /// Creates a response with header fields from a dictionary, sorted by name.
+    public init(statusCode: Int, headers: [String: String], data: Data = Data()) {
+        self.init(statusCode: statusCode, data: data)
+        self.headers = Headers(headers)
+    }
+
     /// Creates a response with a body and without header fields.
     public init(statusCode: Int, data: Data) {
         self.statusCode = statusCode
@@ -108,6 +114,13 @@ public struct MockResponse: Sendable {
     init(statusCode: Int, text: String) {
         self.init(statusCode: statusCode, data: Data(text.utf8))
         headers[.contentType] = "text/plain; charset=utf-8"
+    }
+}
+
+extension MockResponse: ExpressibleByIntegerLiteral {
+    /// Creates a response with a status code and without header fields and body.
+    public init(integerLiteral statusCode: Int) {
+        self.init(statusCode: statusCode)
     }
 }
 

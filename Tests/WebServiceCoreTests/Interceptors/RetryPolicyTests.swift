@@ -248,7 +248,7 @@ struct RetryPolicyTests {
         #expect(await task.result.map(\.count) == .success(0))
         #expect(session.sent.count == 2)
         let wait = task.task.timeline.events.first { $0.kind == .wait }
-        #expect(wait?.length == 10)
+        #expect(wait?.duration == .seconds(10))
     }
 
     @Test("H-16: Cancelling during a pause ends the exchange, and nothing more is sent")

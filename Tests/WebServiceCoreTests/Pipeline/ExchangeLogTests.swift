@@ -33,8 +33,8 @@ struct ExchangeLogTests {
         clock.advance(by: .seconds(1))
         _ = log.end(.failure(TestError()))
         let attempts = log.record.timeline.events
-        #expect(attempts.map(\.start) == (isInFlight ? [0, 2] : [0]))
-        #expect(attempts.map(\.length) == (isInFlight ? [1, 1] : [1]))
+        #expect(attempts.map(\.start) == (isInFlight ? [.zero, .seconds(2)] : [.zero]))
+        #expect(attempts.map(\.duration) == (isInFlight ? [.seconds(1), .seconds(1)] : [.seconds(1)]))
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
     }
 

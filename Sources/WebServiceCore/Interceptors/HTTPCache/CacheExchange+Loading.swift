@@ -134,7 +134,7 @@ extension CacheExchange {
     /// The request against which a response is stored: the jar may have received cookies since the
     /// request started.
     private var storing: Request {
-        selecting.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
+        selecting.options.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
     }
 
     /// Changes the stored responses unless the account has changed since; the response could belong

@@ -36,7 +36,9 @@ struct CacheExchange: Sendable {
     /// cookies for the URL.
     static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?) -> Request {
         var selecting = request
-        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil { selecting.shouldHandleCookies = false }
+        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil {
+            selecting.options.shouldHandleCookies = false
+        }
         return selecting
     }
 
@@ -52,7 +54,7 @@ struct CacheExchange: Sendable {
     /// default port of the scheme and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
-        if !request.method.encodesParametersInURL { bare.parameters = nil }
+        if !request.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]
@@ -167,7 +169,8 @@ struct CacheExchange: Sendable {
 
     /// Applies the limit for received responses to a stored one.
     func checkSize(_ stored: CachedResponse) throws {
-        guard request.method == .GET, let maximum = request.maximumResponseBytes, stored.body.count > maximum else {
+        guard request.method == .GET, let maximum = request.options.maximumResponseBytes, stored.body.count > maximum
+        else {
             return
         }
         throw WebServiceError.tooLarge(maximum, request, nil)
@@ -178,7 +181,7 @@ struct CacheExchange: Sendable {
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
         guard var request = next.context.log.record.request else { return cache.endValidation(key) }
-        request.cachePolicy = .reloadRevalidatingCacheData
+        request.options.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
         Task { [cache, key, mark, service = next.context.service, request] in

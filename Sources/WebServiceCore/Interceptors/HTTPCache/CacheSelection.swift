@@ -53,7 +53,7 @@ struct CacheSelection: Sendable, Hashable {
     /// Returns whether the request already has the values that will be sent: a cookie jar adds
     /// cookies after the cache.
     private static func areKnown(_ names: [String], in request: Request) -> Bool {
-        !(names.contains("cookie") && request.shouldHandleCookies)
+        !(names.contains("cookie") && request.options.shouldHandleCookies)
     }
 
     private static func asker(of request: Request) -> Fingerprint {

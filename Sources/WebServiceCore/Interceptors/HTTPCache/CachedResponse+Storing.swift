@@ -138,7 +138,7 @@ extension CachedResponse {
         guard let head = ResponseHead(bytes: bytes, url: url) else { return nil }
         var response = Response(data: body, head: head, source: source)
         response.attempts = 0
-        response.age = age
+        response.age = age.map(Duration.clamping(seconds:))
         return response
     }
 }

@@ -18,9 +18,9 @@ import FoundationNetworking
 ///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
 ///   source ``Response/Source/revalidated``.
 /// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
-///   ``Request/cachePolicy`` control the cache. `stale-while-revalidate` and `stale-if-error` are
-///   supported; `must-revalidate` and `no-cache` take precedence over them. `s-maxage` and
-///   `proxy-revalidate` are ignored, because they apply to shared caches only.
+///   ``Request/Options/cachePolicy`` control the cache. `stale-while-revalidate` and
+///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
+///   `s-maxage` and `proxy-revalidate` are ignored, because they apply to shared caches only.
 /// - Every response to GET that may be stored is stored unless it followed a redirect. This
 ///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
 ///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses

@@ -35,8 +35,8 @@ extension SessionTask {
     /// an error within the body is not retried. A response whose status is not 200 to 299 is
     /// received as a whole, up to 1 MiB, and fails as for any other typed task.
     ///
-    /// The timeout (``Request/timeout``) does not run while the transport is paused. The deadline and
-    /// ``Request/maximumResponseBytes`` apply to the body only if they differ from their defaults;
+    /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The deadline and
+    /// ``Request/Options/maximumResponseBytes`` apply to the body only if they differ from their defaults;
     /// otherwise the deadline ends with the head. ``ResponseCache`` does not store the body. Has to
     /// be called before ``resume()``.
     ///

@@ -76,7 +76,7 @@ final class CacheFixture: Sendable {
     ) async throws -> Response {
         var request = service.request(method, path: path)
         request.headers = headers
-        request.cachePolicy = policy
+        request.options.cachePolicy = policy
         change(&request)
         return try await service.sessionTask(request: request).data().validateNothing().response
     }

@@ -241,7 +241,7 @@ struct ResponseCacheChangeTests {
                 ? CacheFixture.Reply(status: 301, headers: headers) : CacheFixture.Reply(headers: headers, body: "b")
         }
         for source in [Response.Source.network, .cache] {
-            let response = try await fixture.get { $0.redirectPolicy = .manual }
+            let response = try await fixture.get { $0.options.redirectPolicy = .manual }
             #expect(response.status == 301 && response.source == source)
         }
         for _ in 0..<2 {

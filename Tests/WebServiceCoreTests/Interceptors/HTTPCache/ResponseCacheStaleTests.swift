@@ -35,7 +35,7 @@ struct ResponseCacheStaleTests {
             fixture.serve([:], "down", status: status)
             let response = try await fixture.get()
             #expect(
-                response.source == .cache && response.data == Data("one".utf8) && response.age == 15
+                response.source == .cache && response.data == Data("one".utf8) && response.age == .seconds(15)
                     && response.attempts == 1)
         }
         fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
@@ -88,7 +88,7 @@ struct ResponseCacheStaleTests {
         for _ in 0..<5 {
             let response = try await fixture.get("/a", headers)
             #expect(
-                response.source == .cache && response.attempts == 0 && response.age == 15
+                response.source == .cache && response.attempts == 0 && response.age == .seconds(15)
                     && response.data == Data("one".utf8))
         }
         let validation = try #require(await fixture.sent.wait(for: 2).last)
@@ -128,8 +128,8 @@ struct ResponseCacheStaleTests {
         let requests = Collected<String>()
         let changing = ClosureInterceptor { [unowned fixture] request, next in
             // The account changes between the response and its validation.
-            if request.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
-            defer { requests.add("\(request.cachePolicy.rawValue)") }
+            if request.options.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
+            defer { requests.add("\(request.options.cachePolicy.rawValue)") }
             return try await next(request)
         }
         fixture.service.interceptors = [changing, fixture.cache]
@@ -150,7 +150,7 @@ struct ResponseCacheStaleTests {
         fixture.signIn("ann")
         let (gate, results) = (Decision(), Collected<String>())
         let beginning = ClosureInterceptor { [unowned fixture] request, next in
-            if request.cachePolicy == .reloadRevalidatingCacheData {
+            if request.options.cachePolicy == .reloadRevalidatingCacheData {
                 Task {
                     _ = await gate.value
                     do { results.add(try await fixture.text("/b")) } catch { results.add("\(error)") }

@@ -124,7 +124,7 @@ struct ResponseCacheStorageTests {
             let second = CacheFixture(storage)
             second.advance(by: 30)
             let response = try await second.get("/a", ["X-A": "1"])
-            #expect(response.source == .cache && response.age == 30 && response.data == Data("one".utf8))
+            #expect(response.source == .cache && response.age == .seconds(30) && response.data == Data("one".utf8))
             #expect(try await second.get("/a", ["X-A": "2"]).source == .network)
         }
     }

@@ -294,17 +294,17 @@ struct StoredAnswersTests {
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)
         calendar.advance(3_600)
-        let stored = try await service.stored(RawText(), maximumAge: 3_600).value
-        #expect(stored.age == 3_600)
+        let stored = try await service.stored(RawText(), maximumAge: .seconds(3_600)).value
+        #expect(stored.age == .seconds(3_600))
         #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
         calendar.advance(1)
-        #expect(await code(service.stored(RawText(), maximumAge: 3_600)) == .noStoredData)
+        #expect(await code(service.stored(RawText(), maximumAge: .seconds(3_600))) == .noStoredData)
         // The clock is set back to before the stored date.
         calendar.advance(-10_000)
         let future = try await service.stored(RawText()).value
         #expect(future.date == nil)
         #expect(future.age == nil)
-        #expect(await code(service.stored(RawText(), maximumAge: 1e9)) == .noStoredData)
+        #expect(await code(service.stored(RawText(), maximumAge: .seconds(1_000_000_000))) == .noStoredData)
     }
 
     @Test("The classification selects the storage, and each delete method removes only its entries")
