@@ -157,9 +157,7 @@ extension BodySource.File {
     }
 
     fileprivate static func unreadable(_ owner: String, _ path: String, _ failure: SystemFailure) -> WebServiceError {
-        WebServiceError(
-            .encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read: \(failure.description)",
-            underlying: failure)
+        failure.error(.encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read")
     }
 }
 

@@ -79,7 +79,7 @@ extension Parameters: RandomAccessCollection {
     }
 }
 
-extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Parameters: RedactedReflectable {
     /// Names and values, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
         let pairs = items.map {
@@ -87,10 +87,4 @@ extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, Cus
         }
         return "[\(pairs.joined(separator: ", "))]".escapingControls
     }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    public var customMirror: Mirror { Mirror(self, children: ["parameters": description], displayStyle: .struct) }
 }

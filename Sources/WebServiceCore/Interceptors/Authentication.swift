@@ -44,7 +44,6 @@ public final class Authentication: Interceptor {
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
-    private let now: @Sendable () -> Date
     private let flight = RefreshFlight()
 
     /// The authentications on whose behalf the current Swift task runs a refresh.
@@ -63,15 +62,13 @@ public final class Authentication: Interceptor {
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
-    ///   - now: The wall clock that expiry dates are compared with.
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
         leeway: TimeInterval = 30,
         refreshLimit: Duration = .seconds(30),
         maximumRefreshes: Int = 5,
-        refreshWindow: Duration = .seconds(30),
-        now: @escaping @Sendable () -> Date = { Date() }
+        refreshWindow: Duration = .seconds(30)
     ) {
         self.provider = provider
         self.origins = origins
@@ -79,7 +76,6 @@ public final class Authentication: Interceptor {
         self.refreshLimit = refreshLimit
         self.maximumRefreshes = maximumRefreshes
         self.refreshWindow = refreshWindow
-        self.now = now
     }
 
     /// Discards the current credential, for a log-out.
@@ -111,14 +107,17 @@ public final class Authentication: Interceptor {
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
         }
-        if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
+        let clock = next.context.service.clock
+        if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(clock.date) <= leeway {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
                 credential = try await current(ticket)
             } catch {
                 // A credential that is still accepted is sent, unless the account was cleared or
                 // the task cancelled.
-                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > now() else { throw error }
+                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else {
+                    throw error
+                }
             }
         }
         guard let credential else { return try await next(request) }

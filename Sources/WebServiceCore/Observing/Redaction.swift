@@ -181,7 +181,7 @@ private struct TextRedactor {
         result.reserveCapacity(bytes.count)
         var index = 0
         while index < bytes.count {
-            let name = bytes[index...].prefix { ASCII.isAlpha($0) || ASCII.isDigit($0) || "_.%-".utf8.contains($0) }
+            let name = bytes[index...].prefix { ASCII.isAlphanumeric($0) || "_.%-".utf8.contains($0) }
             guard !name.isEmpty else {
                 result.append(bytes[index])
                 index += 1
@@ -203,7 +203,7 @@ private struct TextRedactor {
         var isQuotedName = false
         if isBody {
             isQuotedName = rest.first.map(Self.isQuote) ?? false
-            rest = rest.dropFirst(isQuotedName ? 1 : 0).drop { $0 == 0x20 || $0 == 0x09 }
+            rest = rest.dropFirst(isQuotedName ? 1 : 0).drop(while: ASCII.isSpaceOrTab)
         }
         guard let separator = rest.popFirst() else { return nil }
         let text = String(
@@ -218,7 +218,7 @@ private struct TextRedactor {
             guard redaction.isSecret(key: text) else { return nil }
         default: return nil
         }
-        if isBody { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
+        if isBody { rest = rest.drop(while: ASCII.isSpaceOrTab) }
         if let quote = rest.first, quote == UInt8(ascii: "\"") || isBody && Self.isQuote(quote) {
             return quoted(rest.dropFirst(), quote)
         }

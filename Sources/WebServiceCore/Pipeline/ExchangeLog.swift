@@ -139,7 +139,8 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records the instant of `resume()`.
     func begin(at now: UInt64) {
-        state.withLock { $0.record.metrics.begin(at: now) }
+        let date = clock.date
+        state.withLock { $0.record.metrics.begin(at: now, date) }
     }
 
     /// Records the request as it was encoded first.

@@ -54,7 +54,7 @@ extension ServiceCore {
             }
             throw error
         }
-        let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        let age = entry.date.map { clock.date.timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
         if let maximumAge {
             guard let age, age <= maximumAge else {
                 throw Self.noStoredData("the stored response is too old or of unknown age")
@@ -125,7 +125,7 @@ extension ServiceCore {
     ) async {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: date()), for: place.key)
+            try await place.storage.store(StorageEntry(content, date: clock.date), for: place.key)
         } catch {
             typed.report(.store, place, place.storage, error)
         }

@@ -125,7 +125,7 @@ struct CacheExchange: Sendable {
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
-        let now = cache.now()
+        let now = cache.clock.date
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
             if use != .validate, let response = try answer(stored, at: now) {

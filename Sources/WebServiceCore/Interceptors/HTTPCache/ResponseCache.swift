@@ -65,9 +65,8 @@ public final class ResponseCache: Interceptor {
 
     let storage: any ResponseStorage
     let account: @Sendable () -> String?
-    let now: @Sendable () -> Date
     let order = StorageOrder()
-    private let clock: TaskClock
+    let clock: TaskClock
     private let observer: (@Sendable (StorageFailure) -> Void)?
     private let state = Mutex(State())
 
@@ -91,31 +90,27 @@ public final class ResponseCache: Interceptor {
     ///     request that is sent again after that, for a retry for example, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
-    ///   - now: The wall clock. If it is set back, responses with a date in the future are stale.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false,
-        now: @escaping @Sendable () -> Date = { Date() },
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics, now: now,
-            storageErrorObserver: storageErrorObserver,
-            timekeeper: nil)
+            storage: storage, account: account, usesHeuristics: usesHeuristics,
+            storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for the storage timeout.
+    /// - Parameter timekeeper: The clock for ages and the storage timeout. If its date is set back,
+    ///   responses with a date in the future are stale.
     package init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
-        now: @escaping @Sendable () -> Date,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         clock = TaskClock(timekeeper)
         self.storage = storage
         self.account = account
         self.usesHeuristics = usesHeuristics
-        self.now = now
         observer = storageErrorObserver
     }
 
@@ -202,7 +197,9 @@ extension ResponseCache {
             var variants = old ?? CachedVariants()
             change(&variants)
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
-            do { try await storage.store(StorageEntry(.value(variants.data(for: key)), date: now()), for: key) } catch {
+            do {
+                try await storage.store(StorageEntry(.value(variants.data(for: key)), date: clock.date), for: key)
+            } catch {
                 report(.store, key, error)
                 await erase(key)  // the stored entry is older than the response already delivered
             }

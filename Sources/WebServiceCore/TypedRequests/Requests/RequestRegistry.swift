@@ -18,7 +18,7 @@ final class RequestRegistry: Sendable {
         let storageKey: StorageKey?
         /// Creates the task that executes the request, after its turn if there is one. Called with
         /// the lock held, so it may only create a Swift task.
-        let start: @Sendable (_ turn: Decision?) -> Task<Void, Never>
+        let start: @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
         /// The lines in which equal flights are looked up. The last one determines the duplicates.
         fileprivate let lines: [Line]
         /// The numbers of the lines that contain the flight while it is in flight, in the same
@@ -26,7 +26,7 @@ final class RequestRegistry: Sendable {
         fileprivate var places: [UInt64] = []
         fileprivate var work: Task<Void, Never>?
         /// The turn to start; `nil` once the flight may start.
-        fileprivate var turn: Decision?
+        fileprivate var turn: Once<Bool>?
         fileprivate(set) var waiters: [UInt64: Waiter] = [:]
         /// A Boolean value that indicates whether a request started later has succeeded for the
         /// same storage key.
@@ -34,7 +34,7 @@ final class RequestRegistry: Sendable {
 
         init(
             id: UInt64, _ request: any ServiceRequest, key: RequestKey?, account: String?, storageKey: StorageKey?,
-            start: @escaping @Sendable (_ turn: Decision?) -> Task<Void, Never>
+            start: @escaping @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
         ) {
             self.id = id
             type = Swift.type(of: request)
@@ -156,7 +156,7 @@ final class RequestRegistry: Sendable {
             return (body(&state), state.turns, state.spent)
         }
         withExtendedLifetime(spent) {}
-        for turn in turns { turn.make(true) }
+        for turn in turns { turn.set(true) }
         return result
     }
 
@@ -195,7 +195,7 @@ final class RequestRegistry: Sendable {
     /// the lock.
     private func cancel(_ flights: [Flight]) {
         for flight in flights {
-            flight.turn?.make(false)
+            flight.turn?.set(false)
             flight.work?.cancel()
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
@@ -217,7 +217,7 @@ extension RequestRegistry {
         /// The tasks that read storages.
         var reads: [UInt64: SessionTask] = [:]
         /// The turns of flights that may start.
-        var turns: [Decision] = []
+        var turns: [Once<Bool>] = []
         /// Empty lines, released outside the lock.
         var spent: [Line] = []
         /// The lines by number, with the flights of each in the order in which they started.
@@ -273,7 +273,7 @@ extension RequestRegistry {
             var flight = flight
             flight.places = searches.map { place(flight.id, $0) }
             flight.waiters[flight.id] = waiter
-            flight.turn = isQueued ? Decision() : nil
+            flight.turn = isQueued ? Once<Bool>() : nil
             flight.work = flight.start(flight.turn)
             flights[flight.id] = flight
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
