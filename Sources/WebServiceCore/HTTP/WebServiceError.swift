@@ -75,8 +75,12 @@ public struct WebServiceError: Error, Sendable {
         public static let unexpectedContentType = Code("unexpectedContentType")
         /// A response body larger than ``Request/maximumResponseBytes``. No part of it is stored.
         public static let responseTooLarge = Code("responseTooLarge")
+        /// An element of a streamed response body, such as a line, that is larger than its limit.
+        public static let elementTooLarge = Code("elementTooLarge")
         /// An exchange that exceeded its ``Request/deadline``.
         public static let deadline = Code("deadline")
+        /// A streamed body is being read, or was read, by another iterator.
+        public static let streamConsumed = Code("streamConsumed")
         /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
         public static let tooManyMessages = Code("tooManyMessages")
         /// A request for which a mock session has no stub.
