@@ -102,7 +102,8 @@ public final class Authentication: Interceptor {
         else { return try await next(request) }
 
         var ticket = flight.ticket
-        guard next.context.log.account(id, ticket.account) == ticket.account else { throw Self.cleared }
+        let account = ExchangeLog.Account.afterLogOuts(ticket.account)
+        guard next.context.log.account(id, account) == account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
