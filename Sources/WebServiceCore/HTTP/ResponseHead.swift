@@ -6,8 +6,8 @@ public import FoundationNetworking
 
 /// The head of a response: its status and header fields.
 ///
-/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when they
-/// are read, because creating Foundation's strings and dictionaries for every response costs a
+/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when
+/// they are read, because creating Foundation's strings and dictionaries for every response costs a
 /// transport more than moving the bytes; they preserve the order of fields and repeated fields. All
 /// members may be used from any thread.
 public final class ResponseHead: Sendable {
@@ -75,7 +75,8 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// Returns the fields of a header or trailer section in bytes, which starts with one other line.
+    /// Returns the fields of a header or trailer section in bytes, which starts with one other
+    /// line.
     package static func headers(of bytes: [UInt8]) -> Headers {
         var fields: [(String, String)] = []
         forEachField(of: bytes) { name, value in

@@ -129,3 +129,16 @@ extension StringProtocol {
         ASCII.lowercased(utf8)
     }
 }
+
+extension Collection<UInt8> {
+    /// Returns whether a short sequence of bytes occurs in this collection.
+    func holds(_ part: some Collection<UInt8>) -> Bool {
+        guard let first = part.first else { return true }
+        var rest = self[...]
+        while let start = rest.firstIndex(of: first) {
+            if rest[start...].starts(with: part) { return true }
+            rest = rest[rest.index(after: start)...]
+        }
+        return false
+    }
+}

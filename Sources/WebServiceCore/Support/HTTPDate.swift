@@ -68,8 +68,8 @@ enum HTTPDate {
             let digits = String(number)
             return String(repeating: "0", count: width - digits.utf8.count) + digits
         }
-        let day =
-            "\(shortDays[fields.weekday]), \(padded(fields.day)) \(months[Int(fields.month) - 1]) \(padded(fields.year, 4))"
+        let month = months[Int(fields.month) - 1]
+        let day = "\(shortDays[fields.weekday]), \(padded(fields.day)) \(month) \(padded(fields.year, 4))"
         return "\(day) \(padded(fields.hour)):\(padded(fields.minute)):\(padded(fields.second)) GMT"
     }
 
