@@ -61,7 +61,8 @@ do {
         complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
     }
     output(
-        "The server is at \(address)\(server == nil ? "" : ", started for this run").\nTransport: \(type(of: service.session))."
+        "The server is at \(address)\(server == nil ? "" : ", started for this run").\n"
+            + "Transport: \(type(of: service.session))."
     )
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()

@@ -93,8 +93,8 @@ public final class CurlSession: StreamingSession {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on the
-    ///     thread that resumes or cancels the task. It must not block or wait for the session.
+    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on
+    ///     the thread that resumes or cancels the task. It must not block or wait for the session.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }

@@ -17,7 +17,8 @@ struct ResponseCacheTests {
     private let clock = TurnedClock()
 
     private func cache(_ storage: any ResponseStorage = MemoryStorage()) -> ResponseCache {
-        ResponseCache(storage: storage, account: { "ann" }, now: { [clock] in clock.now })
+        ResponseCache(
+            storage: storage, account: { "ann" }, usesHeuristics: false, storageErrorObserver: nil, timekeeper: clock)
     }
 
     /// Registers one representation of a path. It is fresh for a minute, and a request with its
@@ -75,7 +76,7 @@ struct ResponseCacheTests {
                 _ = refreshes.next()
                 return .bearer("new")
             })
-        service.interceptors = [RetryPolicy(sleep: { _ in }), authentication, cache()]
+        service.interceptors = [RetryPolicy(baseDelay: .zero), authentication, cache()]
         let first = try await service.GET("/a").data().response
         #expect(first.source == .network && first.attempts == 3 && first.data == Data("Bearer new".utf8))
         for _ in 0..<3 {

@@ -109,7 +109,6 @@ package final class EncodedRequest: URLRequestEncodable {
     }
 }
 
-extension EncodedRequest: CustomStringConvertible, CustomReflectable {
+extension EncodedRequest: RedactedReflectable {
     package var description: String { summary }
-    package var customMirror: Mirror { Mirror(self, children: ["request": summary], displayStyle: .class) }
 }

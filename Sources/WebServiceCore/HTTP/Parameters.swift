@@ -97,18 +97,13 @@ extension Parameters: RandomAccessCollection {
     }
 }
 
-extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Parameters: RedactedReflectable {
     /// Names and values, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
+        let redaction = Redaction.standard
         let pairs = items.map {
-            "\($0.key): \(Redaction.standard.isSecret(key: $0.key) ? Redaction.standard.placeholder : $0.value.description)"
+            "\($0.key): \(redaction.isSecret(key: $0.key) ? redaction.placeholder : $0.value.description)"
         }
         return "[\(pairs.joined(separator: ", "))]".escapingControls
     }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    public var customMirror: Mirror { Mirror(self, children: ["parameters": description], displayStyle: .struct) }
 }

@@ -205,20 +205,11 @@ extension Request.ParameterEncoding {
     }
 }
 
-extension Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Request: RedactedReflectable {
     /// The method and the URL without its query: safe to log.
     public var description: String {
         let text = url.map { String($0.absoluteString.prefix { $0 != "?" }) }
-        return "\(ASCII.isToken(method.rawValue) ? method.rawValue : "(invalid method)") \(text ?? "(invalid URL)")"
-    }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    ///
-    /// Parameters, header fields and body may contain secrets.
-    public var customMirror: Mirror {
-        Mirror(self, children: ["request": description], displayStyle: .struct)
+        let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"
+        return "\(name) \(text ?? "(invalid URL)")"
     }
 }

@@ -153,8 +153,7 @@ public struct Response: Sendable {
 
     /// Returns the value of a header field, with repeated fields joined by `", "`.
     public func header(_ name: Headers.Name) -> String? {
-        let values = head?.values(for: name) ?? []
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        Headers.joined(head?.values(for: name) ?? [])
     }
 
     /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
@@ -189,15 +188,7 @@ public struct Response: Sendable {
     }
 }
 
-extension Response: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Response: RedactedReflectable {
     /// The status, size and source: safe to log.
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The output of `dump`: the same as ``description``.
-    ///
-    /// Header fields and body may contain secrets.
-    public var customMirror: Mirror { Mirror(self, children: ["response": description], displayStyle: .struct) }
 }

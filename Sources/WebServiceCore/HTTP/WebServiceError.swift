@@ -108,7 +108,7 @@ public struct WebServiceError: Error, Sendable {
     }
 }
 
-extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
+extension WebServiceError: RedactedReflectable, LocalizedError {
     /// The code and the message, truncated to 1,000 bytes.
     ///
     /// It is safe to log: it contains no URL, header value or body.
@@ -117,27 +117,9 @@ extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible
     }
 
     /// The same as ``description``.
-    public var debugDescription: String {
-        description
-    }
-
-    /// The same as ``description``.
     public var errorDescription: String? {
         description
     }
-}
-
-extension WebServiceError: CustomReflectable {
-    /// The mirror that `dump` prints. It contains only the code and the message.
-    ///
-    /// The other properties may contain secrets.
-    public var customMirror: Mirror {
-        let length = Self.maximumLength
-        return Mirror(
-            self, children: ["code": code.description.cut(to: length), "message": message.cut(to: length)],
-            displayStyle: .struct)
-    }
-
     /// The maximum size of everything that is printed, in bytes.
     private static let maximumLength = 1_000
 }

@@ -44,7 +44,6 @@ public final class Authentication: Interceptor {
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
-    private let now: @Sendable () -> Date
     private let flight = RefreshFlight()
 
     /// The authentications on whose behalf the current Swift task runs a refresh.
@@ -63,15 +62,13 @@ public final class Authentication: Interceptor {
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
-    ///   - now: The wall clock that expiry dates are compared with.
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
         leeway: Duration = .seconds(30),
         refreshLimit: Duration = .seconds(30),
         maximumRefreshes: Int = 5,
-        refreshWindow: Duration = .seconds(30),
-        now: @escaping @Sendable () -> Date = { Date() }
+        refreshWindow: Duration = .seconds(30)
     ) {
         self.provider = provider
         self.origins = origins
@@ -79,7 +76,6 @@ public final class Authentication: Interceptor {
         self.refreshLimit = refreshLimit
         self.maximumRefreshes = maximumRefreshes
         self.refreshWindow = refreshWindow
-        self.now = now
     }
 
     /// Discards the current credential, for a log-out.
@@ -106,13 +102,15 @@ public final class Authentication: Interceptor {
         else { return try await next(request) }
 
         var ticket = flight.ticket
-        guard next.context.log.account(id, ticket.account) == ticket.account else { throw Self.cleared }
+        let account = ExchangeLog.Account.afterLogOuts(ticket.account)
+        guard next.context.log.account(id, account) == account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
         }
+        let clock = next.context.service.clock
         if let expiring = credential, let expires = expiring.expires,
-            expires.timeIntervalSince(now()) <= leeway.inSeconds
+            expires.timeIntervalSince(clock.date) <= leeway.inSeconds
         {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
@@ -120,7 +118,9 @@ public final class Authentication: Interceptor {
             } catch {
                 // A credential that is still accepted is sent, unless the account was cleared or
                 // the task cancelled.
-                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > now() else { throw error }
+                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else {
+                    throw error
+                }
             }
         }
         guard let credential else { return try await next(request) }

@@ -33,9 +33,9 @@ public struct RetryPolicy: Interceptor {
     /// The limit for the retries of all requests that share it, or `nil` for no such limit.
     public var retryBudget: RetryBudget?
 
-    private let now: @Sendable () -> Date
     private let random: @Sendable () -> Double
-    private let sleep: (@Sendable (Duration) async throws -> Void)?
+    /// The clock for pauses and the dates of `Retry-After`; `nil` for that of the service.
+    package var timekeeper: (any Timekeeper)?
 
     /// The status codes of transient failures: 408, 425, 429, 500, 502, 503 and 504.
     public static let defaultStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
@@ -64,10 +64,7 @@ public struct RetryPolicy: Interceptor {
     ///     Defaults to `false`.
     ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
     ///     no such limit.
-    ///   - now: The wall clock that a `Retry-After` date is compared with.
     ///   - random: Returns a number from 0 to 1 for the jitter.
-    ///   - sleep: Waits for a duration; throws if the Swift task is cancelled. Defaults to `nil`,
-    ///     the clock of the service.
     public init(
         maximumAttempts: Int = 3,
         baseDelay: Duration = .milliseconds(500),
@@ -78,9 +75,7 @@ public struct RetryPolicy: Interceptor {
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil,
-        now: @escaping @Sendable () -> Date = { Date() },
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
-        sleep: (@Sendable (Duration) async throws -> Void)? = nil
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
         self.maximumAttempts = maximumAttempts
         self.baseDelay = baseDelay
@@ -91,36 +86,38 @@ public struct RetryPolicy: Interceptor {
         self.errorCodes = errorCodes
         self.retriesAnyMethod = retriesAnyMethod
         self.retryBudget = retryBudget
-        self.now = now
         self.random = random
-        self.sleep = sleep
     }
 
     /// Sends the request until it succeeds or the policy allows no further attempt.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let start = next.context.service.clock.now
+        let clock = next.context.service.clock
+        let pauseClock = timekeeper.map(TaskClock.init) ?? clock
+        let start = clock.now
         retryBudget?.recordRequest()
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
             do { result = .success(try await next(request)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
-            let spent = Duration.nanoseconds(Int64(clamping: next.context.service.clock.now - start))
-            switch decide(request, attempt: attempt, spent: spent, response: try? result.get()) {  // only headers count
+            let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
+            let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
+            let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
+            switch decide(request, attempt: attempt, spent: spent, asked: asked) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await wait(pause, next)
+                try await wait(pause, by: pauseClock, next)
             }
             attempt += 1
         }
     }
 
-    private func wait(_ pause: Duration, _ next: Next) async throws {
+    private func wait(_ pause: Duration, by clock: TaskClock, _ next: Next) async throws {
         let start = next.context.service.clock.now
-        if let sleep { try await sleep(pause) } else { try await next.context.service.clock.sleep(for: pause) }
+        try await clock.sleep(for: pause)
         try Task.checkCancellation()
         next.context.log.record(.wait, "", from: start)
     }
@@ -141,13 +138,12 @@ public struct RetryPolicy: Interceptor {
         case wait(Duration, String)
     }
 
-    private func decide(_ request: Request, attempt: Int, spent: Duration, response: Response?) -> Decision {
+    private func decide(_ request: Request, attempt: Int, spent: Duration, asked: RetryAfter?) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
             return .stop("\(request.method) is not idempotent")
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
-        let asked = response?.header(.retryAfter).flatMap { RetryAfter($0, now: now()) }
         let pause = asked?.delay ?? jittered(attempt)
         if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
@@ -193,8 +189,8 @@ struct RetryAfter {
     init?(_ value: String, now: Date) {
         let text = value.trimmingCharacters(in: .whitespaces)
         guard !text.isEmpty else { return nil }
-        if text.utf8.allSatisfy(ASCII.isDigit) {
-            delay = min(.seconds(text.utf8.count > 9 ? 999_999_999 : Int(text) ?? 0), Self.maximum)
+        if let seconds = ASCII.number(text.utf8) {
+            delay = min(.seconds(seconds), Self.maximum)
         } else if let date = HTTPDate.parse(text, now: now) {
             let seconds = date.timeIntervalSince(now)
             delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN counts as 0

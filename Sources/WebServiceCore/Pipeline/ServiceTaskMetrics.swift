@@ -47,8 +47,8 @@ public struct ServiceTaskMetrics: Sendable {
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
 
     /// Records the instant of `resume()`.
-    mutating func begin(at now: UInt64) {
-        wallStart = Date()
+    mutating func begin(at now: UInt64, _ date: Date) {
+        wallStart = date
         start = now
     }
 

@@ -190,7 +190,7 @@ package final class BodyDelivery: Sendable {
             file.withLock { $0 = (unlinked, start + data.count) }
             return .stored(unlinked, start..<start + data.count)
         } catch let failure as SystemFailure {
-            throw failure.error("the body cannot be written to a temporary file")
+            throw failure.error(.storage, "the body cannot be written to a temporary file")
         }
     }
 
@@ -235,7 +235,7 @@ package final class BodyDelivery: Sendable {
                 count = try file.read(into: room, at: range.lowerBound)
                 guard count > 0 else { throw SystemFailure.shortRead }
             } catch {
-                throw error.error("the body cannot be read from a temporary file")
+                throw error.error(.storage, "the body cannot be read from a temporary file")
             }
             return try receiver.didReceive(UnsafeRawBufferPointer(rebasing: room[..<count])) == .more ? count : 0
         }

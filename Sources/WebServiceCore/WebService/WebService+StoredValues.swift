@@ -54,7 +54,7 @@ extension ServiceCore {
             }
             throw error
         }
-        let age = entry.date.map { Duration.clamping(seconds: date().timeIntervalSince($0)) }
+        let age = entry.date.map { Duration.clamping(seconds: clock.date.timeIntervalSince($0)) }
             .flatMap { $0 >= .zero ? $0 : nil }
         if let maximumAge {
             guard let age, age <= maximumAge else {
@@ -126,7 +126,7 @@ extension ServiceCore {
     ) async {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: date()), for: place.key)
+            try await place.storage.store(StorageEntry(content, date: clock.date), for: place.key)
         } catch {
             typed.report(.store, place, place.storage, error)
         }

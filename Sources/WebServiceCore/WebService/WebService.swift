@@ -73,10 +73,10 @@ public final class WebService: Sendable {
 
     package init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
-        timekeeper: (any Timekeeper)?, date: @escaping @Sendable () -> Date = { Date() }
+        timekeeper: (any Timekeeper)?
     ) {
         core = ServiceCore(
-            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper), date: date,
+            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper),
             delegate: passthroughDelegate.map(DelegateReference.init))
         isOwner = true
     }

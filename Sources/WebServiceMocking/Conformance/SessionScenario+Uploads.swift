@@ -5,7 +5,8 @@ import WebServiceCore
 extension SessionScenario {
     static let uploads: [SessionScenario] = [413, 401].map { status in
         SessionScenario(
-            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, and the next request succeeds",
+            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, "
+                + "and the next request succeeds",
             needsWire: true
         ) { stage in
             let server = try HastyServer(

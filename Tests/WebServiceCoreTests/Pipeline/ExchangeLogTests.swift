@@ -42,9 +42,9 @@ struct ExchangeLogTests {
     func account() {
         let (one, other) = (NSObject(), NSObject())
         let log = ExchangeLog(TaskClock(clock))
-        #expect(log.account(ObjectIdentifier(one), 1) == 1)
-        #expect(log.account(ObjectIdentifier(one), 2) == 1)
-        #expect(log.account(ObjectIdentifier(other), 3) == 3)
+        #expect(log.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(other), .named([3])) == .named([3]))
     }
 }
 

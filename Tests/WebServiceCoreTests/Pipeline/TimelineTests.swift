@@ -38,7 +38,7 @@ struct TimelineTests {
             .status(200, body: "x"),
         ])
         let service = WebService.make(session, timekeeper: nil)
-        service.interceptors = [RetryPolicy(sleep: { _ in })]
+        service.interceptors = [RetryPolicy(pause: { _ in })]
         let task = service.GET("/x").data()
         let response = try await task.response
         #expect(response.redirects.map(\.absoluteString) == ["https://h/v1/x"])

@@ -52,12 +52,12 @@ struct FoundationTimesTests {
     @Test("M-27: Extreme time values of Authentication neither trap nor cause a loop", arguments: values)
     func authentication(seconds: Double) async {
         let session = HandSession { $0.answer(status: 401) }
-        let service = WebService.make(session)
+        let service = WebService.make(
+            session, timekeeper: TestTimekeeper(date: { Date(timeIntervalSince1970: seconds) }))
         let authentication = Authentication(
             TokenSource({ .bearer("t1", expires: Date(timeIntervalSince1970: seconds)) }) { _ in .bearer("t2") },
             leeway: Duration.clamping(seconds: seconds),
-            refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min),
-            now: { Date(timeIntervalSince1970: seconds) })
+            refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min))
         service.interceptors = [authentication]
         #expect((try? await service.GET("/x").data().response.status) == 401)  // an error becomes a missing status
     }

@@ -112,7 +112,7 @@ struct MockSoakTests {
                 renewed.headers[.authorization] = "t"
                 return try await next(renewed)
             },
-            RetryPolicy(budget: .seconds(1_000_000), sleep: { _ in }),  // the clock is advanced by other requests
+            RetryPolicy(budget: .seconds(1_000_000), pause: { _ in }),  // the clock is advanced by other requests
         ]
         return service
     }

@@ -79,7 +79,7 @@ struct ResponseCacheStaleTests {
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
         _ = try await fixture.get("/a", ["Authorization": "Bearer 1"])
         fixture.advance(by: 15)
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=5"], body: "two")
@@ -93,7 +93,7 @@ struct ResponseCacheStaleTests {
         }
         let validation = try #require(await fixture.sent.wait(for: 2).last)
         #expect(validation.headers[.ifNoneMatch] == "\"1\"" && validation.headers[.authorization] == "Bearer 1")
-        gate.make(true)
+        gate.set(true)
         var text = ""
         let end = ContinuousClock.now + .seconds(30)
         // only-if-cached starts no validation; another request could start one after the first.
@@ -148,7 +148,7 @@ struct ResponseCacheStaleTests {
     func begunByValidation() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
-        let (gate, results) = (Decision(), Collected<String>())
+        let (gate, results) = (Once<Bool>(), Collected<String>())
         let beginning = ClosureInterceptor { [unowned fixture] request, next in
             if request.options.cachePolicy == .reloadRevalidatingCacheData {
                 Task {
@@ -165,7 +165,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text() == "cache one")
         await fixture.sent.wait(for: 2)
         fixture.signIn("bob")
-        gate.make(true)
+        gate.set(true)
         #expect(await results.wait(for: 1) == ["network one"])
     }
 

@@ -61,7 +61,7 @@ final class ConnectionPair: Sendable {
                     continuation.resume(
                         throwing: WebServiceError(code, "could not \(name): \(error.message)", underlying: error))
                 } catch let failure as SystemFailure {
-                    continuation.resume(throwing: failure.error("the database could not be opened"))
+                    continuation.resume(throwing: failure.error(.storage, "the database could not be opened"))
                 } catch {
                     continuation.resume(throwing: error)
                 }
