@@ -45,7 +45,7 @@ private final class TokenServer: Session {
     }
 }
 
-@Suite("Authentication", .timeLimit(.minutes(10)))
+@Suite("Authentication", .timeLimit(.minutes(60)))
 struct AuthenticationTests {
     /// Tokens t1, t2 …: each refresh gives the next one and makes the server accept it.
     private final class Issuer: Sendable {
