@@ -44,7 +44,7 @@ private final class TokenServer: Session {
     }
 }
 
-@Suite("Authentication", .timeLimit(.minutes(10)))
+@Suite("Authentication", .timeLimit(.minutes(60)))
 struct AuthenticationTests {
     /// Issues the tokens t2, t3 and so on, one for each refresh.
     private final class Issuer: Sendable {
