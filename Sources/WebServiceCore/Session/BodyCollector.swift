@@ -26,8 +26,8 @@ package final class BodyCollector: BodyReceiver {
     /// - Parameters:
     ///   - request: The request, which limits the size of the body.
     ///   - source: The source of the response.
-    ///   - maximum: A further limit in bytes.
-    ///   - progress: Called when bytes were sent or received.
+    ///   - maximum: An additional limit in bytes.
+    ///   - progress: Called when bytes have been sent or received.
     ///   - completion: Called when the exchange has ended.
     package init(
         _ request: any URLRequestEncodable, source: Response.Source, maximum: Int = .max, progress: Progress? = nil,
