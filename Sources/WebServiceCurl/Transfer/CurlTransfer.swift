@@ -12,8 +12,8 @@ final class CurlTransfer: StreamTask {
         case encoding(any BodyReceiver)
         /// The request is in flight.
         ///
-        /// It is released, with its receiver, when the transfer completes, even if the transfer is still in a queue of
-        /// the loop.
+        /// It is released, with its receiver, when the transfer completes, even if the transfer is
+        /// still in a queue of the loop.
         case running(EncodedRequest, CurlSession, any BodyReceiver)
         case complete
     }
@@ -89,6 +89,9 @@ final class CurlTransfer: StreamTask {
         }
     }
 
+    /// Continues an exchange that ``CurlHandle/receiveBody(_:)`` has paused.
+    ///
+    /// The thread of the loop calls ``CurlHandle/unpause()``.
     func receiveMore() {
         loop.receiveMore(self)
     }

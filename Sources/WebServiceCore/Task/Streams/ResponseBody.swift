@@ -11,6 +11,7 @@ public import Foundation
 /// the cancellation of the reading Swift task close the connection at once. An error in the middle
 /// of the body is thrown after the bytes that precede it. Cancellation throws `URLError.cancelled`.
 public struct ResponseBody: AsyncSequence, Sendable {
+    /// Bytes of the body.
     public typealias Element = Data
 
     private enum Content {
@@ -70,6 +71,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         return data
     }
 
+    /// Creates the iterator. The body can be iterated over once.
     public func makeAsyncIterator() -> AsyncIterator {
         switch content {
         case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
@@ -133,6 +135,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
         }
 
+        /// Returns the next decoded bytes. Enforces the limit of the size of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             var bytes = try await received(handle)
             while bytes?.isEmpty == true { bytes = try await received(handle) }
