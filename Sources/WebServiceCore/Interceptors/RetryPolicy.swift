@@ -11,8 +11,11 @@ import FoundationNetworking
 /// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is a stream
 /// is never sent again. The pause before retry *n* is random between half and all of ``baseDelay``
 /// × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server (seconds or a date, RFC 9110,
-/// section 10.2.3) takes precedence. If a pause does not fit into ``budget``, the last response or
-/// error is the result. Every decision is recorded in the task's ``Timeline``.
+/// section 10.2.3) takes precedence. Every decision is recorded in the task's ``Timeline``.
+///
+/// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
+/// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
+/// retries, redirects and refreshes of one exchange together.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
     public var maximumAttempts: Int

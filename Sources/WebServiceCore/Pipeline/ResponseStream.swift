@@ -7,6 +7,9 @@ import FoundationNetworking
 /// A receiver that completes with the head and buffers the body until it is read.
 ///
 /// A response whose status is not 200 to 299 is collected instead, and completes as a whole.
+///
+/// While the buffer is full, the stream returns ``Demand/pause`` to the session. The next read
+/// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session.
 final class ResponseStream: BodyReceiver {
     typealias Completion = BodyCollector.Completion
     typealias Reader = CheckedContinuation<Void, Never>
@@ -152,8 +155,8 @@ final class ResponseStream: BodyReceiver {
 
     private var original: Request? { (request as? EncodedRequest)?.source }
 
-    /// The maximum size of the decoded body; `nil` unless the request sets one other than the
-    /// default.
+    /// The maximum size of the decoded body, which ``ResponseBody`` enforces; `nil` unless the
+    /// request sets one other than the default.
     private var maximum: Int? {
         guard let maximum = original?.options.maximumResponseBytes,
             maximum != Request.Options().maximumResponseBytes
@@ -255,6 +258,7 @@ final class ResponseStream: BodyReceiver {
 }
 
 extension ResponseStream: AlarmTarget {
+    /// Ends the body at the deadline.
     package func ring() {
         let deadline = original?.options.deadline ?? Request.Options().deadline
         fail(WebServiceError(.deadline, "the exchange exceeded its deadline of \(deadline)", request: original))

@@ -317,7 +317,10 @@ final class CurlHandle {
         }
     }
 
-    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE`.
+    /// Passes bytes of the body to the receiver.
+    ///
+    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE` if the receiver pauses:
+    ///   libcurl then stops reading from the socket until ``unpause()``.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         if receivesHeadTwice, !head.isComplete {
             guard headLines == 1 else { return bytes.count }

@@ -89,6 +89,9 @@ final class CurlTransfer: StreamTask {
         }
     }
 
+    /// Continues an exchange that ``CurlHandle/receiveBody(_:)`` has paused.
+    ///
+    /// The thread of the loop calls ``CurlHandle/unpause()``.
     func receiveMore() {
         loop.receiveMore(self)
     }

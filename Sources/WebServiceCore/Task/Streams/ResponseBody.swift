@@ -136,6 +136,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
         }
 
+        /// Returns the next decoded bytes. Enforces the limit of the size of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             var bytes = try await received(handle)
             while bytes?.isEmpty == true { bytes = try await received(handle) }
