@@ -163,7 +163,7 @@ struct StreamTests {
         #expect(error?.code == .unacceptableStatus && error?.bodySnippet?.contains("no beer") == true)
     }
 
-    @Test("S-17, S-18, S-20: Interceptors apply only until the head is accepted", arguments: RealSession.streaming)
+    @Test("S-17, S-20: Interceptors apply only until the head is accepted", arguments: RealSession.streaming)
     func interceptors(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -185,6 +185,20 @@ struct StreamTests {
         }
         #expect(error?.code == session.lossCode)
         #expect(content == Data("partial".utf8) && requests.value == 2)
+    }
+
+    @Test("S-18: A stream starts after a refresh of the credential", arguments: RealSession.streaming)
+    func authentication(session: RealSession) async throws {
+        let server = try MockServer { request in
+            let isCurrent = request.headers[.authorization] == "Bearer 2"
+            return MockResponse(statusCode: isCurrent ? 200 : 401, data: Data("ale".utf8))
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        service.interceptors = [Authentication(TokenSource({ .bearer("1") }) { _ in .bearer("2") })]
+        let log = try await service.GET("/").stream().value
+        #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
+        #expect(server.receivedRequests.count == 2)
     }
 
     @Test("S-19: Redirects are followed before the body is streamed", arguments: RealSession.streaming)

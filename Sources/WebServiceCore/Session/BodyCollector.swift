@@ -53,7 +53,7 @@ package final class BodyCollector: BodyReceiver {
     package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
         let news = try state.withLock { state in
             if let decoder = state.decoder {
-                _ = try decoder.decode(bytes, limit: .max) { try append($0, to: &state) }
+                _ = try decoder.decodeBytes(bytes, limit: .max) { try append($0, to: &state) }
             } else {
                 try append(bytes, to: &state)
             }

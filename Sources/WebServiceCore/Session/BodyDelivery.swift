@@ -220,7 +220,7 @@ package final class BodyDelivery: Sendable {
                 let count = try deliver(file, range)
                 if count == 0 { return .stored(file, range) }
                 state.withLock { $0.waiting -= count }
-                range.removeFirst(count)
+                range = range.dropFirst(count)
             }
         case .end(let result, let metrics):
             receiver.didComplete(result, metrics: metrics)

@@ -108,7 +108,7 @@ public protocol ContentDecoder: Sendable {
     ///   method again with the remaining bytes, even if none remain: the decoder may hold further
     ///   output.
     /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
-    func decode(
+    func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int
 

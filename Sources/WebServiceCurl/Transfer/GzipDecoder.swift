@@ -14,10 +14,10 @@ final class GzipDecoder: ContentDecoder {
         self.stream = Mutex(stream)
     }
 
-    func decode(
+    func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
-        try stream.withLock { try $0.decode(bytes, limit: limit, append: append) }
+        try stream.withLock { try $0.decodeBytes(bytes, limit: limit, append: append) }
     }
 
     func finish() throws {
@@ -65,8 +65,8 @@ struct GzipStream: ~Copyable, @unchecked Sendable {
         room.deallocate()
     }
 
-    /// Decodes bytes as ``ContentDecoder/decode(_:limit:append:)`` specifies.
-    mutating func decode(
+    /// Decodes bytes as ``ContentDecoder/decodeBytes(_:limit:append:)`` specifies.
+    mutating func decodeBytes(
         _ input: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
         guard !input.isEmpty || hasPendingOutput else { return 0 }

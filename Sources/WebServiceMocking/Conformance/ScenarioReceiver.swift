@@ -82,7 +82,7 @@ final class ScenarioReceiver: BodyReceiver {
                 state.pauseCount += 1
                 return .pause
             }
-            if state.events.last == .paused { state.events.removeLast() }
+            if state.events.last == .paused { _ = state.events.popLast() }
             state.bytes += new
             return .more
         }

@@ -158,7 +158,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
             var decoded = Data()
             let used = try encoded.withUnsafeBytes { bytes in
-                try decoder.decode(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
+                try decoder.decodeBytes(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
             }
             mustDrain = decoded.count >= Self.decodedSize
             encoded = encoded.count == used ? Data() : encoded.dropFirst(used)
