@@ -19,15 +19,15 @@ package struct SystemFailure: Error {
 
     var description: String { "\(call): \(String(cString: strerror(number)))" }
 
-    /// Returns the error that a storage throws. Its underlying error is a `POSIXError`.
-    package func error(_ complaint: String) -> WebServiceError {
+    /// Returns an error of the package. Its underlying error is a `POSIXError`.
+    package func error(_ complaint: String, code: WebServiceError.Code = .storage) -> WebServiceError {
         WebServiceError(
-            .storage, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
+            code, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
     }
 }
 
 /// A file descriptor, closed when its lifetime ends.
-struct Descriptor: ~Copyable {
+struct Descriptor: ~Copyable, Sendable {
     let number: Int32
 
     init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {
