@@ -1,10 +1,11 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// Without libcurl there is only the benchmark that needs no transport, and nothing else to fetch or to build for it.
+/// Without libcurl, only the benchmarks that need no transport are built, and nothing is fetched
+/// for them.
 let withoutCurl = Context.environment["WEBSERVICE_WITHOUT_CURL"] == "1"
 
-/// The same for SQLite.
+/// Without SQLite, the storage benchmark is not built.
 let withoutSQLite = Context.environment["WEBSERVICE_WITHOUT_SQLITE"] == "1"
 
 let transports: [Target] = [

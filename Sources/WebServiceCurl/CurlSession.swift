@@ -1,8 +1,8 @@
-public import Foundation
+import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A session based on the system's libcurl, intended for Linux.
@@ -30,13 +30,13 @@ public import FoundationNetworking
 ///   OpenSSL.
 /// - Threads: one per loop (``Configuration/loops``), regardless of the number of requests. libcurl
 ///   looks names up on threads that end with the lookup. Handlers of a service and completions of
-///   ``dataTask(request:completion:)`` do not run on a loop's thread.
+///   `dataTask(request:completion:)` do not run on a loop's thread.
 /// - Lifetime: a resumed task retains the session until it completes. Deallocating a session ends
 ///   its threads and closes its connections.
 ///
 /// Create one session and reuse it, because requests share its connections. All members are
 /// thread-safe.
-public final class CurlSession: ResponseSession {
+public final class CurlSession: StreamingSession {
     /// The configuration of the session.
     public let configuration: Configuration
 
@@ -87,37 +87,15 @@ public final class CurlSession: ResponseSession {
 
     /// Returns a task that sends the request when resumed.
     ///
-    /// The completion is called once, on a global dispatch queue.
-    ///
     /// A request whose body is a stream fails with `WebServiceError.Code.encoding`; pass the body
     /// as bytes.
-    public func dataTask(
-        request: any URLRequestEncodable,
-        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> any DataTask {
-        responseTask(request: request, progress: nil) { result, _ in
-            DispatchQueue.global().async {
-                switch result {
-                case .success(let response): completion(response.data, response.urlResponse, nil)
-                case .failure(let error): completion(nil, nil, error)
-                }
-            }
-        }
-    }
-
-    /// Returns a task that sends the request when resumed, and reports progress and metrics.
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - progress: Called on the loop's thread when bytes are sent or received. Must not block.
-    ///   - completion: Called once, on the loop's thread or on the thread that resumes or cancels
-    ///     the task. Must not block or wait for the session.
-    public func responseTask(
-        request: any URLRequestEncodable,
-        progress: (@Sendable (TransferProgress) -> Void)?,
-        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
-    ) -> any DataTask {
-        CurlTransfer(request, on: self, loop: nextLoop(), progress: progress, completion: completion)
+    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on the
+    ///     thread that resumes or cancels the task. It must not block or wait for the session.
+    public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }
 
     private func nextLoop() -> CurlLoop {

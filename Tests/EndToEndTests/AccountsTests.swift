@@ -11,7 +11,7 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-/// Two accounts and one URL, over a real server: what one got, the other never sees.
+/// Two accounts and one URL, over a real server. No account receives the data of the other.
 @Suite("Two accounts, one URL", .timeLimit(.minutes(10)))
 struct AccountsTests {
     struct Profile: HTTPServiceRequest, RawStorableRequest {
@@ -26,7 +26,7 @@ struct AccountsTests {
         }
     }
 
-    /// Who is logged in.
+    /// The account that is logged in.
     final class Login: Sendable {
         private let name = Mutex("alice")
         var current: String { name.withLock { $0 } }
@@ -50,7 +50,7 @@ struct AccountsTests {
         }
     }
 
-    /// The server answers with the account of the token, and lets everything be kept.
+    /// Runs a test with a server that responds with the account of the token and allows caching.
     private func withServer(_ body: (MockServer, URL) async throws -> Void) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("accounts-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
@@ -64,7 +64,9 @@ struct AccountsTests {
         try await body(server, folder)
     }
 
-    @Test("C-61: stored answers, over every storage and every policy", arguments: Kind.allCases)
+    @Test(
+        "C-61: A stored response is returned only to its account, with every storage and policy",
+        arguments: Kind.allCases)
     func storedAnswers(_ kind: Kind) async throws {
         try await withServer { server, folder in
             let login = Login()
@@ -92,7 +94,7 @@ struct AccountsTests {
     }
 
     @Test(
-        "C-61: the HTTP cache, over every storage and every policy, also where a validator is the same",
+        "C-61: The HTTP cache separates accounts with every storage and policy, even if validators are equal",
         arguments: Kind.allCases)
     func httpCache(_ kind: Kind) async throws {
         let policies: [URLRequest.CachePolicy] = [
@@ -115,7 +117,7 @@ struct AccountsTests {
                     await cache.finishStoring()
                 }
             }
-            // Somebody who has nothing stored gets nothing.
+            // An account without stored responses receives none.
             login.change(to: "carol")
             let task = service.GET("/profile").setCachePolicy(.returnCacheDataDontLoad).string()
             await #expect(throws: URLError.self) { try await task.value }

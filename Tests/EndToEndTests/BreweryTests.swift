@@ -2,8 +2,8 @@ import Foundation
 import Testing
 import WebServiceMocking
 
-/// The demo as its user runs it: the real program, its output and its exit status.
-@Suite("brewery", .timeLimit(.minutes(10)))
+/// The demo as a user runs it: the real program, its output and its exit status.
+@Suite("The brewery demo", .timeLimit(.minutes(10)))
 struct BreweryTests {
     private struct Run {
         var status: Int32
@@ -11,7 +11,7 @@ struct BreweryTests {
         var errors: String
     }
 
-    /// The program lies beside the tests.
+    /// The program is in the folder of the test executable.
     private static var program: URL {
         URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent("brewery")
     }
@@ -33,7 +33,7 @@ struct BreweryTests {
             DispatchQueue.global().async {
                 do {
                     try process.run()
-                    if file != nil { try output.fileHandleForWriting.close() }  // else `run` has closed it
+                    if file != nil { try output.fileHandleForWriting.close() }  // otherwise `run` closed it
                     let text = try output.fileHandleForReading.readToEnd() ?? Data()
                     let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
                     process.waitUntilExit()
@@ -50,7 +50,7 @@ struct BreweryTests {
         }
     }
 
-    @Test("without arguments every step is printed and goes as it should")
+    @Test("Without arguments, every step succeeds and is printed")
     func plain() async throws {
         let run = try await brewery()
         #expect(run.status == 0)
@@ -70,7 +70,7 @@ struct BreweryTests {
         #expect(!run.output.contains("1 brewers"))
     }
 
-    @Test("no line of standard output is longer than 80 columns", arguments: [[], ["--help"], ["--verbose"]])
+    @Test("No line of standard output is longer than 80 columns", arguments: [[], ["--help"], ["--verbose"]])
     func columns(arguments: [String]) async throws {
         let run = try await run(Self.program, arguments)
         #expect(run.status == 0)
@@ -80,17 +80,17 @@ struct BreweryTests {
     }
 
     @Test(
-        "standard output that cannot be written is an error with the status 74",
+        "Standard output that cannot be written is an error with exit status 74",
         arguments: [[], ["--help"], ["--verbose"], ["--serve"]])
     func fullOutput(arguments: [String]) async throws {
-        guard let full = FileHandle(forWritingAtPath: "/dev/full") else { return }  // only Linux has it
+        guard let full = FileHandle(forWritingAtPath: "/dev/full") else { return }  // it exists only on Linux
         let run = try await run(Self.program, arguments, writingTo: full)
         #expect(run.status == 74)
         #expect(run.errors.hasPrefix("brewery: standard output cannot be written: "))
         #expect(run.errors.split(separator: "\n").count == 1)
     }
 
-    @Test("a store that cannot be written is named by its path, and the demo goes on")
+    @Test("A store that cannot be written is reported with its path, and the demo continues")
     func unusableStore() async throws {
         let run = try await brewery("--store", "/dev/null/nope")
         #expect(run.status == 0)
@@ -99,7 +99,7 @@ struct BreweryTests {
         #expect(!lines.isEmpty && lines.allSatisfy { $0.hasPrefix("brewery: the store /dev/null/nope failed: ") })
     }
 
-    @Test("scripts/demo --help prints what the program prints, and builds nothing")
+    @Test("scripts/demo --help prints the help of the program and builds nothing")
     func helpOfTheScript() async throws {
         let script = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../scripts/demo").standardized
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
@@ -115,7 +115,7 @@ struct BreweryTests {
     }
 
     #if WEBSERVICE_CURL
-    @Test("--transport curl gives the same over libcurl")
+    @Test("--transport curl runs the demo over libcurl")
     func curl() async throws {
         let run = try await brewery("--transport", "curl")
         #expect(run.status == 0 && run.errors.isEmpty)
@@ -125,7 +125,7 @@ struct BreweryTests {
     }
     #endif
 
-    @Test("--verbose logs every message through the delegate")
+    @Test("--verbose logs every request and response through the delegate")
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
@@ -135,7 +135,7 @@ struct BreweryTests {
     }
 
     @Test(
-        "wrong arguments are named, with a usage line and the status 64",
+        "An invalid argument is named in an error with a usage line and exit status 64",
         arguments: [
             (["--nonsense"], "unknown argument '--nonsense'"), (["x"], "unknown argument 'x'"),
             (["--verbose", "-h"], "unknown argument '-h'"),
@@ -161,7 +161,7 @@ struct BreweryTests {
         #expect(run.output.contains("--server URL"))
     }
 
-    @Test("with a store, a second run without the server shows the list that the first one has stored, with its age")
+    @Test("With a store, a second run without the server shows the list that the first run stored, with its age")
     func offline() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
@@ -181,7 +181,7 @@ struct BreweryTests {
             run.output.contains(#/Offline. The list of brewers, stored \d+ s ago:\n    #1 Long Trail \(vermont\)\n/#))
     }
 
-    @Test("a server that cannot be reached gives one clear sentence and a status that is not zero")
+    @Test("A server that cannot be reached results in one error sentence and exit status 69")
     func unreachable() async throws {
         let server = try MockServer()
         let address = server.baseURLString
@@ -193,7 +193,7 @@ struct BreweryTests {
         #expect(!run.output.contains("Done."))
     }
 
-    @Test("--server uses a server that is running, and a server that is no brewery is told apart")
+    @Test("--server uses a running server, and a server that is not a brewery server is reported")
     func otherServer() async throws {
         let server = try MockServer()
         defer { server.stop() }

@@ -3,15 +3,15 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// The text of `curlDescription` as it is meant to be used: run by real shells with the real curl,
-/// beside what the framework sends itself.
+/// The output of `curlDescription`, run by real shells with the real curl and compared with the
+/// requests that the framework sends.
 @Suite(
-    "Curl description in a shell", .enabled(if: Shell.curl != nil, "curl has to be on the PATH"),
+    "Curl descriptions in a shell", .enabled(if: Shell.curl != nil, "curl must be on the PATH"),
     .timeLimit(.minutes(10))
 )
 struct CurlDescriptionShellTests {
     /// Sends each request over ``FoundationSession``, then all of them by their descriptions
-    /// through the shell, and expects the same on the wire.
+    /// through the shell, and expects the same requests on the wire.
     private func expectSame(_ shell: Shell, locale: String = "C.UTF-8", _ make: (WebService) throws -> [Request])
         async throws
     {
@@ -37,9 +37,9 @@ struct CurlDescriptionShellTests {
         }
     }
 
-    // MARK: - The same on the wire
+    // MARK: - Equal requests on the wire
 
-    /// What a shell, printf or curl could take for something else than text.
+    /// Strings that a shell, printf or curl could misinterpret.
     private static let hostile = [
         "$(touch CANARY)", "`touch CANARY`", "'$(touch CANARY)'", "\"; touch CANARY; \"", "'; touch CANARY; '",
         "'\u{301}; touch CANARY; '\u{301}",
@@ -67,10 +67,10 @@ struct CurlDescriptionShellTests {
         }
     }
 
-    @Test("C-32, M-29: hostile texts in query, header fields and body are sent as they are", arguments: Shell.all)
+    @Test("C-32, M-29: Hostile strings in the query, header fields and body are sent unchanged", arguments: Shell.all)
     func hostile(shell: Shell) async throws {
-        // Every scalar behind a quote, with which it may be one `Character`: with and without those
-        // that cannot be printed.
+        // Every scalar after a quote, with which it may form one `Character`: with and without
+        // unprintable scalars.
         let scalars = (UInt32(0x20)...0x2FFF).compactMap(Unicode.Scalar.init)
         let printable = scalars.filter { "\($0)".escapingControls.utf8.count == "\($0)".utf8.count }
         let texts = [scalars, printable].flatMap { scalars in
@@ -86,8 +86,8 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "G4, C-32: every naughty string in query, header field and body is sent as it is",
-        .enabled(if: strings != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"), arguments: Shell.all)
+        "G4, C-32: Every naughty string in the query, header fields and body is sent unchanged",
+        .enabled(if: strings != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"), arguments: Shell.all)
     func naughtyStrings(shell: Shell) async throws {
         let texts = try JSONDecoder().decode([String].self, from: Data(contentsOf: #require(Self.strings)))
         #expect(texts.count == 515)
@@ -95,7 +95,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "C-32, M-29: methods, header fields, forms, JSON and bytes of all kinds are sent as they are",
+        "C-32, M-29: Methods, header fields, forms, JSON and bytes of all kinds are sent unchanged",
         arguments: Shell.all)
     func kinds(shell: Shell) async throws {
         let bytes = Data(UInt8.min...UInt8.max)
@@ -149,9 +149,9 @@ struct CurlDescriptionShellTests {
         }
     }
 
-    // MARK: - What stands in for something
+    // MARK: - Placeholders and errors
 
-    @Test("C-66: a redacted command runs, and sends the placeholders", arguments: Shell.all)
+    @Test("C-66: A redacted command runs and sends the placeholders", arguments: Shell.all)
     func redacted(shell: Shell) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -181,7 +181,7 @@ struct CurlDescriptionShellTests {
         #expect(!received.contains { $0.rawBytes.firstRange(of: Data("canary".utf8)) != nil })
     }
 
-    @Test("a request that cannot be encoded does nothing in a shell", arguments: Shell.all)
+    @Test("The description of a request that cannot be encoded has no effect in a shell", arguments: Shell.all)
     func errors(shell: Shell) async throws {
         let service = WebService(baseURLString: "http://127.0.0.1:1")
         var name = service.request(.GET, path: "/")
@@ -192,10 +192,10 @@ struct CurlDescriptionShellTests {
         #expect(try await shell.run([name, parameter, method].map { $0.curlDescription() }) == .clean)
     }
 
-    // MARK: - The tests themselves
+    // MARK: - The test setup
 
     @Test(
-        "what these tests rely on to see a mistake: canaries, complaints, exit status, a .curlrc, history expansion",
+        "The setup detects canary files, error output, exit statuses, a .curlrc and history expansion",
         arguments: Shell.all)
     func instruments(shell: Shell) async throws {
         #expect(try await shell.run(["touch CANARY"]).files == [".curlrc", "CANARY", "file"])
@@ -210,8 +210,8 @@ struct CurlDescriptionShellTests {
     }
 }
 
-/// What has to be equal in two messages: request line, body, and all header fields but those that
-/// every client sets in its own way.
+/// The parts of two received requests that must be equal: request line, body and all header fields
+/// except those that each client sets differently.
 private struct Message: Equatable, CustomStringConvertible {
     private static let transportFields = [
         "host", "user-agent", "accept", "accept-encoding", "accept-language", "connection",
@@ -234,9 +234,9 @@ private struct Message: Equatable, CustomStringConvertible {
     }
 }
 
-/// A shell of this machine.
+/// A shell that is installed on this machine.
 struct Shell: Sendable, CustomTestStringConvertible {
-    /// What came of commands, and what the folder holds in which they ran.
+    /// The result of commands, and the contents of the folder in which they ran.
     struct Outcome: Equatable {
         var status: Int32
         var errors: String
@@ -261,8 +261,8 @@ struct Shell: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Runs commands one after another, in a folder of their own that is the home folder as well.
-    /// curl is told to keep quiet.
+    /// Runs commands one after another in a temporary folder, which is also the home folder. curl
+    /// prints only errors.
     func run(_ commands: [String], locale: String = "C.UTF-8") async throws -> Outcome {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("curl-\(UUID().uuidString)")
         let home = folder.appendingPathComponent("home")
@@ -271,7 +271,7 @@ struct Shell: Sendable, CustomTestStringConvertible {
         try Data("header = \"X-Curlrc: 1\"\n".utf8).write(to: home.appendingPathComponent(".curlrc"))
         try Data("contents of the file".utf8).write(to: home.appendingPathComponent("file"))
 
-        // A shell that is typed into expands `!`.
+        // An interactive shell expands `!`.
         var lines = name == "bash" ? ["unset HISTFILE", "set -o history", "set -o histexpand"] : []
         lines.append("curl () { command curl \"$@\" --silent --show-error; }")
         lines += commands.enumerated().map { "\($1) || echo 'command \($0) failed' >&2" }

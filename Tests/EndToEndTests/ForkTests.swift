@@ -12,7 +12,7 @@ struct ForkTests {
         #endif
     }()
 
-    /// Runs `session-probe` in a process of its own, because the test process has threads that must
+    /// Runs `session-probe` in a separate process, because the test process has threads that must
     /// not be forked.
     private func probe(_ arguments: [String]) async throws -> (status: Int32, lines: [String]) {
         let process = Process()
@@ -40,7 +40,7 @@ struct ForkTests {
     }
 
     @Test(
-        "after a fork the parent completes its requests and stores, and the child ends without a hang",
+        "After a fork, the parent completes its requests and stores data, and the child ends without a hang",
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")), arguments: sessions, ["exec", "exit"])
     func fork(session: String, ending: String) async throws {
         let run = try await probe(["fork", session, ending])
@@ -52,10 +52,10 @@ struct ForkTests {
     }
 
     #if WEBSERVICE_CURL
-    /// libcurl's own pairs of sockets, which only wake its threads, are inherited. Foundation does
-    /// not close its connections on exec.
+    /// The socket pairs with which libcurl wakes its threads are inherited. Foundation does not
+    /// close its connections on exec.
     @Test(
-        "a program that a child runs inherits no connection of a CurlSession or a server, and no file of a storage",
+        "A program run by the child inherits no connection of a CurlSession or a server, and no file of a storage",
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/fd")))
     func descriptors() async throws {
         let lines = try await probe(["fork", "curlSession", "exec"]).lines

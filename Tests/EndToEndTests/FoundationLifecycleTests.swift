@@ -8,11 +8,11 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// The life of tasks and sessions over Foundation, apart from what every session promises.
+/// The life cycle of tasks and sessions over Foundation, beyond the promises of every session.
 @Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(10)))
 struct FoundationLifecycleTests {
     @Test(
-        "F2: tasks that are resumed, suspended and cancelled complete once, as cancelled",
+        "F2: A task that is resumed, suspended and cancelled completes once, as cancelled",
         arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
@@ -45,7 +45,7 @@ struct FoundationLifecycleTests {
         #expect(await outcome.wait() == [.cancelled])
     }
 
-    @Test("F18: a task that is never resumed is deallocated with its completion", arguments: FoundationBacked.allCases)
+    @Test("F18: A task that is never resumed is deallocated with its handlers", arguments: FoundationBacked.allCases)
     func neverResumed(kind: FoundationBacked) async throws {
         weak var completion: Canary?
         weak var handler: Canary?
@@ -64,7 +64,7 @@ struct FoundationLifecycleTests {
         #expect(handler == nil)
     }
 
-    @Test("C-36: a 407 of an origin server completes as a response", arguments: FoundationBacked.allCases)
+    @Test("C-36: A 407 of an origin server completes as a response", arguments: FoundationBacked.allCases)
     func proxyChallenge(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 407, data: Data("which proxy?".utf8))
@@ -78,7 +78,9 @@ struct FoundationLifecycleTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("cancel, deadline and timeout are prompt while a TLS handshake hangs", arguments: FoundationBacked.allCases)
+    @Test(
+        "Cancellation, deadline and timeout are prompt while a TLS handshake hangs",
+        arguments: FoundationBacked.allCases)
     func hangingHandshake(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
         let service = WebService(baseURLString: "https://127.0.0.1:\(listener.port)")
@@ -97,11 +99,11 @@ struct FoundationLifecycleTests {
         }
     }
 
-    @Test("F17: no file appears in the home folder")
+    @Test("F17: No file appears in the home folder")
     func homeFolder() async throws {
         let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: home) }  // the folder is a temporary one
+        defer { try? FileManager.default.removeItem(at: home) }  // it is in the temporary folder
         let run = try await SessionProbe.run(
             ["probe", "requests and their responses"], environment: ["HOME": home.path])
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
@@ -110,7 +112,7 @@ struct FoundationLifecycleTests {
         #expect(entries?.filter { !$0.hasDirectoryPath } == [])
     }
 
-    @Test("H-33: without a network the errors are URLErrors that RetryPolicy retries, and come in time")
+    @Test("H-33: Without a network, errors arrive in time and are URLErrors that RetryPolicy retries")
     func noNetwork() async throws {
         let unshare = "/usr/bin/unshare"
         guard FileManager.default.isExecutableFile(atPath: unshare) else {
@@ -121,14 +123,15 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("H-33: a server that listens on IPv6 only is reached by its name")
+    @Test("H-33: A server that listens only on IPv6 is reached by its name")
     func onlyVersion6() async throws {
         let run = try await SessionProbe.run(["probe", "a server on ::1 only, by name"])
         if run.isImpossible { return print("SKIPPED: H-33: there is no IPv6 loopback") }
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("an endless body of small chunks: every task ends in time, resume() does not block, and memory stays bounded")
+    @Test(
+        "With an endless body of small chunks, every task ends in time, resume() does not block and memory is bounded")
     func flood() async throws {
         let run = try await SessionProbe.run([
             "probe", "a flood: every task ends in time, resume() does not block, and memory is bounded",
@@ -136,21 +139,21 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("C-35: sessions are deallocated while their timed-out tasks are being cancelled, and the process survives")
+    @Test("C-35: The process survives sessions that are deallocated while their timed-out tasks are being cancelled")
     func timeoutsAndRelease() async throws {
         let run = try await SessionProbe.run(
             ["probe", "sessions are deallocated while tasks that timed out are being cancelled"], environment: soak)
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    /// Cancel and completion at the same instant may end the process (F3), whatever the sessions
-    /// do.
-    @Test("C-35: random cancels and deallocated sessions: every task completes, or F3 ends the process")
+    /// Cancellation and completion at the same instant may end the process (F3), regardless of the
+    /// session.
+    @Test("C-35: With random cancellations and deallocated sessions, every task completes, or F3 ends the process")
     func cancelAndRelease() async throws {
         let run = try await SessionProbe.run(
             ["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)
         #expect(run.reason == .uncaughtSignal || run.status == 0, "\(run.output)")
-        if run.reason == .uncaughtSignal { print("C-35: the process ended by signal \(run.status)") }
+        if run.reason == .uncaughtSignal { print("C-35: signal \(run.status) ended the process") }
     }
 
     private var soak: [String: String] {
@@ -163,7 +166,7 @@ private final class Canary: Sendable {
     func touch() {}
 }
 
-/// Values that handlers add, for a test to wait for.
+/// Values that handlers add and a test waits for.
 private final class Ends<Value: Sendable>: Sendable {
     private let stream: AsyncStream<Value>
     private let continuation: AsyncStream<Value>.Continuation
@@ -174,7 +177,7 @@ private final class Ends<Value: Sendable>: Sendable {
 
     func add(_ value: Value) { continuation.yield(value) }
 
-    /// The first values.
+    /// Returns the first values.
     func wait(for count: Int = 1) async -> [Value] {
         var values: [Value] = []
         for await value in stream {

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// The sessions that Foundation moves the bytes for; every test runs over each of them.
+/// The sessions based on Foundation. Every test runs over each of them.
 enum FoundationBacked: String, CaseIterable, Sendable {
     case foundationSession, urlSession
 
@@ -27,7 +27,7 @@ enum FoundationBacked: String, CaseIterable, Sendable {
     }
 }
 
-/// What came of a task.
+/// The result of a task.
 struct Answer: Sendable {
     var data: Data?
     var response: HTTPURLResponse?
@@ -39,7 +39,7 @@ struct Answer: Sendable {
 }
 
 extension SessionTask {
-    /// Resumes the task and waits for its outcome.
+    /// Resumes the task and waits for its result.
     func answer() async -> Answer {
         await withCheckedContinuation { continuation in
             response { data, response in
@@ -51,10 +51,10 @@ extension SessionTask {
     }
 }
 
-@Suite("Over real sockets", .timeLimit(.minutes(10)))
+@Suite("Foundation over real sockets", .timeLimit(.minutes(10)))
 struct FoundationSessionTests {
     @Test(
-        "every method reaches the server with its path, query, header fields and body",
+        "Every method reaches the server with its path, query, header fields and body",
         arguments: FoundationBacked.allCases)
     func methods(kind: FoundationBacked) async throws {
         let server = try MockServer { request in
@@ -75,7 +75,8 @@ struct FoundationSessionTests {
         #expect(server.receivedRequests.map(\.method) == [.GET, .POST, .PUT, .PATCH, .DELETE, .HEAD])
     }
 
-    @Test("M-10, C-25: content type and length on the wire are ours", arguments: FoundationBacked.allCases)
+    @Test(
+        "M-10, C-25: The framework sets the content type and length on the wire", arguments: FoundationBacked.allCases)
     func framing(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 204) }
         defer { server.stop() }
@@ -98,7 +99,7 @@ struct FoundationSessionTests {
     }
 
     @Test(
-        "C-36, F5: a 401 completes as an answer, whatever challenge it carries", arguments: FoundationBacked.allCases,
+        "C-36, F5: A 401 completes as a response, regardless of its challenge", arguments: FoundationBacked.allCases,
         [
             "Basic realm=\"x\"", "Basic realm=x", "Digest realm=\"x\", nonce=\"y\"", "Bearer",
             "Negotiate, Basic realm=\"x\"", "garbage",
@@ -116,7 +117,7 @@ struct FoundationSessionTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("C-41: a server that never answers is ended by the deadline", arguments: FoundationBacked.allCases)
+    @Test("C-41: A deadline ends a request to a server that never responds", arguments: FoundationBacked.allCases)
     func silence(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -129,7 +130,7 @@ struct FoundationSessionTests {
     }
 
     @Test(
-        "H-33, rule 7: a refused connection and a server that hangs up are URLErrors",
+        "H-33, rule 7: A refused connection and a connection that the server closes are URLErrors",
         arguments: FoundationBacked.allCases)
     func transportErrors(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
@@ -143,7 +144,7 @@ struct FoundationSessionTests {
         #expect(await service.GET("/").answer().urlErrorCode == .cannotConnectToHost)
     }
 
-    @Test("chunked and large answers arrive whole", arguments: FoundationBacked.allCases)
+    @Test("Chunked and large bodies arrive complete", arguments: FoundationBacked.allCases)
     func bodies(kind: FoundationBacked) async throws {
         let large = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let server = try MockServer()
@@ -161,7 +162,7 @@ struct FoundationSessionTests {
         #expect(await service.POST("/echo").setBody(large).answer().data == large)
     }
 
-    @Test("kept-alive connections are used again", arguments: FoundationBacked.allCases)
+    @Test("Persistent connections are reused", arguments: FoundationBacked.allCases)
     func keepAlive(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
         defer { server.stop() }
@@ -170,7 +171,7 @@ struct FoundationSessionTests {
         #expect(server.connectionCount < 60)
     }
 
-    @Test("C-49: answers go to the request that asked, with many under way", arguments: FoundationBacked.allCases)
+    @Test("C-49: Each of 500 concurrent requests receives its own response", arguments: FoundationBacked.allCases)
     func nonces(kind: FoundationBacked) async throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data(($0.query ?? "").utf8)) }
         defer { server.stop() }
@@ -186,7 +187,7 @@ struct FoundationSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("F17, M-24: nothing is stored by the default session: no cookie comes back")
+    @Test("F17, M-24: The default session stores no cookies, so that later requests contain none")
     func noCookies() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -199,7 +200,7 @@ struct FoundationSessionTests {
         #expect(server.receivedRequests.allSatisfy { $0.headers["Cookie"] == nil })
     }
 
-    @Test("a session of one's own configuration completes its tasks after it was let go, and is freed")
+    @Test("A session with a custom configuration completes its tasks and is deallocated after its release")
     func ownSession() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
         defer { server.stop() }

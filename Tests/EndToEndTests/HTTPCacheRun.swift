@@ -6,7 +6,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// A clock that the test turns.
+/// A clock that the test advances.
 final class TurnedClock: Sendable {
     private let time: Mutex<Date>
 
@@ -16,10 +16,10 @@ final class TurnedClock: Sendable {
     func advance(by seconds: TimeInterval) { time.withLock { $0.addTimeInterval(seconds) } }
 }
 
-/// Acts one test of the suite out: the server's part and the client's.
+/// Runs one test of the suite, both as the server and as the client.
 final class HTTPCacheRun: Sendable {
     private struct State {
-        /// What arrived, and for which step.
+        /// The received requests, each with its step.
         var received: [(step: Int, request: ReceivedRequest)] = []
         /// The validators that were sent.
         var validators: Set<String> = []
@@ -87,7 +87,7 @@ final class HTTPCacheRun: Sendable {
 
     // MARK: - The client
 
-    /// - Returns: What went otherwise than the test says; empty where nothing did.
+    /// - Returns: The deviations from the test. Empty if there are none.
     func play(with service: WebService) async -> [String] {
         let cache = ResponseCache(storage: MemoryStorage(), usesHeuristics: true, now: { [clock] in clock.now })
         service.interceptors = [cache]
@@ -173,7 +173,7 @@ final class HTTPCacheRun: Sendable {
         let expectedStatus =
             step.expected_status ?? (step.response_status == nil || step.isValidated ? nil : step.status)
         if let expectedStatus, response.status != expectedStatus { found.append("status \(response.status)") }
-        // Foundation's session gives an answer that redirects no body.
+        // The session of Foundation delivers no body for a redirect.
         let hasBody =
             step.check_body != false && ![204, 504].contains(response.status) && !(300..<400).contains(response.status)
         let text = String(decoding: response.data, as: UTF8.self)
@@ -193,8 +193,8 @@ final class HTTPCacheRun: Sendable {
         case "lm_validated" where first?.headers["If-Modified-Since"] == nil:
             found.append("no If-Modified-Since was sent")
         case "cached" where !received.isEmpty && step.disconnect != true && step.status < 500:
-            found.append("the server was asked")
-        case "not_cached" where received.isEmpty: found.append("the server was not asked")
+            found.append("the server received a request")
+        case "not_cached" where received.isEmpty: found.append("the server received no request")
         default: break
         }
         if let method = step.expected_method, first?.method.rawValue != method { found.append("no \(method) was sent") }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The public suite http-cache-tests: what its file says.
+/// The contents of the public suite http-cache-tests.
 enum HTTPCacheSuite {
     static let file = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
         URL(fileURLWithPath: $0 + "/http-cache-tests/tests.json")
@@ -24,7 +24,7 @@ enum HTTPCacheSuite {
         var isRequired: Bool { kind ?? "required" == "required" }
     }
 
-    /// One request and its answer. Names are the suite's.
+    /// One request and its response. Property names are those of the suite.
     struct Step: Decodable, Sendable {
         let request_method: String?
         let request_headers: [[Value]]?
@@ -66,13 +66,14 @@ enum HTTPCacheSuite {
         init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
             if container.decodeNil() { self = .none; return }
-            if let flag = try? container.decode(Bool.self) { self = .flag(flag); return }  // then it is another kind
-            if let number = try? container.decode(Double.self) { self = .number(number); return }  // the same
-            if let text = try? container.decode(String.self) { self = .text(text); return }  // the same
+            if let flag = try? container.decode(Bool.self) { self = .flag(flag); return }  // another kind of value
+            if let number = try? container.decode(Double.self) { self = .number(number); return }  // as above
+            if let text = try? container.decode(String.self) { self = .text(text); return }  // as above
             self = .list(try container.decode([Value].self))
         }
 
-        /// A number stands for a date so many seconds from `now` where the field has dates.
+        /// Returns the string of a field. In a date field, a number is an offset from `now` in
+        /// seconds.
         func text(of name: String, _ now: Date, rfc850: Bool = false) -> String {
             switch self {
             case .text(let text): return text

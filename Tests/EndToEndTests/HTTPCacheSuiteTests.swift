@@ -3,59 +3,59 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// M-22: the public suite http-cache-tests over a real server.
+/// M-22: The public suite http-cache-tests over a real server.
 @Suite("The public HTTP cache suite", .timeLimit(.minutes(10)))
 struct HTTPCacheSuiteTests {
-    /// Required cases that do not apply, and are not run.
+    /// Required cases that do not apply and are not run.
     private static let inapplicable = [
         "cc-resp-private-shared": "about shared caches: this one is private",
         "freshness-s-maxage-shared": "about shared caches",
         "freshness-max-age-s-maxage-shared-longer": "about shared caches",
         "freshness-max-age-s-maxage-shared-longer-multiple": "about shared caches",
         "freshness-max-age-s-maxage-shared-longer-reversed": "about shared caches",
-        "partial-use-headers": "about caches that answer ranges, which is optional: requests for ranges pass through",
-        "partial-use-stored-headers": "about caches that answer ranges",
+        "partial-use-headers": "about caches that serve ranges, which is optional: range requests pass through",
+        "partial-use-stored-headers": "about caches that serve ranges",
     ]
 
     /// Required cases that do not pass over a session.
     private static func failing(over session: RealSession) -> [String: String] {
         var failing = [
-            "headers-store-Set-Cookie": "Set-Cookie is not stored: a cookie is set once",
-            "headers-store-Transfer-Encoding": "sessions refuse the coding of the case, which nobody knows",
+            "headers-store-Set-Cookie": "Set-Cookie is not stored, so that a cookie is set once",
+            "headers-store-Transfer-Encoding": "sessions refuse the unknown transfer coding of the case",
         ]
         if [.foundationSession, .urlSession].contains(session) {
-            failing["headers-store-Content-Encoding"] = "Foundation refuses the coding of the case, which nobody knows"
+            failing["headers-store-Content-Encoding"] = "Foundation refuses the unknown content coding of the case"
         }
         return failing
     }
 
-    /// Cases about what a cache may do that do not pass.
+    /// Optional cases, about the efficiency of a cache, that do not pass.
     private static let notOptimal = [
-        "cc-resp-immutable-fresh": "immutable is not known",
-        "conditional-lm-fresh-no-lm": "the date of the answer is later than the one in the request",
+        "cc-resp-immutable-fresh": "immutable is not supported",
+        "conditional-lm-fresh-no-lm": "the date of the response is later than the one in the request",
         "freshness-max-age-s-maxage-shared-shorter": "about shared caches",
         "freshness-max-age-s-maxage-shared-shorter-expires": "about shared caches",
-        "method-POST": "answers to POST are not stored",
+        "method-POST": "responses to POST are not stored",
         "other-authorization-must-revalidate": "about shared caches: the second request has no credentials",
         "other-authorization-public": "about shared caches: the second request has no credentials",
         "other-authorization-smaxage": "about shared caches",
         "other-cookie": "the second request has a cookie, the first has none, and no account is named",
-        "partial-store-complete-reuse-partial": "requests for ranges pass through",
-        "partial-store-complete-reuse-partial-no-last": "requests for ranges pass through",
-        "partial-store-complete-reuse-partial-suffix": "requests for ranges pass through",
-        "partial-store-partial-complete": "parts are not stored",
-        "partial-store-partial-reuse-partial": "parts are not stored",
-        "partial-store-partial-reuse-partial-absent": "parts are not stored",
-        "partial-store-partial-reuse-partial-byterange": "parts are not stored",
-        "partial-store-partial-reuse-partial-suffix": "parts are not stored",
-        "vary-normalise-lang-order": "servers may take the order for the order of preference",
+        "partial-store-complete-reuse-partial": "range requests pass through",
+        "partial-store-complete-reuse-partial-no-last": "range requests pass through",
+        "partial-store-complete-reuse-partial-suffix": "range requests pass through",
+        "partial-store-partial-complete": "partial responses are not stored",
+        "partial-store-partial-reuse-partial": "partial responses are not stored",
+        "partial-store-partial-reuse-partial-absent": "partial responses are not stored",
+        "partial-store-partial-reuse-partial-byterange": "partial responses are not stored",
+        "partial-store-partial-reuse-partial-suffix": "partial responses are not stored",
+        "vary-normalise-lang-order": "servers may interpret the order as an order of preference",
         "vary-normalise-lang-select": "languages are not negotiated",
-        "vary-normalise-space": "of fields that are not known, blanks may mean something",
+        "vary-normalise-space": "spaces in unknown fields may be significant",
     ]
 
     @Test(
-        "M-22: every required case that applies passes, but for those that are named here",
-        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"),
+        "M-22: Every applicable required case passes, except for those listed here",
+        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func required(over session: RealSession) async throws {
         let tests = try HTTPCacheSuite.tests().filter { $0.cdn_only != true && $0.isRequired }
@@ -69,8 +69,8 @@ struct HTTPCacheSuiteTests {
     }
 
     @Test(
-        "M-22: the cases about an optimal cache pass, but for those that are named here",
-        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"),
+        "M-22: Every case about an optimal cache passes, except for those listed here",
+        .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func optimal(over session: RealSession) async throws {
         let tests = try HTTPCacheSuite.tests().filter { $0.cdn_only != true && $0.kind == "optimal" }

@@ -7,21 +7,21 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Header fields on the wire, over every session that talks to a network.
-@Suite("G2: header fields on the wire", .serialized, .timeLimit(.minutes(10)))
+/// Header fields on the wire, over every session that uses the network.
+@Suite("G2: Header fields on the wire", .serialized, .timeLimit(.minutes(10)))
 struct HeaderInjectionTests {
     /// RFC 9110, section 5.6.2.
     private static let tokenBytes = Set(
         "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
 
-    /// A string with a scalar at its start, in its middle and at its end.
+    /// Returns the string with a scalar at its start, in its middle and at its end.
     private static func placed(_ code: Int, in text: String) -> [String] {
         let scalar = String(Unicode.Scalar(UInt8(code)))
         return [scalar + text, text + scalar + text, text + scalar]
     }
 
     @Test(
-        "G2, C-20, C-22: each of 256 bytes in a name and in a value is sent as it stands or refused, and adds nothing",
+        "G2, C-20, C-22: Each of 256 bytes in a field name or value is sent unchanged or refused, and adds nothing",
         arguments: RealSession.allCases)
     func bytes(_ kind: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 204) }

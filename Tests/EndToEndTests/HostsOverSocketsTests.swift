@@ -17,10 +17,11 @@ import Glibc
 import Darwin
 #endif
 
-/// Which host a URL means, counted in connections of two servers.
+/// The host that a URL identifies, verified by the connections that two servers receive.
 @Suite("Hosts of URLs and redirects, over sockets", .timeLimit(.minutes(10)))
 struct HostsOverSocketsTests {
-    /// A server that redirects `/start` and responds to everything else with its target.
+    /// Returns a server that redirects `/start` and responds to every other request with its
+    /// target.
     private func server(redirectingTo location: @escaping @Sendable (ReceivedRequest) -> String) throws -> MockServer {
         try MockServer { request in
             guard request.path == "/start" else {
@@ -33,7 +34,7 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "C-16, H-09: a redirect target with backslashes stays on the origin; no other server gets a connection",
+        "C-16, H-09: A redirect target with backslashes stays on the origin, and no other server gets a connection",
         arguments: RealSession.allCases)
     func backslashes(kind: RealSession) async throws {
         let other = try MockServer()
@@ -55,7 +56,7 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "M-02: a redirect or a path with an ambiguous IPv4 address fails, and no server gets a connection",
+        "M-02: A redirect or a path with an ambiguous IPv4 address fails, and no other server gets a connection",
         arguments: RealSession.allCases)
     func numericHosts(kind: RealSession) async throws {
         let other = try MockServer()
@@ -75,7 +76,7 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "M-01: an international spelling of the host is the same origin, and connects to it",
+        "M-01: A redirect to the same host in full-width characters is followed as the same origin",
         arguments: RealSession.allCases)
     func internationalHosts(kind: RealSession) async throws {
         let home = try server { request in
@@ -93,7 +94,7 @@ struct HostsOverSocketsTests {
 
     #if WEBSERVICE_CURL
     @Test(
-        "M-02: an IPv6 address connects in every spelling, and its canonical form is the Host",
+        "M-02: An IPv6 address connects in every spelling, and the Host field contains its canonical form",
         .enabled(if: LoopbackIPv6.isThere),
         arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0.0.0.1]"])
     func addresses(host: String) async throws {
@@ -123,7 +124,7 @@ private final class LoopbackIPv6: Sendable {
         var address = sockaddr_in6()
         address.sin6_family = sa_family_t(AF_INET6)
         address.sin6_addr = in6addr_loopback
-        var limit = timeval(tv_sec: 30, tv_usec: 0)  // `accept` and `recv` end then
+        var limit = timeval(tv_sec: 30, tv_usec: 0)  // bounds `accept` and `recv`
         var length = socklen_t(MemoryLayout<sockaddr_in6>.size)
         let descriptor = descriptor
         let failed = withUnsafeMutablePointer(to: &address) { pointer in
@@ -142,7 +143,7 @@ private final class LoopbackIPv6: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Accepts one connection, responds to what it sends first, and returns that.
+    /// Accepts one connection, responds to the first bytes received, and returns them.
     func respondOnce() async throws -> String {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {

@@ -7,17 +7,18 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Tells when a newer Foundation no longer has a defect that is listed.
+/// Reports when a newer Foundation no longer has a listed defect.
 @Suite("Known defects of Foundation", .serialized, .timeLimit(.minutes(10)))
 struct KnownDefectTests {
-    @Test("what is listed is a scenario")
+    @Test("Every listed defect names a scenario")
     func names() {
         let names = Set(SessionScenario.all.map(\.name))
         for defect in KnownDefect.all { #expect(names.contains(defect.scenario)) }
     }
 
     @Test(
-        "G23, F2, F4, F10: what Foundation does wrong whatever the scenario is still so", arguments: PlatformDefect.all)
+        "G23, F2, F4, F10: A known defect of Foundation outside the scenarios is still present",
+        arguments: PlatformDefect.all)
     func platformDefect(_ defect: PlatformDefect) async throws {
         let run = try await SessionProbe.run(["probe", defect.probe])
         if run.isImpossible { return print("SKIPPED: \(defect.probe): the environment does not allow it") }
@@ -28,7 +29,7 @@ struct KnownDefectTests {
     }
 
     @Test(
-        "C-33, G23, F1, F5, F9, F11, F13, F14, F16: what Foundation is known to do wrong is still so",
+        "C-33, G23, F1, F5, F9, F11, F13, F14, F16: A known defect of Foundation is still present",
         arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)
@@ -42,10 +43,10 @@ struct KnownDefectTests {
         }
     }
 
-    private let gone = "it has disappeared: take it off the list"
+    private let gone = "the defect no longer exists: remove it from the list"
 
-    /// Runs the scenario in a process of its own: some do not survive it, and others disturb what
-    /// comes after them.
+    /// Runs the scenario in a separate process: some scenarios end their process, and others affect
+    /// later ones.
     private func probe(_ defect: KnownDefect) async throws -> SessionProbe.Run {
         try await SessionProbe.run([defect.kind.rawValue, defect.scenario, defect.effect == .mayKill ? "20" : "1"])
     }

@@ -3,20 +3,20 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// A parser of multipart bodies by somebody else: `python-multipart`, run by the Python that
+/// An independent parser of multipart bodies: `python-multipart`, run by the Python that
 /// `WEBSERVICE_PYTHON` names.
 enum MultipartParser {
     struct Failure: Error, CustomStringConvertible { let description: String }
 
-    /// A part as it was read or has to be read.
+    /// A part, as read or as expected.
     struct Part: Equatable, Codable {
-        /// Bytes in Base64, like the content.
+        /// The bytes in Base64, like those of the content.
         let name: String
         let fileName: String?
         let type: String?
         let content: String
 
-        /// What has to be read of a part: names as HTML escapes them.
+        /// Creates the expected part. Its names are escaped as in HTML.
         init(_ name: String, _ fileName: String?, _ type: String?, _ content: Data) {
             self.name = Data(Self.escaped(name)).base64EncodedString()
             self.fileName = fileName.map { Data(Self.escaped($0)).base64EncodedString() }
@@ -37,9 +37,9 @@ enum MultipartParser {
     }
 
     static let python = ProcessInfo.processInfo.environment["WEBSERVICE_PYTHON"]
-    // Else the test is skipped.
+    // Without the parser, the test is skipped.
     static let isThere = python.map { (try? run($0, ["-c", "import python_multipart"])) != nil } ?? false
-    static let comment: Comment = "WEBSERVICE_PYTHON has to name a Python that has python-multipart"
+    static let comment: Comment = "WEBSERVICE_PYTHON must name a Python with python-multipart"
 
     /// Reads the bodies of requests, one after another.
     static func read(_ requests: [ReceivedRequest], in folder: URL) async throws -> [[Part]] {
@@ -48,7 +48,7 @@ enum MultipartParser {
             try Data((request.headers[.contentType] ?? "").utf8).write(
                 to: folder.appendingPathComponent("\(number).type"))
         }
-        guard let python else { throw Failure(description: "there is no Python") }
+        guard let python else { throw Failure(description: "WEBSERVICE_PYTHON is not set") }
         let result = folder.appendingPathComponent("result.json")
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
@@ -71,8 +71,8 @@ enum MultipartParser {
         }
     }
 
-    /// Names are taken from the header field as it stands, and compared with what the parser itself
-    /// makes of them. There, a backslash escapes.
+    /// Names are read from the raw header field and compared with the result of the parser, except
+    /// for names with a backslash, which the parser treats as an escape.
     private static let script = #"""
         import json, re, sys
         from base64 import b64encode

@@ -7,10 +7,10 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies, read by somebody else", .timeLimit(.minutes(10)))
+@Suite("Multipart bodies, read by an independent parser", .timeLimit(.minutes(10)))
 struct MultipartParserTests {
     @Test(
-        "C-27, C-28, M-11: an independent parser reads the recorded bytes",
+        "C-27, C-28, M-11: An independent parser reads each part as it was added",
         .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
         let folder = try MultipartTests.Folder()
@@ -49,7 +49,8 @@ struct MultipartParserTests {
         for (read, sent) in zip(read, sent) { #expect(read == sent) }
     }
 
-    /// Names with every byte that text can hold, and all naughty strings where they are there.
+    /// Names with every scalar from U+0001 to U+00FF, and all naughty strings if the corpora are
+    /// available.
     private static func names() throws -> [String] {
         var names = [
             "", "\"", "\r", "\n", "\r\n", "\\", "\\\"", "a\\\\b", "C:\\a", "a; b=\"c\"", "%22", "e\u{301}", "\"\u{301}",

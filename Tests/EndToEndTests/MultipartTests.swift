@@ -18,7 +18,7 @@ struct MultipartTests {
         }
 
         deinit {
-            try? FileManager.default.removeItem(at: url)  // it lies in the folder for temporary files
+            try? FileManager.default.removeItem(at: url)  // it is in the temporary folder
         }
 
         func file(_ name: String, _ content: Data) throws -> URL {
@@ -28,7 +28,7 @@ struct MultipartTests {
         }
     }
 
-    /// Bytes in which line breaks and hyphens are frequent.
+    /// Bytes with many line breaks and hyphens.
     static func dense(_ count: Int) -> Data {
         Data(
             (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 11) }.map {
@@ -46,20 +46,20 @@ struct MultipartTests {
         return body + Data("--\(boundary)--\r\n".utf8)
     }
 
-    /// How many temporary files hold a body of this length.
+    /// Returns the number of temporary files that hold a body of this length.
     private static func temporaryFiles(ofSize size: Int) throws -> Int {
         let folder = FileManager.default.temporaryDirectory
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter {
             $0.hasPrefix("webservice-body-")
         }
         return names.count { name in
-            // Gone meanwhile.
+            // The file was removed in the meantime.
             let attributes = try? FileManager.default.attributesOfItem(atPath: folder.appendingPathComponent(name).path)
             return attributes?[.size] as? Int == size
         }
     }
 
-    @Test("no temporary file is left of an exchange", arguments: FoundationBacked.allCases)
+    @Test("An exchange leaves no temporary file", arguments: FoundationBacked.allCases)
     func temporaryFile(kind: FoundationBacked) async throws {
         let folder = try Folder()
         var request = Request(.POST, url: "http://h")
@@ -75,7 +75,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "M-11: texts, bytes and files arrive in order, with an exact length and no coding",
+        "M-11: Strings, bytes and files arrive in order, with an exact length and no transfer coding",
         arguments: FoundationBacked.allCases)
     func arrives(kind: FoundationBacked) async throws {
         let folder = try Folder()
@@ -113,7 +113,7 @@ struct MultipartTests {
         #expect(arrived.rawBytes.suffix(expected.count + 4) == Data("\r\n\r\n".utf8) + expected)
     }
 
-    @Test("M-11: forms without files, without parts and with 10,000 parts arrive", arguments: FoundationBacked.allCases)
+    @Test("M-11: Forms without files, without parts and with 10,000 parts arrive", arguments: FoundationBacked.allCases)
     func inMemory(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
@@ -129,7 +129,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "a retry and a redirect with 307 send the same bytes again, files as well", arguments: FoundationBacked.allCases
+        "A retry and a 307 redirect send the same bytes again, files included", arguments: FoundationBacked.allCases
     )
     func replay(kind: FoundationBacked) async throws {
         let folder = try Folder()
@@ -153,7 +153,7 @@ struct MultipartTests {
         #expect(received[0].body.count > 100_000)
     }
 
-    @Test("a delegate that sees the message does not change the body with files", arguments: FoundationBacked.allCases)
+    @Test("A delegate that adds a header field does not change a body with files", arguments: FoundationBacked.allCases)
     func delegate(kind: FoundationBacked) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -170,7 +170,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "a file that is missing or changes before it is sent is an error, and no message is sent",
+        "A file that is missing or changes before it is sent is an error, and no request is sent",
         arguments: FoundationBacked.allCases)
     func unusable(kind: FoundationBacked) async throws {
         let folder = try Folder()
@@ -198,7 +198,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "a task that is cancelled while its body is written completes once, as cancelled",
+        "A task that is cancelled while its body is being written completes once, as cancelled",
         arguments: FoundationBacked.allCases)
     func cancelled(kind: FoundationBacked) async throws {
         let folder = try Folder()
@@ -228,7 +228,7 @@ struct MultipartTests {
     // MARK: A shell
 
     @Test(
-        "C-32: the curl description sends the same bytes, files as well", .enabled(if: Shell.curl != nil),
+        "C-32: The curl description sends the same bytes, files included", .enabled(if: Shell.curl != nil),
         arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
         let folder = try Folder()

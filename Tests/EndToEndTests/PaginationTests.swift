@@ -17,7 +17,8 @@ struct PaginationTests {
         let service: WebService
         let count = 640
 
-        /// What is answered in place of a page, by the number of the request from 1.
+        /// Returns the response to send instead of a page, by the number of the request, starting
+        /// at 1.
         typealias Faults = @Sendable (_ number: Int, _ request: ReceivedRequest) -> MockResponse?
 
         init(_ faults: @escaping Faults = { _, _ in nil }) throws {
@@ -55,7 +56,7 @@ struct PaginationTests {
 
         deinit { server.stop() }
 
-        /// The requests in short: where each page begins.
+        /// The position at which each requested page starts.
         var starts: [String] {
             server.receivedRequests.map { request in
                 request.queryItems.first { ["at", "page"].contains($0.name) }?.value ?? "-"
@@ -98,7 +99,7 @@ struct PaginationTests {
 
     enum Kind: CaseIterable, Sendable { case offset, number, cursor, link }
 
-    /// A paginator of any kind.
+    /// A type-erased paginator.
     private struct Walker: Sendable {
         let moveNext: @Sendable () async throws -> [Int]?
         let items: @Sendable (_ prefetch: Bool, _ body: @escaping @Sendable (Int) async -> Bool) async throws -> Void
@@ -127,7 +128,8 @@ struct PaginationTests {
             }
         }
 
-        /// The items to the end; errors are gone over.
+        /// Returns the items up to the end. Errors are passed to `errors`, and the page is
+        /// requested again.
         func rest(errors: (any Error) -> Void = { Issue.record($0) }) async -> [Int] {
             var found: [Int] = []
             while canMoveNext() {
@@ -138,12 +140,14 @@ struct PaginationTests {
         }
     }
 
-    /// Whether these are all items, each once; in order unless that is left out.
+    /// Returns whether these are all items, each once, and in order unless `inOrder` is `false`.
     private func isWhole(_ items: [Int], inOrder: Bool = true) -> Bool {
         (inOrder ? items : items.sorted()) == Array(0..<640)
     }
 
-    @Test("all items come once and in order, with and without prefetch", arguments: Kind.allCases, [false, true])
+    @Test(
+        "All items are delivered once and in order, with and without prefetching", arguments: Kind.allCases,
+        [false, true])
     func all(kind: Kind, prefetch: Bool) async throws {
         let list = try Numbers()
         let found = Mutex<[Int]>([])
@@ -156,7 +160,7 @@ struct PaginationTests {
         #expect(Set(list.starts).count == list.starts.count)
     }
 
-    @Test("errors in the middle keep the page: status, body and connection", arguments: Kind.allCases)
+    @Test("A failed status, body or connection does not skip a page", arguments: Kind.allCases)
     func errors(kind: Kind) async throws {
         let list = try Numbers { number, _ in
             switch number {
@@ -183,7 +187,7 @@ struct PaginationTests {
     }
 
     @Test(
-        "a credential that is refused in the middle is renewed, and the same page is asked for again",
+        "A credential that is refused in the middle is renewed, and the same page is requested again",
         arguments: Kind.allCases, [false, true])
     func refresh(kind: Kind, prefetch: Bool) async throws {
         let list = try Numbers { number, request in
@@ -210,7 +214,7 @@ struct PaginationTests {
                 && Set(list.starts).count == list.starts.count - 1)
     }
 
-    @Test("a reset begins anew, in the middle and at the end", arguments: Kind.allCases)
+    @Test("A reset starts from the first page, both in the middle and at the end", arguments: Kind.allCases)
     func reset(kind: Kind) async throws {
         let list = try Numbers()
         let walker = Walker(kind, list)
@@ -224,7 +228,7 @@ struct PaginationTests {
         }
     }
 
-    @Test("with prefetch one page is on its way while the one before is used, and never more", arguments: Kind.allCases)
+    @Test("With prefetching, exactly one page is in flight while the previous one is used", arguments: Kind.allCases)
     func prefetch(kind: Kind) async throws {
         let (arrivals, arrived) = AsyncStream.makeStream(of: Int.self)
         let list = try Numbers { number, _ in
@@ -254,7 +258,7 @@ struct PaginationTests {
     }
 
     @Test(
-        "a cancel while a page is under way ends the request, and the same page comes later", arguments: Kind.allCases)
+        "A cancellation ends the request in flight, and the same page is delivered later", arguments: Kind.allCases)
     func cancel(kind: Kind) async throws {
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
         let list = try Numbers { number, _ in
@@ -275,7 +279,7 @@ struct PaginationTests {
         #expect(list.starts.dropFirst(2).first == list.starts.dropFirst(3).first)
     }
 
-    @Test("a state goes through JSON in the middle, and another paginator goes on from it", arguments: Kind.allCases)
+    @Test("Another paginator continues from a state that was saved as JSON", arguments: Kind.allCases)
     func save(kind: Kind) async throws {
         let list = try Numbers()
         var saved: Data?
@@ -291,13 +295,13 @@ struct PaginationTests {
         #expect(Set(list.starts).count == list.starts.count)
     }
 
-    // MARK: Servers that go astray
+    // MARK: Invalid sequences of pages
 
     private func start(_ request: ReceivedRequest) -> Int {
         request.queryItems.first { $0.name == "at" }.flatMap { Int($0.value) } ?? 0
     }
 
-    @Test("a cursor or link that comes again ends with an error and not in a loop", arguments: [Kind.cursor, .link])
+    @Test("A repeated cursor or link ends with an error and not in a loop", arguments: [Kind.cursor, .link])
     func repeated(kind: Kind) async throws {
         let list = try Numbers { _, request in
             guard start(request) == 120 else { return nil }
@@ -318,7 +322,7 @@ struct PaginationTests {
         #expect(try await walker.moveNext() == Array(0..<40))
     }
 
-    @Test("ten empty pages in a row are gone over, eleven are an error", arguments: [10, 11])
+    @Test("Ten consecutive empty pages are skipped, and eleven are an error", arguments: [10, 11])
     func emptyPages(count: Int) async throws {
         let list = try Numbers { _, request in
             let start = start(request)
@@ -336,7 +340,7 @@ struct PaginationTests {
         #expect(list.starts.last == "90")
     }
 
-    @Test("C-10: a page that was redirected to another origin cannot lead on, and a link to one is not followed")
+    @Test("C-10: A page from another origin cannot continue the list, and a link to another origin is not followed")
     func otherOrigin() async throws {
         let other = try Numbers()
         let list = try Numbers { number, request in
@@ -390,7 +394,7 @@ struct PaginationTests {
         }
     }
 
-    @Test("pages of a typed request come from the storage where the server is gone")
+    @Test("Pages of a typed request come from the storage when the server is unavailable")
     func typedRequest() async throws {
         let list = try Numbers()
         list.service.storages = [MemoryStorage()]

@@ -5,7 +5,7 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
-/// Every session that talks to a network.
+/// The sessions that use the network.
 enum RealSession: String, CaseIterable, Sendable {
     case foundationSession, urlSession
     #if WEBSERVICE_CURL

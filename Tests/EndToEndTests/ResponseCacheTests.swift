@@ -11,7 +11,7 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-/// The cache as its user installs it, over real sessions and real storages.
+/// The cache as an interceptor, over real sessions and real storages.
 @Suite("ResponseCache, over sockets", .timeLimit(.minutes(10)))
 struct ResponseCacheTests {
     private let clock = TurnedClock()
@@ -20,8 +20,8 @@ struct ResponseCacheTests {
         ResponseCache(storage: storage, account: { "ann" }, now: { [clock] in clock.now })
     }
 
-    /// A server that has one representation of a path, for a minute, and answers 304 to whoever has
-    /// it.
+    /// Registers one representation of a path. It is fresh for a minute, and a request with its
+    /// entity tag gets a 304 response.
     private func serve(_ server: MockServer, _ text: String) {
         server.on(.GET, "/a") { request in
             var response = MockResponse(
@@ -33,7 +33,7 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("an answer is fetched, given again, and validated", arguments: RealSession.allCases)
+    @Test("A response is fetched, served from the cache, and revalidated", arguments: RealSession.allCases)
     func journey(kind: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -54,7 +54,7 @@ struct ResponseCacheTests {
         #expect(server.receivedRequests.map { $0.headers[.ifNoneMatch] } == [nil, "\"one\""])
     }
 
-    @Test("retry and authentication work around it: what is fresh needs neither")
+    @Test("Retry and authentication wrap the cache, and a fresh response needs neither")
     func pipeline() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -85,7 +85,7 @@ struct ResponseCacheTests {
         #expect(refreshes.next() == 2 && server.receivedRequests.count == 3)
     }
 
-    @Test("a file storage keeps it for the next program, and a SQLite storage does")
+    @Test("A response in a file or SQLite storage is served by a new cache, and its cookie is not stored")
     func storages() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
@@ -117,7 +117,7 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("without the server, what is stored still answers whoever takes any age", arguments: RealSession.allCases)
+    @Test("Without the server, a stored response of any age is served on request", arguments: RealSession.allCases)
     func offline(kind: RealSession) async throws {
         let server = try MockServer()
         serve(server, "one")

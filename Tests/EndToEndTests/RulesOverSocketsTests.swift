@@ -7,8 +7,8 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Redirects, cookies and limits above real sessions over real sockets.
-@Suite("Rules above every session, over sockets", .timeLimit(.minutes(10)))
+/// Redirects, cookies and limits over real sessions and sockets.
+@Suite("Redirects, cookies and limits over sockets", .timeLimit(.minutes(10)))
 struct RulesOverSocketsTests {
     private func redirect(_ status: Int, to target: String, body: String = "moved") -> MockResponse {
         var response = MockResponse(statusCode: status, data: Data(body.utf8))
@@ -17,7 +17,8 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "redirects are followed with the right method, body and URL", arguments: FoundationBacked.allCases,
+        "A redirect is followed with the method, body and URL that its status requires",
+        arguments: FoundationBacked.allCases,
         [301, 302, 303, 307, 308])
     func following(kind: FoundationBacked, status: Int) async throws {
         let server = try MockServer()
@@ -39,7 +40,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-10, C-11, C-14: credentials do not reach another origin, nor come back later in the chain",
+        "C-10, C-11, C-14: Credentials are not sent to another origin, nor again later in the chain",
         arguments: FoundationBacked.allCases)
     func credentials(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -73,7 +74,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-11: over redirects to another host and back, each host gets its own cookies of the jar",
+        "C-11: Each host in a chain of redirects receives only its own cookies from the jar",
         arguments: FoundationBacked.allCases)
     func cookiesOfEachHost(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -97,7 +98,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-15, C-16, H-08: what must not be followed is a typed error, and the other side hears nothing",
+        "C-15, C-16, H-08: A redirect that must not be followed is a typed error, and no other server is contacted",
         arguments: FoundationBacked.allCases)
     func refused(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -124,7 +125,7 @@ struct RulesOverSocketsTests {
         #expect(manual.status == 302)
     }
 
-    @Test("H-09: a redirect without a usable target is an answer", arguments: FoundationBacked.allCases)
+    @Test("H-09: A redirect without a usable target is delivered as a response", arguments: FoundationBacked.allCases)
     func noTarget(kind: FoundationBacked) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -137,7 +138,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "cookies are kept where the service has a jar, go with redirects, and honour the request's flag",
+        "A cookie jar stores cookies and sends them with redirects, unless the request disables cookies",
         arguments: FoundationBacked.allCases)
     func cookies(kind: FoundationBacked) async throws {
         let server = try MockServer()
@@ -162,7 +163,8 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "H-01, H-02: a body beyond the limit is an error, at the limit it is not", arguments: FoundationBacked.allCases,
+        "H-01, H-02: A body over the limit is an error, and a body at the limit is not",
+        arguments: FoundationBacked.allCases,
         [-1, 0, 1])
     func responseLimit(kind: FoundationBacked, excess: Int) async throws {
         let server = try MockServer { _ in
@@ -181,7 +183,7 @@ struct RulesOverSocketsTests {
             await kind.service(server).GET("/").setMaximumResponseBytes(nil).answer().data?.count == 200_000 + excess)
     }
 
-    @Test("H-05: silence beyond the request's timeout is URLError.timedOut, counted in milliseconds")
+    @Test("H-05: Silence that exceeds a timeout below one second is URLError.timedOut")
     func idleTimeout() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -193,7 +195,7 @@ struct RulesOverSocketsTests {
         #expect(answer.urlErrorCode == .timedOut)
     }
 
-    @Test("the cache policy that forbids the network is honoured", arguments: FoundationBacked.allCases)
+    @Test("The cache policy that forbids network access prevents a connection", arguments: FoundationBacked.allCases)
     func cacheOnly(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -203,7 +205,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "H-16, G15: cancel reaches the wire: the server sees the connection end", arguments: FoundationBacked.allCases)
+        "H-16, G15: The server sees the connection end after a cancellation", arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -220,7 +222,8 @@ struct RulesOverSocketsTests {
             #expect(throws: URLError(.cancelled)) { try result.get() }
         }
         print(
-            "cancel to end of connection over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)")
+            "cancellation to close over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)"
+        )
         #expect(delays.sorted()[10] < .seconds(1))
     }
 }

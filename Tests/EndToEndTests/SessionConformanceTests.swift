@@ -7,27 +7,27 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// H-48: the conformance suite over mocks, and over sessions that keep no promise.
-@Suite("H-48, G20: the conformance suite", .timeLimit(.minutes(10)))
+/// H-48: The conformance suite over mocks and over sessions that break the contract.
+@Suite("H-48, G20: The conformance suite", .timeLimit(.minutes(10)))
 struct SessionConformanceTests {
-    @Test("every scenario has a name of its own")
+    @Test("Every scenario has a unique name")
     func names() {
         let names = Set(SessionScenario.all.map(\.name))
         #expect(names.count == SessionScenario.all.count && names.count > 100)
     }
 
-    @Test("MockSession", arguments: SessionScenario.all)
+    @Test("MockSession passes every scenario", arguments: SessionScenario.all)
     func mock(scenario: SessionScenario) async throws {
         try await scenario.run(over: MockSession())
     }
 
-    @Test("RequestRecordingSession over a mock", arguments: SessionScenario.all)
+    @Test("RequestRecordingSession over a mock passes every scenario", arguments: SessionScenario.all)
     func recordedMock(scenario: SessionScenario) async throws {
         let mock = MockSession()
         try await scenario.run(over: RequestRecordingSession(mock), answeredBy: mock)
     }
 
-    @Test("a scenario that fails names itself, what was expected and what came")
+    @Test("The failure of a scenario contains its name, the expected result and the received one")
     func failure() async throws {
         let scenario = try #require(
             SessionScenario.all.first { $0.name == "a 404 is delivered as a response, and the next request succeeds" })
@@ -41,7 +41,7 @@ struct SessionConformanceTests {
                 "a 404 is delivered as a response, and the next request succeeds: expected status 404") == true)
     }
 
-    @Test("C-41, C-43: a session that never completes, or twice, fails every scenario that looks, and holds up none")
+    @Test("C-41, C-43: A session that never completes, or completes twice, fails the scenario and does not block it")
     func adversarial() async throws {
         for scenario in SessionScenario.all.prefix(20) {
             let failure = await #expect(throws: SessionScenario.Failure.self) {
@@ -55,7 +55,7 @@ struct SessionConformanceTests {
     }
 }
 
-/// A session that sends nothing: it completes so many times with an error, or never.
+/// A session that sends nothing. It completes with an error the given number of times, or never.
 private struct Deaf: Session {
     let error: URLError?
     var calls = 1

@@ -1,13 +1,13 @@
 import Foundation
 
-/// The executable `session-probe`, which runs what a process may not survive.
+/// The executable `session-probe`, which runs code that may end its process.
 enum SessionProbe {
     struct Run {
         let reason: Process.TerminationReason
         let status: Int32
         let output: String
 
-        /// Whether the environment lacks what the probe needs.
+        /// A Boolean value that indicates whether the environment lacks what the probe needs.
         var isImpossible: Bool { reason == .exit && status == 3 }
     }
 
@@ -15,8 +15,8 @@ enum SessionProbe {
     ///
     /// - Parameters:
     ///   - arguments: The arguments of the executable.
-    ///   - launcher: A command that runs it, such as `unshare`, with its arguments.
-    ///   - environment: The whole environment, without what the backtrace of Swift needs.
+    ///   - launcher: A command that runs the executable, such as `unshare`, with its arguments.
+    ///   - environment: The whole environment, except for the variable that disables backtraces.
     static func run(
         _ arguments: [String], launcher: [String] = [], environment: [String: String] = [:]
     ) async throws -> Run {

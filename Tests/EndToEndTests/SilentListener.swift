@@ -7,8 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket that takes connections, reads a request and says nothing; it tells when the other side
-/// hangs up.
+/// A socket that accepts connections, reads a request and never responds. It reports when the peer
+/// closes the connection.
 final class SilentListener: Sendable {
     struct Failure: Error { let errno: Int32 }
 
@@ -41,7 +41,7 @@ final class SilentListener: Sendable {
     struct Connection: Sendable {
         fileprivate let descriptor: Int32
 
-        /// Waits until the other side hangs up, and says when that was.
+        /// Waits until the peer closes the connection, and returns that instant.
         func end() async throws -> ContinuousClock.Instant {
             try await onOwnThread {
                 defer { close(descriptor) }
@@ -55,7 +55,7 @@ final class SilentListener: Sendable {
         }
     }
 
-    /// Has a connection made, accepts it and reads what begins to come.
+    /// Calls `connect`, accepts the connection and reads the first bytes.
     func serveOne(_ connect: @escaping @Sendable () -> Void) async throws -> Connection {
         connect()
         return try await onOwnThread { [descriptor] in
@@ -67,7 +67,7 @@ final class SilentListener: Sendable {
     }
 }
 
-/// Blocking calls stay out of the pool that `await` runs on.
+/// Runs blocking calls on a separate thread, outside the cooperative thread pool.
 private func onOwnThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result { try work() }) }

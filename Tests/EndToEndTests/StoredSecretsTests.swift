@@ -7,7 +7,7 @@ import WebServiceMocking
 import WebServiceSQLite
 #endif
 
-/// What lies on the disk after requests that were full of secrets.
+/// The files on disk after requests that were full of secrets.
 @Suite("Secrets and storages", .timeLimit(.minutes(10)))
 struct StoredSecretsTests {
     struct RawSecrets: SecretiveRequest, RawStorableRequest {
@@ -24,7 +24,7 @@ struct StoredSecretsTests {
         return try files.filter { !$0.hasDirectoryPath }.map { try Data(contentsOf: $0) }
     }
 
-    @Test("C-65: storages hold the answer's bytes, and nothing of request, header fields, cookies or credentials")
+    @Test("C-65: A storage holds the response body, and nothing of requests, header fields, cookies or credentials")
     func canaries() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("secrets-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder

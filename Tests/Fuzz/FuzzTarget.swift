@@ -3,7 +3,7 @@ struct FuzzTarget: Sendable {
     let name: String
     /// The number of inputs relative to that of the other targets.
     var share = 10
-    /// The number of runs of the code under test per check; multiplies the limit of processor time.
+    /// The number of runs of the code under test per check. Multiplies the limit of processor time.
     var runs = 1
     let seeds: [[UInt8]]
     /// Byte sequences that mutations insert.

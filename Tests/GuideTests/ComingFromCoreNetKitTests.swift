@@ -7,13 +7,13 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-// What the document of CoreNetKit shows, in its order, done by this framework.
+// The examples in the documentation of CoreNetKit, in the same order, with this framework.
 
 private struct Order: Codable, Equatable, Sendable {
     var id: Int
 }
 
-/// A request with parameters, its own reading of the answer, and a storage.
+/// A request with parameters, custom decoding of the response, and a storage.
 private struct GetOrderListRequest: ParameterizedRequest, ValueStorableRequest, Hashable {
     var skipOrdersCount: Int
     var ordersPerPage: Int
@@ -33,17 +33,17 @@ private enum AuthorizationError: Error, Equatable {
     case invalidCode
 }
 
-/// An error body becomes an error of the domain.
+/// Maps an error body to an error of the domain.
 private struct AuthorizationErrorMapper: ErrorMapper {
     func error(for response: Response) -> (any Error)? {
         struct Body: Decodable { var error: String }
-        // A body that is something else is another error.
+        // Any other body results in another error.
         let body = try? JSONDecoder().decode(Body.self, from: response.data)
         return body?.error == "invalid_grant" ? AuthorizationError.invalidCode : nil
     }
 }
 
-/// A cache of one's own.
+/// A custom cache.
 private final class OwnCache: ResponseStorage {
     let memory = MemoryStorage()
 
@@ -53,7 +53,7 @@ private final class OwnCache: ResponseStorage {
     func removeAll() async throws { memory.removeAll() }
 }
 
-/// A service whose methods give tasks.
+/// A service whose methods return tasks.
 private struct OrderService {
     let service: WebService
 
@@ -92,7 +92,7 @@ struct ComingFromCoreNetKitTests {
 
     private struct Tokens: Sendable { let current = "fresh" }
 
-    @Test("a request makes its URL of its parameters and reads the answer in its own way")
+    @Test("A request forms its URL from its parameters and decodes the response with custom code")
     func request() async throws {
         let orders = try await service.perform(GetOrderListRequest(skipOrdersCount: 40, ordersPerPage: 20)).value
         #expect(orders == (40..<45).map { Order(id: $0) })
@@ -100,19 +100,19 @@ struct ComingFromCoreNetKitTests {
         #expect(try await service.perform(GetOrderListRequest(skipOrdersCount: 100, ordersPerPage: 20)).value.isEmpty)
     }
 
-    @Test("an error body becomes an error of the domain, and anything else stays what it is")
+    @Test("An error body becomes an error of the domain, and any other error is unchanged")
     func errorMapper() async throws {
         await #expect(throws: AuthorizationError.invalidCode) { try await service.POST("/code").data().value }
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/nothing").data().value }
         #expect(error?.status == 404)
     }
 
-    @Test("an answer without content is an empty object")
+    @Test("A response without content is an empty object")
     func noContent() async throws {
         #expect(try await service.GET("/empty").json().value == .object([:]))
     }
 
-    @Test("a service method gives a task with onSuccess, onError and onCacheSuccess, and closures may be methods")
+    @Test("A service method returns a task with onSuccess, onError and onCacheSuccess, and handlers can be methods")
     func observers() async throws {
         final class Presenter: Sendable {
             let heard: AsyncStream<String>.Continuation
@@ -134,8 +134,8 @@ struct ComingFromCoreNetKitTests {
         orders.orders(.cacheThenServer).onSuccess(presenter.show).onError(presenter.errorHandler).onCacheSuccess(
             presenter.show
         ).resume()
-        // The server is gone: what is stored comes ahead, unless the refusal is quicker, and then
-        // the error.
+        // The server is unavailable: the stored value arrives first, unless the refused connection
+        // is faster, and then the error.
         var answers = [await next.next() ?? ""]
         if answers == ["cache 20"] { answers.append(await next.next() ?? "") }
         #expect(answers.last == "error NSError" || answers.last == "error URLError")
@@ -145,7 +145,7 @@ struct ComingFromCoreNetKitTests {
         #expect(await next.next() == "success 20")
     }
 
-    @Test("requests that meet a 401 wait for one refresh and are sent again; who is let in says the request")
+    @Test("Requests with a 401 share one refresh and are sent again if they have the interceptor")
     func tokenRefresh() async throws {
         let refreshes = AsyncStream<Void>.makeStream()
         let authentication = Authentication(
@@ -172,7 +172,7 @@ struct ComingFromCoreNetKitTests {
         #expect(error?.status == 401)
     }
 
-    @Test("an iterator over pages by offset: moveNext, canMoveNext and reset")
+    @Test("A paginator by offset supports moveNext, canMoveNext and reset")
     func iterator() async throws {
         let orders = Paginator.offset(itemsPerPage: 20) { [service] offset, limit in
             service.perform(GetOrderListRequest(skipOrdersCount: offset, ordersPerPage: limit))

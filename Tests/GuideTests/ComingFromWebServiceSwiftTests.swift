@@ -11,14 +11,14 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// What the documents of WebServiceSwift show, in their order, done by this framework.
+// The examples in the documentation of WebServiceSwift, in the same order, with this framework.
 
-/// A page of HTML, in whatever charset the site has.
+/// A page of HTML in any charset.
 private protocol HTMLRequest: ServiceRequest where Output == String {
     var url: URL { get }
 }
 
-/// An endpoint of one's own, over the service's session.
+/// A custom endpoint over the session of the service.
 private struct HTMLEndpoint: ServiceEndpoint {
     func supports(_ request: any ServiceRequest) -> Bool { request is any HTMLRequest }
 
@@ -42,7 +42,7 @@ private struct HTMLEndpoint: ServiceEndpoint {
     }
 }
 
-/// Raw data richer than bytes.
+/// Raw data with a status code in addition to its bytes.
 private struct ServerData: RawDataSource {
     let statusCode: Int
     let binary: Data
@@ -89,7 +89,7 @@ private enum SiteRequests: RequestGroup {
             return request
         }
 
-        /// A decoding of its own.
+        /// Custom decoding.
         func decode(_ response: Response) throws -> String {
             "decoded \(String(decoding: response.data, as: UTF8.self))"
         }
@@ -100,7 +100,7 @@ private enum SiteRequests: RequestGroup {
         var storageIdentifier: String? { "list" }
         func request(for service: WebService) -> Request { service.request(.GET, path: "/list") }
 
-        // Converters of its own, in place of those that every Codable output has.
+        // Custom converters, instead of those of every Codable output.
         func storageData(for value: [String]) throws -> Data? { try PropertyListEncoder().encode(value) }
         func storedValue(from data: Data) throws -> [String]? {
             try PropertyListDecoder().decode([String].self, from: data)
@@ -159,7 +159,7 @@ struct ComingFromWebServiceSwiftTests {
     }
 
     @Test(
-        "a request structure, an endpoint of one's own, raw data of its own and what it does with another charset and status"
+        "A custom endpoint with custom raw data handles another charset and another status"
     )
     func ownEndpoint() async throws {
         #expect(try await service.perform(example()).value == "/x/1")
@@ -167,18 +167,18 @@ struct ComingFromWebServiceSwiftTests {
         #expect(
             (await service.perform(example("gone")).serviceResponse.error as? WebServiceError)?.code
                 == .unacceptableStatus)
-        // What the storage kept is processed by the same code.
+        // Stored data is processed by the same code.
         #expect(try await service.stored(example("old")).value.value == "При")
     }
 
-    @Test("a request that decodes by itself, over the ready endpoint")
+    @Test("A request with custom decoding uses the standard endpoint")
     func ownDecoding() async throws {
         #expect(
             try await service.perform(SiteRequests.Example(site: "google", domainRu: true)).value
                 == "decoded google true")
     }
 
-    @Test("performing with a closure")
+    @Test("A request can be performed with a closure")
     @MainActor func closure() async throws {
         let text = await withCheckedContinuation { continuation in
             service.perform(example()) { response in
@@ -213,7 +213,7 @@ struct ComingFromWebServiceSwiftTests {
         }
     }
 
-    @Test("performing and reading with a delegate")
+    @Test("A delegate receives responses and stored data")
     @MainActor func delegate() async throws {
         let (answers, continuation) = AsyncStream<Void>.makeStream()
         var answer = answers.makeAsyncIterator()
@@ -226,7 +226,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect(screen.dataFromStorage == "/x/1")
     }
 
-    @Test("finding, cancelling and excluding duplicates by request and by key")
+    @Test("Requests are found, cancelled and deduplicated by request and by key")
     func managing() async throws {
         let endpoint = MockRequestEndpoint(delay: .seconds(1_000)) { (_: ExampleRequest) in "" }
         let service = WebService(endpoints: [endpoint])
@@ -247,7 +247,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("providers: one's own, of one request, of an empty request, of a group")
+    @Test("A provider can be custom, or for one request, an empty request or a group")
     func providers() async throws {
         let list: RequestProvider<SiteRequests.GetList> = service.createProvider()
         let example: RequestProvider<SiteRequests.Example> = service.createProvider()
@@ -262,7 +262,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect(try await service.createProvider(SiteProvider.self).example(.google).value == "decoded google true")
     }
 
-    @Test("storages by classification: in memory, in a database, in files; and what clears them")
+    @Test("Storages in memory, in a database and in files are selected and cleared by classification")
     func classifications() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("classifications-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
@@ -287,7 +287,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect(await service.stored(UserInformation(classification: .temporary)).serviceResponse.data == nil)
     }
 
-    @Test("what is stored is shown while the server is asked, if it is not too old")
+    @Test("Stored data is delivered during a request if it is not too old")
     @MainActor func readingStorage() async throws {
         _ = try await service.perform(example()).value
         let task = service.perform(example(), duplicates: .reject)
@@ -303,7 +303,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect((await service.stored(example()).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
     }
 
-    @Test("mocks that requests carry, and endpoints that mock one type")
+    @Test("A request can provide its mock, and an endpoint can mock one type")
     func mocks() async throws {
         #expect(try await service.perform(example("mock")).value == "<html><body><b>Hello world!</b></body></html>")
         let template = "<html><body>%[BODY]%</body></html>"
@@ -314,7 +314,7 @@ struct ComingFromWebServiceSwiftTests {
         #expect(try await mocked.perform(example("y")).value == "<html><body><b>y</b></body></html>")
     }
 
-    @Test("a clone has requests of its own")
+    @Test("A clone performs requests and shares the storages")
     func clone() async throws {
         let clone = service.clone()
         #expect(try await clone.perform(example()).value == "/x/1")

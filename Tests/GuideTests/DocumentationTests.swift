@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Guide.md and README.md against the snippets that are compiled and run.
+/// Compares Guide.md and README.md with the snippets that are compiled and run.
 @Suite("Documentation", .timeLimit(.minutes(10)))
 struct DocumentationTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -11,7 +11,7 @@ struct DocumentationTests {
         try String(contentsOf: Self.root.appendingPathComponent(path), encoding: .utf8)
     }
 
-    /// Lines without indentation, empty ones left out.
+    /// Returns the lines without indentation and without empty ones.
     private func lines(_ text: some StringProtocol) -> [String] {
         text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
@@ -22,7 +22,7 @@ struct DocumentationTests {
         }
     }
 
-    @Test("every Swift snippet of a page is compiled and run, word for word", arguments: ["Guide.md", "README.md"])
+    @Test("Every Swift snippet of a page is compiled and run, word for word", arguments: ["Guide.md", "README.md"])
     func snippetsAreCompiled(page: String) throws {
         let compiled = lines(try text("Tests/GuideTests/GuideSnippets.swift"))
         let blocks = swiftBlocks(try text(page))
@@ -34,7 +34,7 @@ struct DocumentationTests {
     }
 
     @Test(
-        "every relative link and every anchor of a page leads somewhere",
+        "Every relative link and every anchor of a page has a target",
         arguments: ["Guide.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {
         let text = try text(page)

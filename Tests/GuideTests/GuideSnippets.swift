@@ -15,8 +15,8 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// Every snippet of Guide.md and README.md, in the order of the pages, and what it has to do.
-// `DocumentationTests` sees that none is missing.
+// Every snippet of Guide.md and README.md, in the order of the pages, with its expected behavior.
+// `DocumentationTests` verifies that none is missing.
 
 struct Brewer: Codable, Equatable, Sendable {
     var name: String
@@ -159,7 +159,7 @@ extension PageRequest: MockableRequest {
 }
 
 extension ServiceTask {
-    /// Resumes the task and waits until everything that was added to it has run.
+    /// Resumes the task and waits until all its handlers have run.
     func finish() async {
         await withCheckedContinuation { continuation in
             metricsCollected { _ in continuation.resume() }.resume()
@@ -189,7 +189,7 @@ struct Stopwatch: Interceptor {
     }
 }
 
-/// Where a program keeps its tokens.
+/// The tokens of a program.
 final class Tokens: Sendable {
     var current: String { "old" }
     func renew() async throws -> String { "new" }
@@ -201,7 +201,7 @@ final class StatusCheck: ServicePassthroughDelegate {
     }
 }
 
-/// The logger of every service of this program; it only counts, so that it is in nobody's way.
+/// The logger of every service of this program. It only counts, so that it affects no other test.
 let sharedLogger = CountingDelegate()
 
 // swift-format-ignore: AllPublicDeclarationsHaveDocumentation
@@ -209,7 +209,7 @@ extension WebService: ServicePassthroughDataSource {
     public var servicePassthroughDelegate: any ServicePassthroughDelegate { sharedLogger }
 }
 
-/// Remembers where requests went.
+/// Stores the hosts of the requests that were sent.
 final class CountingDelegate: ServicePassthroughDelegate {
     private let hosts = Mutex<[String]>([])
 
@@ -237,7 +237,7 @@ struct GuideSnippets {
         return try #require(session.recordedRequests.last)
     }
 
-    @Test("quick start")
+    @Test("The quick start sends its request with the query")
     func quickStart() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, json: [["name": "Trashboat Brewing"]]))
@@ -259,7 +259,7 @@ struct GuideSnippets {
             })
     }
 
-    @Test("README's first request, over a mock session")
+    @Test("The first request of README.md is sent over a mock session")
     func readme() async throws {
         let session = session
         func WebService(baseURLString: String) -> WebServiceCore.WebService {
@@ -277,14 +277,14 @@ struct GuideSnippets {
         #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers"])
     }
 
-    @Test("placeholders")
+    @Test("Placeholders are replaced with encoded values")
     func placeholders() async throws {
         let task = service.GET("/users/{id}/notes/{note}", pathParameters: ["id": 7, "note": "a/b"])
         // https://brewhapi.example.com/v1/users/7/notes/a%2Fb
         #expect(try await sent(task).url?.absoluteString == "https://brewhapi.example.com/v1/users/7/notes/a%2Fb")
     }
 
-    @Test("a request and its task")
+    @Test("A task sends the parameters, header fields and timeout of its request")
     func requests() async throws {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameters = ["state": "new york", "tag": "ale", "tag": "lager"]
@@ -298,7 +298,7 @@ struct GuideSnippets {
         #expect(sent.timeoutInterval == 20)
     }
 
-    @Test("the setters of a task")
+    @Test("The setters of a task change its request")
     func setters() async throws {
         let task = service.POST("/brewers")
             .setHeaderValue("foo", forName: "custom-header-name")
@@ -306,7 +306,7 @@ struct GuideSnippets {
         #expect(try await sent(task).httpBody == Data("name=Trashboat+Brewing".utf8))
     }
 
-    @Test("parameter strategies and encoders")
+    @Test("A parameter strategy and a custom encoder determine the URL")
     func parameters() throws {
         var request = service.request(.GET, path: "/brewers")
         request.parameterStrategy = ParameterStrategy(arrays: .brackets, booleans: .numeric)
@@ -324,7 +324,7 @@ struct GuideSnippets {
         #expect(try request.urlRequest().url?.absoluteString.hasSuffix("/brewers/brew/12345") == true)
     }
 
-    @Test("bodies")
+    @Test("A body is sent with its content type, and a body provider creates it on demand")
     func bodies() async throws {
         var request = service.request(.POST, path: "/brewers")
         request.formParameters = ["name": "Trashboat Brewing"]  // application/x-www-form-urlencoded
@@ -341,7 +341,7 @@ struct GuideSnippets {
         #expect(try await sent(task).httpBody == Data([0x89]))
     }
 
-    @Test("header fields")
+    @Test("Header fields are sent, and repeated ones are combined")
     func headers() throws {
         var request = service.request(.GET, path: "/brewers")
         request.headers = ["Accept": "application/json", "Accept": "text/plain;q=0.5"]
@@ -352,7 +352,7 @@ struct GuideSnippets {
         #expect(sent.value(forHTTPHeaderField: "User-Agent") == "Brewery/1.0")
     }
 
-    @Test("cancelling and measuring")
+    @Test("A task can be cancelled and measured")
     func tasks() async {
         let task = service.GET("/brewers").responseError { error in
             print((error as? URLError)?.code == .cancelled)
@@ -369,7 +369,7 @@ struct GuideSnippets {
         await service.GET("/brewers").finish()
     }
 
-    @Test("handlers")
+    @Test("Handlers process a response one after another")
     func handlers() async {
         session.addStub(MockResponse(statusCode: 404)) { $0.urlRequestValue.url?.path == "/v1/brewers/7" }
         service.GET("/brewers/7")
@@ -391,7 +391,7 @@ struct GuideSnippets {
         await service.GET("/brewers").finish()
     }
 
-    @Test("an API client")
+    @Test("An API client delivers its models to custom handlers")
     func client() async {
         let client = BreweryClient(webService: service)
         client.brewers(inState: "vermont")
@@ -405,7 +405,7 @@ struct GuideSnippets {
         #expect(names.withLock { $0 } == ["Long Trail"])
     }
 
-    @Test("typed tasks")
+    @Test("A typed task decodes, maps and recovers its value")
     func typedTasks() async throws {
         let brewers = try await service.GET("/brewers").decode([Brewer].self).value
         #expect(brewers == [Brewer(name: "Long Trail")])
@@ -427,14 +427,14 @@ struct GuideSnippets {
         #expect(names.isEmpty)
     }
 
-    @Test("interceptors")
+    @Test("Interceptors apply to a service and to a task")
     func interceptors() async throws {
         service.interceptors = [Stopwatch(), .retry(), .headers(["Accept": "application/json"])]
         let task = service.GET("/brewers").intercepted(by: .closure { request, next in try await next(request) })
         #expect(try await sent(task).value(forHTTPHeaderField: "Accept") == "application/json")
     }
 
-    @Test("retry")
+    @Test("A retry policy sends a request up to its maximum number of attempts")
     func retry() async throws {
         var busy = MockResponse(statusCode: 503)
         busy.headers[.retryAfter] = "0"
@@ -447,7 +447,7 @@ struct GuideSnippets {
         #expect(task.task.timeline.events.last?.kind == .noRetry)
     }
 
-    @Test("a shared retry budget")
+    @Test("Requests take their retries from a shared budget")
     func retryBudget() async throws {
         var busy = MockResponse(statusCode: 503)
         busy.headers[.retryAfter] = "0"
@@ -459,7 +459,7 @@ struct GuideSnippets {
         #expect(retryBudget.availableRetries == 48)
     }
 
-    @Test("authentication")
+    @Test("A rejected credential is renewed, and the request is sent again")
     func authentication() async throws {
         let tokens = Tokens()
         session.addStub(requestMatcher: { _ in true }) { request in
@@ -475,7 +475,7 @@ struct GuideSnippets {
         #expect(session.recordedRequests.count == 2)
     }
 
-    @Test("cookies and limits")
+    @Test("The cookie jar and the limits of a task apply to its request")
     func limits() async throws {
         service.cookieJar = CookieJar()
         service.GET("/archive").setTimeout(5).setDeadline(.seconds(60))
@@ -484,7 +484,7 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
-    @Test("seeing what happened")
+    @Test("A task provides a timeline, an HTTP archive and a redacted curl command")
     func seeing() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -500,7 +500,7 @@ struct GuideSnippets {
         #expect(String(decoding: archive, as: UTF8.self).contains("https://brewhapi.example.com/v1/brewers"))
     }
 
-    @Test("error bodies")
+    @Test("An error contains the problem document of its response")
     func errorBodies() async throws {
         var conflict = MockResponse(statusCode: 409, json: ["title": "Out of stock"])
         conflict.headers[.contentType] = "application/problem+json"
@@ -515,7 +515,7 @@ struct GuideSnippets {
         #expect(error?.problem?.title == "Out of stock")
     }
 
-    @Test("progress and what the session measured")
+    @Test("A task reports progress, and transport metrics only if the session measures them")
     func progress() async throws {
         session.addStub(MockResponse(statusCode: 200, data: Data([1])))
         let task = service.GET("/brewers").onProgress { progress in
@@ -527,7 +527,7 @@ struct GuideSnippets {
     }
 
     #if WEBSERVICE_CURL
-    @Test("choosing a transport")
+    @Test("A configured CurlSession sends requests until it is closed")
     func transport() async throws {
         var configuration = CurlSession.Configuration()
         configuration.maximumConnectionsPerHost = 32
@@ -545,7 +545,7 @@ struct GuideSnippets {
     }
     #endif
 
-    @Test("faults of a server, and what every session promises")
+    @Test("A mock server produces a fault, and a session passes scenarios")
     func faults() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -559,7 +559,7 @@ struct GuideSnippets {
         }
     }
 
-    @Test("sessions")
+    @Test("A service uses a configured session or a custom one")
     func sessions() async throws {
         let configuration = FoundationSession.defaultConfiguration
         configuration.httpMaximumConnectionsPerHost = 16
@@ -570,7 +570,7 @@ struct GuideSnippets {
         #expect(try await sent(service.GET("/brewers")).value(forHTTPHeaderField: "X-Channel") == "beta")
     }
 
-    @Test("delegates")
+    @Test("A delegate can reject a response")
     func delegates() async {
         let logger = RequestLogger()
         let service = WebService(baseURLString: "https://brewhapi.example.com", passthroughDelegate: logger)
@@ -587,7 +587,7 @@ struct GuideSnippets {
     }
 
     @Test(
-        "a delegate for every service: conforming WebService to the data source, and a delegate of its own comes first")
+        "The delegate of the data source is the default, and a delegate of a service takes its place")
     func dataSource() async {
         let service = WebService(baseURLString: "https://data-source.example.com")
         service.session = session
@@ -602,7 +602,7 @@ struct GuideSnippets {
         #expect(own.count(of: "data-source.example.com") == 1)
     }
 
-    @Test("errors")
+    @Test("An invalid request results in a typed error")
     func errors() async {
         service.GET("../admin").responseError { error in
             guard let error = error as? WebServiceError else { return }
@@ -614,7 +614,7 @@ struct GuideSnippets {
         #expect(texts.withLock { $0 } == ["invalidURL: the path leads above the base URL"])
     }
 
-    @Test("typed requests")
+    @Test("A typed request is handled by an endpoint that supports it")
     func typedRequests() async throws {
         let brewers = try await service.perform(BrewersRequest(state: "vermont")).value
         #expect(brewers == [Brewer(name: "Long Trail")])
@@ -635,7 +635,7 @@ struct GuideSnippets {
         _ = try await service.perform(BrewersRequest(state: "vermont")).value
     }
 
-    @Test("requests under way")
+    @Test("Requests in progress can be found, cancelled and counted")
     func underWay() async throws {
         service.endpoints = [MockRequestEndpoint(delay: .seconds(1_000)) { (_: BrewersRequest) in [] }]
         let task = service.perform(BrewersRequest(state: "vermont"), key: ScreenKey(name: "list")).resume()
@@ -652,7 +652,7 @@ struct GuideSnippets {
         }
     }
 
-    @Test("providers")
+    @Test("Providers perform typed requests")
     func providers() async throws {
         let provider = service.createProvider(BreweryProvider.self)
         let list: RequestProvider<BrewersRequest> = service.createProvider()
@@ -664,7 +664,7 @@ struct GuideSnippets {
         #expect(brewers == [Brewer(name: "Long Trail")])
     }
 
-    @Test("stored answers")
+    @Test("Stored responses can be read and deleted")
     func storedAnswers() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("guide-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
@@ -695,7 +695,7 @@ struct GuideSnippets {
         #expect((await service.stored(request).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
     }
 
-    @Test("requests that are their parameters, and bodies of parts")
+    @Test("A request can be formed from its parameters, and a body from its parts")
     func parametersAndParts() async throws {
         _ = try await service.perform(OrdersRequest(skip: 40)).value
         #expect(
@@ -714,7 +714,7 @@ struct GuideSnippets {
         #expect(session.recordedRequests.last?.value(forHTTPHeaderField: "Content-Type") == form.contentType)
     }
 
-    @Test("cache policies")
+    @Test("A cache policy delivers stored values, responses or both")
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
         service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
@@ -734,7 +734,7 @@ struct GuideSnippets {
         #expect(count == 1)
     }
 
-    @Test("an HTTP cache")
+    @Test("An HTTP cache serves a stored response")
     func httpCache() async throws {
         let cache = ResponseCache(storage: MemoryStorage(), account: { "user-7" })
         service.interceptors = [.retry(), cache]
@@ -747,7 +747,7 @@ struct GuideSnippets {
         #expect(try await again.response.source == .cache)
     }
 
-    @Test("pages")
+    @Test("A paginator delivers pages by offset and continues from a saved state")
     func pages() async throws {
         session.removeAllStubs()
         session.addStub { request in
@@ -773,7 +773,7 @@ struct GuideSnippets {
         #expect(try await brewers.moveNext()?.items.first?.name == "40")
     }
 
-    @Test("pages by cursor and by link, and typed requests for pages")
+    @Test("Paginators follow cursors and links, and accept typed requests")
     func pagesByCursor() async throws {
         session.removeAllStubs()
         session.addStub { request in
@@ -806,7 +806,7 @@ struct GuideSnippets {
         #expect(session.recordedRequests.suffix(2).map(\.url?.query) == [nil, "cursor=b"])
     }
 
-    @Test("errors of one's own, and tasks that their owner completes")
+    @Test("An error mapper creates custom errors, and the owner of a passive task completes it")
     func ownErrors() async throws {
         session.addStub(MockResponse(statusCode: 400, json: ["error": "locked"])) {
             $0.urlRequestValue.url?.path.contains("login") == true
@@ -821,7 +821,7 @@ struct GuideSnippets {
         #expect(try await login.task.value == "token")
     }
 
-    @Test("mock endpoints")
+    @Test("Mock endpoints respond to typed requests")
     func mockEndpoints() async throws {
         service.endpoints = [MockEndpoint(), HTTPEndpoint()]
         let page = try await service.perform(PageRequest(site: "vermont")).value
@@ -833,7 +833,7 @@ struct GuideSnippets {
         #expect(try await service.perform(BrewersRequest(state: "vermont")).value == [Brewer(name: "mock of vermont")])
     }
 
-    @Test("mock sessions")
+    @Test("A mock session responds with the stubs that match")
     func mockSessions() async throws {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail"]]]))
@@ -863,7 +863,7 @@ struct GuideSnippets {
         #expect(seen.withLock { $0 } == ["200 35", "404 0", "201 1", "-1009"])
     }
 
-    @Test("mock servers")
+    @Test("A mock server responds to its routes and records the requests")
     func mockServers() async throws {
         let server = try MockServer()
         defer { server.stop() }

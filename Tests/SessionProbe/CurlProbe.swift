@@ -150,7 +150,7 @@ private let slowDomain = "slow.test"
 
 /// Replaces the function of the system in this process: names of one domain take three seconds.
 ///
-/// libcurl calls it on a thread of its own.
+/// libcurl calls it on a separate thread.
 @_cdecl("getaddrinfo")
 func slowLookup(
     _ name: UnsafePointer<CChar>?, _ service: UnsafePointer<CChar>?, _ hints: UnsafePointer<addrinfo>?,

@@ -6,9 +6,9 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// A check that needs a process of its own and is not a scenario.
+/// A check that needs a separate process and is not a scenario.
 ///
-/// The probes cover platform defects that no scenario shows, long runs that a platform defect may
+/// The probes cover platform defects that no scenario covers, long runs that a platform defect may
 /// crash, and runs in a restricted environment.
 struct Probe: Sendable {
     enum Outcome: Int32, Sendable {
@@ -338,7 +338,7 @@ private final class Counter: Sendable {
         condition.unlock()
     }
 
-    /// Blocks the thread until the count is reached or the limit has elapsed.
+    /// Blocks the thread until the count is reached or the duration has elapsed.
     func waits(for count: Int, within limit: Duration) -> Bool {
         let end = Date().addingTimeInterval(Double(limit.components.seconds))
         condition.lock()

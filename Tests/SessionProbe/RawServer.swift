@@ -19,7 +19,7 @@ final class RawServer: Sendable {
     ///
     /// - Parameters:
     ///   - isIPv6: Whether the server listens on `::1` instead of 127.0.0.1.
-    ///   - serve: Called for each connection on a thread of its own. The connection is closed
+    ///   - serve: Called for each connection on a separate thread. The connection is closed
     ///     afterwards.
     init(isIPv6: Bool = false, serve: @escaping @Sendable (Connection) -> Void) throws {
         #if canImport(Glibc)

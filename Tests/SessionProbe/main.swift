@@ -6,7 +6,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-// Runs a scenario with one kind of session in a process of its own, for scenarios that may end the
+// Runs a scenario with one kind of session in a separate process, for scenarios that may end the
 // process:
 //
 //     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]

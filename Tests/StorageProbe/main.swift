@@ -5,8 +5,8 @@ import WebServiceCore
 import WebServiceSQLite
 #endif
 
-// Writes to a storage in a process of its own, for tests that kill the process or use a storage
-// from several processes:
+// Writes to a storage in a separate process, for tests that kill the process or use a storage from
+// several processes:
 //
 //     storage-probe sqlite|file PATH write COUNT SEED  writes entries; prints `ack N` per entry
 //     storage-probe sqlite|file PATH fill COUNT SEED   writes short entries; prints `done`

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Curl session: closing", .serialized, .timeLimit(.minutes(10)))
 struct CurlClosingTests {
-    @Test("C-35: closing lets what runs finish and takes nothing new, as often as one likes")
+    @Test("C-35: Closing finishes running requests, refuses new ones, and can be repeated")
     func finishing() async throws {
         let gate = DispatchSemaphore(value: 0)
         let server = try MockServer { _ in
@@ -21,7 +21,7 @@ struct CurlClosingTests {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 2 }
         let service = WebService(server, session)
         let tasks = (0..<4).map { _ in service.GET("/").string().resume() }
-        await eventually("two arrive, two wait") { server.receivedRequests.count == 2 }
+        await eventually("two requests arrive, and two wait") { server.receivedRequests.count == 2 }
         async let closed: Void = withCheckedContinuation { continuation in
             DispatchQueue.global().async {
                 session.close()
@@ -30,7 +30,7 @@ struct CurlClosingTests {
         }
         var refused: WebServiceError.Code?
         for _ in 0..<10_000 where refused == nil {
-            // What comes before the session is closed waits behind the others until its deadline.
+            // A request sent before the session is closed waits in the queue until its deadline.
             let code = await service.GET("/refused").setDeadline(.milliseconds(20)).data().result.code
             if code == .sessionClosed { refused = code }
         }
@@ -44,7 +44,7 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.count == 4)
     }
 
-    @Test("C-35: closing cancels what runs and what waits, and leaves no thread and no descriptor")
+    @Test("C-35: Closing cancels running and waiting requests, and leaves no thread and no descriptor")
     func cancelling() async throws {
         let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
         do {
@@ -52,18 +52,18 @@ struct CurlClosingTests {
             let session = try CurlSession { $0.maximumConnectionsPerHost = 3 }
             let service = WebService(server, session)
             let tasks = (0..<20).map { _ in service.GET("/").data().resume() }
-            await eventually("three arrive") { server.receivedRequests.count == 3 }
+            await eventually("three requests arrive") { server.receivedRequests.count == 3 }
             session.close(.cancelling)
             for task in tasks { #expect(await task.result.urlErrorCode == .cancelled) }
             server.stop()
             guard isAlone else { return }
-            await eventually("threads and descriptors are given back") {
+            await eventually("threads and descriptors are released") {
                 Resources.descriptors <= descriptors + 2 && Resources.threads <= threads + 4
             }
         }
     }
 
-    @Test("a session that nobody holds ends when its last task does, and ends its threads")
+    @Test("A session without references is deallocated after its last task, and its threads end")
     func letGo() async throws {
         let server = try MockServer { _ in MockResponse("x") }
         defer { server.stop() }
@@ -75,13 +75,13 @@ struct CurlClosingTests {
             session.dataTask(request: Request(.GET, url: server.baseURLString)) { data, _, _ in
                 ended.change { $0 = data != nil }
             }.resume()
-            await eventually("the answer is there") { ended.value }
+            await eventually("the response arrives") { ended.value }
         }
-        await eventually("the session is freed") { released == nil }
-        if isAlone { await eventually("no thread stays") { Resources.threads < 60 } }
+        await eventually("the session is deallocated") { released == nil }
+        if isAlone { await eventually("no thread remains") { Resources.threads < 60 } }
     }
 
-    @Test("H-28: a completion may close the session, and may hold the last reference to it")
+    @Test("H-28: A completion may close the session, and may hold the last reference to it")
     func closingInside() async throws {
         let server = try MockServer { _ in MockResponse("x") }
         defer { server.stop() }
@@ -94,13 +94,13 @@ struct CurlClosingTests {
                     done.change { $0 = true }
                 }.resume()
             }
-            await eventually("it completes") { done.value }
+            await eventually("the request completes") { done.value }
         }
     }
 
-    // Other tests may hold locks that the fork would wait for.
+    // Other tests may hold locks that the child would wait for.
     @Test(
-        "a fork has no loops: requests there are refused, and its exit does not wait",
+        "In a forked child, requests are refused, and the exit does not wait",
         .enabled(if: isAlone))
     func fork() throws {
         let server = try MockServer { _ in MockResponse("x") }

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Curl session: configuration", .timeLimit(.minutes(10)))
 struct CurlConfigurationTests {
-    @Test("C-20, M-24: the user agent is sent as it stands, defaults to WebService, and is left out where it is nil")
+    @Test("C-20, M-24: The user agent is sent unchanged, defaults to WebService, and is omitted if it is nil")
     func userAgent() async throws {
         let server = try MockServer { MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|")) }
         defer { server.stop() }
@@ -25,7 +25,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-20: a user agent with a byte that no field value may have is an error before anything is sent",
+        "C-20: A user agent with a byte that no field value may contain is an error before any request",
         arguments: 0..<256)
     func userAgentBytes(byte: Int) async throws {
         let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
@@ -43,7 +43,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-20: a path, key or proxy with a line break or NUL, which libcurl would cut off, is an error that does not repeat it"
+        "C-20: A path or key with NUL, or a proxy with NUL or a line break, is an error that does not repeat it"
     )
     func strings() {
         for byte in ["\0", "\n", "\r\n"] {
@@ -59,7 +59,7 @@ struct CurlConfigurationTests {
                         certificateFile: "/a", keyFile: "/b", keyPassword: "a\(byte)secret")
                 },
             ]
-            // A path may hold a line break.
+            // A path may contain a line break.
             for change in byte == "\0" ? changes : Array(changes.prefix(2)) {
                 let result = Result { try CurlSession(change) }
                 #expect(result.code == .curl)
@@ -76,7 +76,7 @@ struct CurlConfigurationTests {
         .seconds(Int64.max) + .milliseconds(999),
     ]
 
-    @Test("M-27: durations out of range are moved to the nearest that is possible", arguments: allDurations)
+    @Test("M-27: A duration out of range is clamped to the nearest possible one", arguments: allDurations)
     func durations(duration: Duration) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -91,7 +91,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "M-27: counts out of range are moved to the nearest that is possible", arguments: [Int.min, -1, 0, 1, Int.max])
+        "M-27: A count out of range is clamped to the nearest possible one", arguments: [Int.min, -1, 0, 1, Int.max])
     func counts(count: Int) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -109,7 +109,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "M-27: a connect timeout of a request that is no duration is an error or moved to the nearest, and never a trap",
+        "M-27: A request's connect timeout that is not a duration is an error or clamped, and never traps",
         arguments: [Double.nan, .signalingNaN, .infinity, -.infinity, -1, 0, 1e-300, 1e300, .greatestFiniteMagnitude])
     func requestTimeouts(seconds: Double) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
@@ -135,7 +135,7 @@ struct CurlConfigurationTests {
         #expect(ended.error == nil || ended.code == .encoding || ended.urlErrorCode == .timedOut, "\(ended)")
     }
 
-    @Test("M-27: a longest body out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
+    @Test("M-27: A maximum body size out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
     func longestBody(count: Int) async throws {
         let server = try MockServer {
             $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale")
@@ -154,7 +154,7 @@ struct CurlConfigurationTests {
         }
     }
 
-    @Test("C-66: neither dump nor a description nor an error shows the password of a proxy or of a key")
+    @Test("C-66: No dump, description or error contains the password of a proxy or of a key")
     func passwords() async throws {
         let secrets = ["proxy-secret", "key-secret", "proxy-user"]
         for proxy in [
@@ -190,7 +190,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-66: a character that combines with a delimiter shows no password of a proxy",
+        "C-66: A character that combines with a delimiter does not reveal the password of a proxy",
         arguments: [
             ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"),
             ("http://\u{301}u:canary@h", "http://h"),

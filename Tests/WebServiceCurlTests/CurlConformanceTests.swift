@@ -6,7 +6,7 @@ import WebServiceMocking
 struct CurlConformanceTests {
     private static let session = Result { try CurlSession() }
 
-    @Test("H-07, H-48: a CurlSession keeps what every session promises", arguments: SessionScenario.all)
+    @Test("H-07, H-48: A CurlSession passes every scenario", arguments: SessionScenario.all)
     func conforms(_ scenario: SessionScenario) async throws {
         try await scenario.run(over: Self.session.get())
     }

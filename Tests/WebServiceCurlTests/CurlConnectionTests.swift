@@ -10,8 +10,8 @@ import FoundationNetworking
 
 @Suite("Curl session: connections", .serialized, .timeLimit(.minutes(10)))
 struct CurlConnectionTests {
-    /// Where a line that begins with white space stands, the response, and the body; `nil` where
-    /// the response is an error.
+    /// The position of a line that starts with white space, the response, and its body. The body is
+    /// `nil` if the response is an error.
     private static let folds: [(place: String, response: String, body: String?)] = [
         ("after the status line", "HTTP/1.1 200 OK\r\n X-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
         ("after the status line, with a tab", "HTTP/1.1 200 OK\r\n\tX-Fold: a\r\nContent-Length: 3\r\n\r\nale", nil),
@@ -58,7 +58,7 @@ struct CurlConnectionTests {
     ]
 
     @Test(
-        "a line that begins with white space where the first field belongs is badServerResponse, and one elsewhere no error",
+        "A line with leading white space is badServerResponse in place of the first field, and allowed elsewhere",
         arguments: [true, false])
     func folds(isReused: Bool) async throws {
         let server = try MockServer { request in
@@ -73,7 +73,7 @@ struct CurlConnectionTests {
         let session = try CurlSession()
         for _ in 0..<(isReused ? 4 : 1) {
             for (number, fold) in Self.folds.enumerated() {
-                // A session that has sent nothing has only fresh handles.
+                // A session that has sent nothing has only new handles.
                 let service = WebService(server, isReused ? session : try CurlSession())
                 let result = await service.GET("/\(number)").string().result
                 if let body = fold.body {
@@ -87,7 +87,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "a first line of a trailer that begins with white space reads no memory that was freed",
+        "A trailer that starts with a folded line does not cause a read of freed memory",
         arguments: [" X: a", "\tX: a", " "])
     func foldedTrailer(line: String) async throws {
         let server = try MockServer { _ in
@@ -105,7 +105,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "bytes that no request asked for are never the response to a later request over TLS, and connections are used again",
+        "Unsolicited bytes over TLS are never the response to a later request, and connections are reused",
         .enabled(if: SecureServer.isAvailable && StrayServer.python != nil, "nginx, openssl and Python are needed"),
         arguments: ["/late", "/record"])
     func strayBytes(path: String) async throws {
@@ -119,12 +119,12 @@ struct CurlConnectionTests {
         for round in 1...5 {
             #expect(try await service.GET(path).string().value == "ale")
             if path == "/late" { server.sendLate() }
-            // Session tickets of TLS 1.3 end no connection.
+            // TLS 1.3 session tickets do not end a connection.
             for _ in 0..<20 { #expect(try await service.GET("/x").string().value == "\(round + 1)") }
         }
     }
 
-    @Test("a POST on a connection that the server has closed goes out on another one")
+    @Test("A POST on an idle connection that the server has closed is sent on another connection")
     func closedWhileIdle() async throws {
         let server = try MockServer { _ in
             var response = MockResponse("ale")
@@ -140,7 +140,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "where the server closes a connection that was used before instead of responding, only an idempotent request is sent again",
+        "Only an idempotent request is sent again if the server closes a reused connection without a response",
         arguments: [Request.Method.POST, .PATCH, .GET, .PUT, .DELETE])
     func closedInsteadOfResponse(method: Request.Method) async throws {
         let arrivals = Box(0)
@@ -167,7 +167,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "a header field without a value is sent, and a large body is sent without waiting for a 100",
+        "A header field without a value is sent, and a large body is sent without waiting for a 100 response",
         arguments: [Request.Method.POST, .PUT])
     func fields(method: Request.Method) async throws {
         let server = try MockServer { MockResponse("\($0.body.count)") }
@@ -183,7 +183,7 @@ struct CurlConnectionTests {
         }
     }
 
-    @Test("after an idle timeout the connection is given up: the next request opens another one")
+    @Test("A connection is not reused after an idle timeout")
     func silentConnection() async throws {
         let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }
         defer { server.stop() }
@@ -195,7 +195,7 @@ struct CurlConnectionTests {
     }
 
     @Test(
-        "after an idle timeout a connection of HTTP/2 is given up, unless bytes of other requests move on it",
+        "An HTTP/2 connection is not reused after an idle timeout, unless other requests transfer bytes on it",
         .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
     func silentHTTP2() async throws {
         let backend = try MockServer { request in
@@ -203,7 +203,7 @@ struct CurlConnectionTests {
             if request.path == "/drip" {
                 response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40)))
             }
-            response.headers["X-Accel-Buffering"] = "no"  // or nginx holds small responses back
+            response.headers["X-Accel-Buffering"] = "no"  // otherwise nginx buffers small responses
             return response
         }
         defer { backend.stop() }
@@ -219,14 +219,14 @@ struct CurlConnectionTests {
         let next = try await service.GET("/").string().response
         #expect(next.transport?.isConnectionReused == false)
         let drip = service.GET("/drip").data().resume()
-        await eventually("the slow one arrives") { backend.receivedRequests.last?.path == "/drip" }
+        await eventually("the slow request arrives") { backend.receivedRequests.last?.path == "/drip" }
         #expect(await service.GET("/silent").setTimeout(0.3).string().result.urlErrorCode == .timedOut)
         let slow = try await drip.response
         #expect(slow.data.count == 3_000 && slow.transport?.isConnectionReused == true)
     }
 
     @Test(
-        "requests that never stop coming leave a connection of HTTP/2 that fell silent",
+        "Continuous requests abandon an HTTP/2 connection that has become silent",
         .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
     func silentUnderLoad() async throws {
         let server = try SecureServer()
@@ -240,7 +240,7 @@ struct CurlConnectionTests {
         #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
         relay.silence()
         let (first, last) = (Box<Int?>(nil), Box(0))
-        // There is always one in flight: each begins before the one before it ends.
+        // One request is always in flight: each request starts before the previous one ends.
         for number in 0..<40 where first.value == nil {
             service.GET("/").setTimeout(0.5).string().onCompletion { result in
                 if case .success = result { first.change { $0 = $0 ?? number } }
@@ -252,7 +252,7 @@ struct CurlConnectionTests {
         #expect(relay.connectionCount == 2)
     }
 
-    @Test("the parts of a Cookie field are sent in one, with GET and with a body")
+    @Test("Several Cookie fields are combined into one, with GET and with a body")
     func cookies() async throws {
         let server = try MockServer { MockResponse($0.headers.values(for: "Cookie").joined(separator: "|")) }
         defer { server.stop() }

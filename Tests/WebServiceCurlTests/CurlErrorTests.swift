@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Curl session: errors", .timeLimit(.minutes(10)))
 struct CurlErrorTests {
-    /// The codes of libcurl that the Guide names.
+    /// The error codes of libcurl that the Guide names.
     private static let names: [String: UInt32] = [
         "UNSUPPORTED_PROTOCOL": 1, "URL_MALFORMAT": 3, "COULDNT_RESOLVE_PROXY": 5, "COULDNT_RESOLVE_HOST": 6,
         "COULDNT_CONNECT": 7,
@@ -46,14 +46,14 @@ struct CurlErrorTests {
     ]
 
     @Test(
-        "C-66: an error shows no URL with user information, also where a character combines with the @",
+        "C-66: An error contains no URL with user information, even if a character combines with the @",
         arguments: ["@", "@\u{301}", "\u{600}@"])
     func userInformation(at: String) {
         let error = CurlError.error(CURLE_COULDNT_RESOLVE_PROXY, "Could not resolve u:canary\(at)h")
         #expect(!error.localizedDescription.contains("u:canar") && error.code == .cannotFindHost)
     }
 
-    @Test("rule 7: every result of libcurl is the URLError that the Guide says")
+    @Test("rule 7: Every error code of libcurl is mapped to the URLError that the Guide specifies")
     func table() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -72,7 +72,7 @@ struct CurlErrorTests {
         }
     }
 
-    @Test("the numbers are those of this libcurl")
+    @Test("The error codes match the installed libcurl")
     func numbers() {
         for (name, code) in [
             ("HTTP2", CURLE_HTTP2), ("PROXY", CURLE_PROXY), ("SSL_CLIENTCERT", CURLE_SSL_CLIENTCERT),
@@ -82,7 +82,7 @@ struct CurlErrorTests {
         }
     }
 
-    @Test("an error has libcurl's words for a description")
+    @Test("The description of an error is the error text of libcurl")
     func text() {
         #expect(CurlError.error(CURLE_COULDNT_CONNECT, "").localizedDescription.isEmpty == false)
         #expect(

@@ -14,7 +14,7 @@ struct CurlHostileHeadTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = ok + "Transfer-Encoding: chunked\r\n\r\n3\r\nale\r\n"
 
-    /// Sends one request to a server that responds with these bytes, and one more that has to
+    /// Sends one request to a server that responds with these bytes, and another one that must
     /// succeed.
     private func result(
         of bytes: String, _ session: CurlSession, change: @Sendable (inout Request) -> Void = { _ in }
@@ -36,7 +36,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34, C-46: a head that can be read in two ways is badServerResponse",
+        "H-34, C-46: An ambiguous head is badServerResponse",
         arguments: [
             "\(ok)Content-Length: 2\r\n 00\r\n\r\nale", "\(ok)Content-Length:\r\n 3\r\n\r\nale",
             "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
@@ -59,7 +59,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34: a status line of another version or with an impossible status is badServerResponse",
+        "H-34: A status line with another version or an impossible status is badServerResponse",
         arguments: [
             "HTTP/9.9 200 OK", "HTTP/3 200 OK", "HTTP/1.2 200 OK", "HTTP/1.1 000 OK", "HTTP/1.1 99 OK",
             "HTTP/1.1 99999 OK", "HTTP/1.1 abc OK",
@@ -72,14 +72,14 @@ struct CurlHostileHeadTests {
         #expect(try await self.result(of: line, try CurlSession()).error != nil)
     }
 
-    @Test("H-34: a status without a meaning is delivered as it came", arguments: [299, 418, 599, 600, 999])
+    @Test("H-34: A status without a defined meaning is delivered unchanged", arguments: [299, 418, 599, 600, 999])
     func unknownStatuses(status: Int) async throws {
         let result = try await result(of: "HTTP/1.1 \(status) \r\nContent-Length: 3\r\n\r\nale", try CurlSession())
         #expect(try result.get().status == status)
         #expect(try result.get().data == Data("ale".utf8))
     }
 
-    @Test("folded lines of other fields belong to the value before them")
+    @Test("A folded line of another field continues its value")
     func folded() async throws {
         let bytes = Self.ok + "X-Brew: pale\r\n ale\r\n\tand porter\r\nContent-Length: 3\r\n\r\nale"
         let response = try await result(of: bytes, try CurlSession()).get()
@@ -88,7 +88,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34, C-47: malformed chunks are badServerResponse",
+        "H-34, C-47: A malformed chunk is badServerResponse",
         arguments: [
             "zz\r\nale\r\n0\r\n\r\n", "fffffffffffffffff\r\nale\r\n0\r\n\r\n", "8000000000000000\r\nale\r\n0\r\n\r\n",
             "3\r\nporter\r\n0\r\n\r\n",
@@ -100,7 +100,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03: a head or a trailer beyond libcurl's own limits is responseTooLarge",
+        "H-03: A head or trailer that exceeds the limits of libcurl is responseTooLarge",
         arguments: [
             ok + "X-Brew: " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
@@ -114,7 +114,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03, G18: header fields of just the maximum are accepted and one byte more is responseTooLarge, interim responses and trailers included"
+        "H-03, G18: A head at the maximum is accepted, one byte more is not, with interim responses and trailers"
     )
     func headerLimit() async throws {
         for start in ["", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n"] {
@@ -124,7 +124,7 @@ struct CurlHostileHeadTests {
                 let bytes = head + "3\r\nale\r\n0\r\n\(trailer)\r\n"
                 for limit in [count - 1, count, count + 1] {
                     let result = try await result(of: bytes, try CurlSession { $0.maximumHeaderBytes = limit })
-                    // The line that ends the trailer section counts where libcurl reports it.
+                    // The line that ends the trailer section counts if libcurl reports it.
                     if limit < count { #expect(result.code == .responseTooLarge, "\(limit) of \(count): \(result)") }
                     if limit > count { #expect(try result.get().data == Data("ale".utf8), "\(limit) of \(count)") }
                     if limit == count, trailer.isEmpty {
@@ -136,7 +136,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03: a head without an end is responseTooLarge, and the connection is given up",
+        "H-03: An endless head is responseTooLarge, and the next request succeeds",
         arguments: [
             "X-Brew: ale\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n",
             " folded\r\n", "a",
@@ -148,7 +148,7 @@ struct CurlHostileHeadTests {
         #expect(result.code == .responseTooLarge, "\(result)")
     }
 
-    @Test("C-46: a length in an interim response is not that of the response after it")
+    @Test("C-46: A length in an interim response does not apply to the final response")
     func interim() async throws {
         let early = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n"
         let response = try await result(of: early + early + Self.ok + "Content-Length: 3\r\n\r\nale", try CurlSession())
@@ -157,7 +157,7 @@ struct CurlHostileHeadTests {
         #expect(response.headers.map(\.name) == ["Content-Length"])
     }
 
-    @Test("H-35: the length in a 304 or in a response to HEAD is not held against the longest body")
+    @Test("H-35: The length in a 304 or in a response to HEAD is not compared with the maximum body size")
     func lengthWithoutBody() async throws {
         for (status, method) in [(304, Request.Method.GET), (200, .HEAD)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Length: 100000\r\nETag: \"a\"\r\n\r\n"
@@ -170,7 +170,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("C-44: a response in gzip may have no body at all: with length 0, to HEAD, and with status 304")
+    @Test("C-44: A gzip response without a body is accepted for length 0, for HEAD and for status 304")
     func gzipWithoutBody() async throws {
         for (status, length, method) in [(200, 0, Request.Method.GET), (200, 100, .HEAD), (304, 100, .GET)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Encoding: gzip\r\nContent-Length: \(length)\r\n\r\n"
@@ -179,7 +179,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("H-34: 101 is badServerResponse when it comes, because no request asks for another protocol")
+    @Test("H-34: A 101 is badServerResponse at once, because no request asks for another protocol")
     func switchingProtocols() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 101)
@@ -192,7 +192,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "C-44: gzip followed by zeros is accepted, gzip followed by anything else is cannotDecodeContentData",
+        "C-44: Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData",
         arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
         let gzip = InflaterTests.gzip
@@ -235,7 +235,7 @@ struct CurlHostileHeadTests {
     ]
 
     @Test(
-        "H-31: with hostile lengths progress only grows, stays within 0 and 1, and ends before the completion",
+        "H-31: With hostile lengths, progress only grows, stays within 0 and 1, and ends before the completion",
         arguments: hostile)
     private func progress(_ hostile: Hostile) async throws {
         let server = try MockServer { _ in MockResponse("", wire: .raw(Data(hostile.bytes.utf8))) }
@@ -295,7 +295,9 @@ struct CurlHostileHeadTests {
         ("HTTP/1.1 204 No Content\r\nServer: ale\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n\r\n", Data()),
     ]
 
-    @Test("G6, C-47: a response is delivered only whole, wherever the connection is cut", arguments: cuts.indices)
+    @Test(
+        "G6, C-47: A response is delivered only if it is complete, wherever the connection is cut",
+        arguments: cuts.indices)
     func cut(_ index: Int) async throws {
         let (head, body) = Self.cuts[index]
         let bytes = Data(head.utf8) + body

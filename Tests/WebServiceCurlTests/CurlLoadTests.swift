@@ -14,7 +14,7 @@ struct CurlLoadTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     @Test(
-        "G12: requests with random cancels and a fifth of faults all complete once, and descriptors, threads and memory come back"
+        "G12: Requests with random cancellations and 20% faults complete once each, and resources are released"
     )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
@@ -24,7 +24,7 @@ struct CurlLoadTests {
         var memory = 0
         for wave in 0..<20 {
             let count = total / 20
-            let server = try Self.faultyServer()  // a new one each time, because a server remembers what it received
+            let server = try Self.faultyServer()  // a new server per wave, because it records its requests
             let service = WebService(server, session)
             await withCheckedContinuation { continuation in
                 let left = Box(count)
@@ -52,7 +52,7 @@ struct CurlLoadTests {
         if memory > 0, isAlone, Self.isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
         session.close()
         guard isAlone else { return }
-        await eventually("descriptors and threads come back") {
+        await eventually("descriptors and threads are released") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
         }
     }
@@ -72,7 +72,7 @@ struct CurlLoadTests {
         }
     }
 
-    /// Messages that are no responses, or not whole.
+    /// Byte sequences that are not responses, or are incomplete.
     private static let faults = [
         "garbage\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\n X: folded\r\nContent-Length: 0\r\n\r\n",
@@ -98,7 +98,7 @@ struct CurlLoadTests {
         }
     }
 
-    @Test("H-27: 10,000 requests at once wait their turn: few connections, one thread")
+    @Test("H-27: 10,000 simultaneous requests are queued over few connections and threads")
     func queued() async throws {
         let server = try MockServer { MockResponse($0.query ?? "") }
         defer { server.stop() }
@@ -123,13 +123,12 @@ struct CurlLoadTests {
         #expect(server.connectionCount <= 8)
         // Both ends of each connection are in this process.
         if before > 0, isAlone { #expect(most.value < before + 40) }
-        // Eight of the server's connections have a thread each, and so have Swift's and Dispatch's
-        // pools.
+        // Each of eight server connections has a thread, and so do the pools of Swift and Dispatch.
         if threads > 0, isAlone { #expect(mostThreads.value <= 64) }
     }
 
     @Test(
-        "C-35: sessions that are closed at any moment, with requests that are cancelled at any moment, complete each request once"
+        "C-35: Sessions closed at random, with requests cancelled at random, complete each request once"
     )
     func closedAtRandom() async throws {
         let server = try MockServer { request in
@@ -166,7 +165,7 @@ struct CurlLoadTests {
                 task.resume()
                 if Bool.random(using: &random) { DispatchQueue.global().async { task.cancel() } }
             }
-            // Those that are never answered end when they are cancelled or the session is closed.
+            // Requests without a response end when they are cancelled or the session is closed.
             if closing == .finishing { for task in tasks { task.cancel() } }
             session.close(.cancelling)
             await eventually("every request completes") { completions.value.allSatisfy { $0 >= 1 } }
@@ -174,12 +173,12 @@ struct CurlLoadTests {
         }
         server.stop()
         guard isAlone else { return }
-        await eventually("descriptors and threads come back") {
+        await eventually("descriptors and threads are released") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
         }
     }
 
-    @Test("a thousand connections that are kept cost no thread")
+    @Test("Persistent connections need no additional threads")
     func idle() async throws {
         let server = try MockServer { MockResponse($0.query ?? "") }
         defer { server.stop() }
@@ -204,7 +203,8 @@ struct CurlLoadTests {
             #expect(statuses == count)
         }
         #expect(server.connectionCount <= count)
-        // The server has a thread for each connection; the rest is Swift's and Dispatch's pools.
+        // The server has a thread per connection. The others belong to the pools of Swift and
+        // Dispatch.
         if threads > 0, isAlone { #expect(Resources.threads - (server.connectionCount - connections) <= threads + 64) }
     }
 }
@@ -215,7 +215,7 @@ extension ReceivedRequest {
 }
 
 extension Box<Int> {
-    /// - Returns: Whether it is at zero now.
+    /// - Returns: Whether the count is now zero.
     fileprivate func countDown() -> Bool {
         withValue { value in
             value -= 1
@@ -225,7 +225,7 @@ extension Box<Int> {
 }
 
 extension Result<Data, any Error> {
-    /// Whether an answer is the one to this request.
+    /// Returns whether the result is an error or the response to this request.
     fileprivate func isRight(_ number: Int) -> Bool {
         guard case .success(let data) = self else { return true }
         return String(decoding: data, as: UTF8.self) == "n=\(number)"

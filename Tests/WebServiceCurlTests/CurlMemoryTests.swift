@@ -10,12 +10,11 @@ import Darwin
 #endif
 
 extension CurlLoadTests {
-    /// Receives one small body and then what `receive` does, and returns by how much the peak of
-    /// the resident memory has grown.
+    /// Receives one small body, runs `receive`, and returns the growth of the peak resident memory.
     private func growth(_ source: Source, _ receive: (WebService) async throws -> Void) async throws -> Int {
         let service = WebService(baseURLString: "http://127.0.0.1:\(source.port)")
         service.session = try CurlSession { $0.proxy = .none }
-        // What is created once exists from here on.
+        // Shared state exists after this request.
         #expect(try await service.GET("/small").data().value.count == 1 << 10)
         Resources.forgetPeakMemory()
         let before = Resources.residentMemory
@@ -26,7 +25,7 @@ extension CurlLoadTests {
     private static let canMeasure = isAlone && !isSanitized && Resources.peakMemory > 0
 
     @Test(
-        "H-01, G16: a body of 64 MiB takes less than 16 MiB more memory than its size, with a length and in chunks",
+        "H-01, G16: A body of 64 MiB takes at most 16 MiB more memory than its size, with a length and in chunks",
         .enabled(if: canMeasure),
         arguments: ["/length", "/chunks"])
     func largeBodyMemory(path: String) async throws {
@@ -38,7 +37,7 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "H-01, H-02, G16: a gzip body of 1 GiB and an endless body end at a limit of 10 MB and take at most three times as much memory",
+        "H-01, H-02, G16: An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB",
         .enabled(if: canMeasure), arguments: ["/bomb", "/endless", "/endless-length"])
     func limitedBodyMemory(path: String) async throws {
         let limit = 10_000_000
@@ -54,7 +53,7 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "H-03, G16: a head without an end takes hardly any memory", .enabled(if: canMeasure),
+        "H-03, G16: An endless head takes less than 8 MiB of memory", .enabled(if: canMeasure),
         arguments: ["/head", "/interim", "/line"])
     func endlessHeadMemory(path: String) async throws {
         let grown = try await growth(Source()) { service in
@@ -67,7 +66,7 @@ extension CurlLoadTests {
     }
 }
 
-/// A server that generates what it sends piece by piece, so that its bodies take no memory.
+/// A server that generates its responses piece by piece, so that they take no memory.
 private final class Source: Sendable {
     struct Failure: Error {}
 
@@ -116,7 +115,7 @@ private final class Source: Sendable {
         }
     }
 
-    /// A response and how many times its piece is sent.
+    /// Returns a response and the number of times its piece is sent.
     private static func response(_ path: String) -> (head: [UInt8], piece: [UInt8], count: Int, end: [UInt8]) {
         let ok = "HTTP/1.1 200 OK\r\n"
         let zeros = [UInt8](repeating: 0, count: 64 << 10)
@@ -131,8 +130,8 @@ private final class Source: Sendable {
         case "/interim": return ([], Array("HTTP/1.1 100 Continue\r\n\r\n".utf8), .max, [])
         case "/line": return (Array("\(ok)X-Brew: ".utf8), zeros.map { _ in 0x61 }, .max, [])
         case "/bomb":
-            // Zeros (RFC 1951, section 3.2.6): one, and then "the last byte 258 times" again and
-            // again, eight times in 13 bytes.
+            // Zeros (RFC 1951, section 3.2.6): one byte, then repetitions of "the last byte 258
+            // times", eight of them in 13 bytes.
             let block: [UInt8] = [0x05, 0xA3, 0x60, 0x14, 0x8C, 0x82, 0x51, 0x30, 0x0A, 0x46, 0xC1, 0x28, 0x18]
             let head =
                 Array("\(ok)Content-Encoding: gzip\r\n\r\n".utf8) + [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3, 0x63, 0x18]

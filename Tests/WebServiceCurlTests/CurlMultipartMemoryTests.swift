@@ -11,8 +11,8 @@ import Darwin
 
 extension CurlLoadTests {
     @Test(
-        "M-11: sending a file of 64 MiB takes less than 16 MiB of memory",
-        .enabled(if: isAlone && !isSanitized && Resources.peakMemory > 0, "what others take would be counted as well"))
+        "M-11: Sending a file of 64 MiB takes less than 16 MiB of memory",
+        .enabled(if: isAlone && !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
     func multipartMemory() async throws {
         let folder = try CurlMultipartTests.Folder()
         let sink = try Sink()
@@ -23,7 +23,7 @@ extension CurlLoadTests {
             form.append(file: try folder.sparse("file", count), name: "file")
             return try await service.POST("/").setMultipart(form).string().value
         }
-        #expect(try await send(1 << 20) > "1048576")  // what is made once is there then
+        #expect(try await send(1 << 20) > "1048576")  // creates shared state first
         Resources.forgetPeakMemory()
         let before = Resources.peakMemory
         let received = Int(try await send(64 << 20)) ?? 0
@@ -33,21 +33,21 @@ extension CurlLoadTests {
 }
 
 extension Resources {
-    /// The most memory that was resident since it was forgotten, in bytes; 0 where the system does
-    /// not tell.
+    /// The peak of the resident memory since the last reset, in bytes. 0 if the system does not
+    /// report it.
     static var peakMemory: Int {
-        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // 0, as said
+        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // 0, as documented
         let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0) << 10
     }
 
     static func forgetPeakMemory() {
-        // Then the peak is that of the whole life.
+        // On failure, the peak is that of the whole process lifetime.
         try? Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
     }
 }
 
-/// Answers every message with the number of bytes that its body had, and keeps none of them.
+/// Responds to every request with the number of bytes in its body, and stores none of them.
 private final class Sink: Sendable {
     struct Failure: Error {}
 

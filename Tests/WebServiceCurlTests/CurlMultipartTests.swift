@@ -25,7 +25,7 @@ struct CurlMultipartTests {
         }
 
         deinit {
-            try? FileManager.default.removeItem(at: url)  // it lies in the folder for temporary files
+            try? FileManager.default.removeItem(at: url)  // it is in the temporary folder
         }
 
         func file(_ name: String, _ content: Data) throws -> URL {
@@ -34,7 +34,7 @@ struct CurlMultipartTests {
             return file
         }
 
-        /// A file of zeros that takes up no room.
+        /// A file of zeros that occupies no disk space.
         func sparse(_ name: String, _ count: Int) throws -> URL {
             let file = try file(name, Data())
             try #require(truncate(file.path, off_t(count)) == 0)
@@ -54,7 +54,7 @@ struct CurlMultipartTests {
     }
 
     @Test(
-        "M-11: texts, bytes and files arrive in order, with an exact length and no coding, also where a delegate looks on",
+        "M-11: Strings, bytes and files arrive in order, with an exact length and no coding, also with a delegate",
         arguments: [false, true])
     func arrives(hasDelegate: Bool) async throws {
         let folder = try Folder()
@@ -87,7 +87,7 @@ struct CurlMultipartTests {
         #expect(arrived.headers["X-Tag"] == (hasDelegate ? "1" : nil))
     }
 
-    @Test("M-11: forms without files arrive: none, 10,000 and large parts")
+    @Test("M-11: Forms without files arrive: empty, with 10,000 parts and with large parts")
     func inMemory() async throws {
         let server = try MockServer { _ in MockResponse("ok") }
         defer { server.stop() }
@@ -106,7 +106,7 @@ struct CurlMultipartTests {
         }
     }
 
-    @Test("a retry and a redirect with 307 send the same bytes again, files as well")
+    @Test("A retry and a 307 redirect send the same bytes again, files included")
     func replay() async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -130,7 +130,7 @@ struct CurlMultipartTests {
         #expect(received[0].body.count > 300_000)
     }
 
-    @Test("a body with files is sent again from its beginning where a kept connection was dead")
+    @Test("A body with files is sent again from its start if the reused connection was closed")
     func rewinds() async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -153,7 +153,7 @@ struct CurlMultipartTests {
         #expect(received[1].body == received[2].body && received[1].connection == received[0].connection)
     }
 
-    @Test("onProgress counts the bytes of a multipart body, with and without files", arguments: [false, true])
+    @Test("Progress counts the bytes of a multipart body, with and without files", arguments: [false, true])
     func progress(hasFile: Bool) async throws {
         let folder = try Folder()
         var form = MultipartFormData()
@@ -182,7 +182,7 @@ struct CurlMultipartTests {
                 && heard.value.allSatisfy { $0.bytesToSend == Int64(encoded.bodyCount) })
     }
 
-    /// What a request with parts sends, read from its stream.
+    /// Returns the body of a request with parts, read from its stream.
     static func bytes(of request: Request) throws -> Data {
         let stream = try #require(try request.urlRequest().httpBodyStream)
         stream.open()
@@ -193,7 +193,7 @@ struct CurlMultipartTests {
     }
 
     @Test(
-        "a task that is cancelled while its files are sent ends once, as cancelled; no whole message arrives, and the session goes on"
+        "Cancelling an upload of files ends the task once, sends no complete request and leaves the session usable"
     )
     func cancelled() async throws {
         let folder = try Folder()
@@ -216,7 +216,7 @@ struct CurlMultipartTests {
         #expect(server.receivedRequests.map(\.path) == ["/b"])
     }
 
-    @Test("a file that is missing or changes before it is sent is an error, and no message is sent")
+    @Test("A file that is missing or changes before it is sent is an error, and no request is sent")
     func unusable() async throws {
         let folder = try Folder()
         let server = try MockServer { _ in MockResponse("ok") }
@@ -240,7 +240,7 @@ struct CurlMultipartTests {
         #expect((error as? WebServiceError)?.request != nil && server.receivedRequests.isEmpty)
     }
 
-    @Test("a file that shrinks while it is sent fails the exchange, and the server never has a whole message")
+    @Test("A file that shrinks while it is sent fails the exchange, and no complete request reaches the server")
     func shrinks() async throws {
         let folder = try Folder()
         let file = try folder.sparse("a", 8 << 20)
@@ -251,7 +251,7 @@ struct CurlMultipartTests {
         request.multipart = MultipartFormData()
         request.multipart?.append(file: file, name: "photo")
         let encoded = try request.encode()
-        // Progress is told on the loop's thread, between one piece and the next.
+        // Progress is reported on the loop's thread, between two pieces.
         let error = await withCheckedContinuation { continuation in
             session.responseTask(request: encoded, progress: { _ in _ = truncate(file.path, 1 << 20) }) { result, _ in
                 continuation.resume(returning: result.error)

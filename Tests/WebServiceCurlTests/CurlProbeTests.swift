@@ -3,17 +3,17 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-/// What can only be seen in a process of its own: `session-probe curl`.
-@Suite("Curl session: slow names, no descriptors", .serialized, .timeLimit(.minutes(10)))
+/// Effects that are visible only in a separate process: `session-probe curl`.
+@Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .timeLimit(.minutes(10)))
 struct CurlProbeTests {
     @Test(
-        "H-05, G15: while a name is being looked up, cancelling, the deadline, the timeout and closing are prompt, and others are served"
+        "H-05, G15: During a name lookup, cancellation, deadline, timeout and closing are prompt for every request"
     )
     func lookup() async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
         var measured: [String: Int] = [:]
-        // Other tests keep the processors busy, so three measurements may be the best one.
+        // Other tests keep the processors busy, so the best of three measurements counts.
         for _ in 0..<3 {
             measured.merge(try await probe("lookup", server)) { min($0, $1) }
             if measured.values.allSatisfy({ $0 < 50 }) { break }
@@ -26,7 +26,7 @@ struct CurlProbeTests {
     }
 
     @Test(
-        "H-32: without descriptors requests and sessions fail with their error, leave no thread, and later requests work"
+        "H-32: Without descriptors, requests and sessions fail with a typed error, leave no thread, and recover"
     )
     func descriptors() async throws {
         let server = try MockServer { request in

@@ -18,7 +18,7 @@ struct CurlProxyTests {
         }
     }
 
-    @Test("C-36: a 407 to a request over HTTP is the response")
+    @Test("C-36: A 407 to a request over HTTP is delivered as the response")
     func plain() async throws {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
@@ -36,7 +36,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "C-36: a proxy that refuses the tunnel ends a request over HTTPS with a typed error that names the status and no password",
+        "C-36: A proxy that refuses the tunnel is a typed error with the status and without the password",
         arguments: [
             (407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost),
         ])
@@ -53,7 +53,7 @@ struct CurlProxyTests {
         #expect(received.map(\.target) == ["brewhapi.invalid:443"] && received.first?.method == "CONNECT")
     }
 
-    @Test("C-36: a proxy that closes the connection in place of a tunnel is an error")
+    @Test("C-36: A proxy that closes the connection instead of opening a tunnel is an error")
     func lostTunnel() async throws {
         let proxy = try MockServer { _ in MockResponse("", wire: .disconnect) }
         defer { proxy.stop() }
@@ -66,7 +66,7 @@ struct CurlProxyTests {
 
     // MARK: The environment
 
-    /// Runs this suite's test ``child()`` in a process with these variables.
+    /// Runs the test ``child()`` of this suite in a process with these environment variables.
     private func run(_ environment: [String: String]) async throws -> (status: Int32, output: String) {
         let process = Process()
         let output = Pipe()
@@ -93,7 +93,7 @@ struct CurlProxyTests {
     private static let variables = ProcessInfo.processInfo.environment
 
     @Test(
-        "sends the requests of the test of the environment",
+        "The child process sends the requests that its environment specifies",
         .enabled(if: variables["WEBSERVICE_CHILD"] == "proxy", "run by another test"))
     func child() async throws {
         for url in (Self.variables["WEBSERVICE_URLS"] ?? "").split(separator: " ") {
@@ -101,7 +101,7 @@ struct CurlProxyTests {
             service.session = try CurlSession { if Self.variables["WEBSERVICE_PROXY"] == "none" { $0.proxy = .none } }
             let task = service.GET("/").setHeaderValue("pale", forName: "X-Brew")
             let result = await task.string().result
-            print("result: \(url) \((try? result.get()) ?? "failed")")  // the caller compares what was received
+            print("result: \(url) \((try? result.get()) ?? "failed")")  // the parent compares the requests received
             print(
                 "log: \(result) \(result.error?.localizedDescription ?? "") \(String(decoding: task.httpArchive(), as: UTF8.self))"
             )
@@ -109,8 +109,8 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "M-25: proxies of the environment are used as libcurl documents them, and their password is sent to the proxy and printed nowhere",
-        .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs itself"))
+        "M-25: Environment proxies are used as libcurl documents, and their password is only sent to the proxy",
+        .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs its own executable"))
     func environment() async throws {
         let proxy = try MockServer { request in
             request.method == "CONNECT" ? MockResponse(statusCode: 403) : MockResponse("by way of the proxy")
@@ -132,8 +132,8 @@ struct CurlProxyTests {
             (["http_proxy": address, "NO_PROXY": "127.0.0.1"], ["\(base) directly"], []),
             (["http_proxy": address, "no_proxy": "*"], ["\(base) directly"], []),
             (["http_proxy": address, "no_proxy": "example.com"], ["\(base) by way of the proxy"], ["\(base)/"]),
-            // RFC 3875: a request's field 'Proxy' sets this variable in CGI programs, so libcurl
-            // does not read it.
+            // RFC 3875: the `Proxy` field of a request sets this variable in CGI programs, so
+            // libcurl does not read it.
             (["HTTP_PROXY": address], ["\(base) directly"], []),
             (["http_proxy": address, "WEBSERVICE_PROXY": "none"], ["\(base) directly"], []),
         ]
@@ -148,7 +148,7 @@ struct CurlProxyTests {
             #expect(received.map(\.target) == targets)
             #expect(
                 received.allSatisfy { $0.headers["Proxy-Authorization"] == "Basic cHJveHktdXNlcjpwcm94eS1zZWNyZXQ=" })
-            // A proxy sees a request's fields only where it forwards them.
+            // A proxy receives the fields of a request only if it forwards the request.
             #expect(received.allSatisfy { ($0.headers["X-Brew"] == "pale") == ($0.method != "CONNECT") })
             #expect(!output.contains("proxy-secret") && !output.contains("cHJveHkt"), "\(output)")
         }

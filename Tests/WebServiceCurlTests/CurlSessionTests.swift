@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Curl session", .timeLimit(.minutes(10)))
 struct CurlSessionTests {
-    @Test("typed tasks, handlers and the delegate work over it, and the connection is used again")
+    @Test("Typed tasks and handlers work over the session, and the connection is reused")
     func answer() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, json: ["name": "ale"]) }
         defer { server.stop() }
@@ -26,7 +26,7 @@ struct CurlSessionTests {
         #expect(server.connectionCount == 1)
     }
 
-    @Test("header fields keep their order and stay apart, as Foundation cannot tell them")
+    @Test("Header fields retain their order and are not combined, unlike in Foundation")
     func headers() async throws {
         let head =
             "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"
@@ -39,7 +39,7 @@ struct CurlSessionTests {
         #expect((response.urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: "Set-Cookie") == "a=1, b, c=2")
     }
 
-    @Test("the metrics tell phases, bytes and whether the connection was there")
+    @Test("The metrics report phases, bytes and connection reuse")
     func metrics() async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 1000)) }
         defer { server.stop() }
@@ -58,7 +58,7 @@ struct CurlSessionTests {
         #expect(((entry?["timings"] as? [String: Any])?["wait"] as? Double ?? 0) > 0)
     }
 
-    @Test("H-31: progress of up- and download only grows, ends with everything, and comes before the handlers")
+    @Test("H-31: Progress of uploads and downloads only grows, ends at the total, and precedes the handlers")
     func progress() async throws {
         let server = try MockServer { MockResponse($0.body) }
         defer { server.stop() }
@@ -83,7 +83,7 @@ struct CurlSessionTests {
         #expect(last.fractionSent == 1 && last.fractionReceived == 1)
     }
 
-    @Test("a body stream is refused, a plain URLRequest is sent")
+    @Test("A body stream is refused, and a plain URLRequest is sent")
     func plainRequests() async throws {
         let server = try MockServer { MockResponse("\($0.method) \($0.headers["X-Brew"] ?? "") \($0.body.count)") }
         defer { server.stop() }
@@ -98,7 +98,7 @@ struct CurlSessionTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("C-10: redirects and cookies are the service's business: credentials stay at their origin")
+    @Test("C-10: Credentials are not sent to another origin after a redirect")
     func redirects() async throws {
         let other = try MockServer { MockResponse($0.headers[.authorization] ?? "nobody") }
         let server = try MockServer { _ in
@@ -114,7 +114,7 @@ struct CurlSessionTests {
         #expect(response.redirects.count == 1 && response.attempts == 2)
     }
 
-    @Test("several loops share the work of one session")
+    @Test("A session with several loops delivers each response to its request")
     func loops() async throws {
         let server = try MockServer { MockResponse($0.query ?? "") }
         defer { server.stop() }
@@ -131,7 +131,7 @@ struct CurlSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("M-25: a proxy is the one that is configured, or none")
+    @Test("M-25: Requests use the configured proxy, or none")
     func proxy() async throws {
         let proxy = try MockServer { MockResponse("by way of \($0.target)") }
         let server = try MockServer { _ in MockResponse("directly") }
@@ -142,7 +142,7 @@ struct CurlSessionTests {
         #expect(try await direct.GET("/x").string().value == "directly")
     }
 
-    @Test("idle connections are closed when their time is over, and the session goes on", .enabled(if: isAlone))
+    @Test("Idle connections are closed after their lifetime, and the session stays usable", .enabled(if: isAlone))
     func idleConnections() async throws {
         let server = try MockServer { _ in MockResponse("x") }
         defer { server.stop() }
@@ -155,7 +155,7 @@ struct CurlSessionTests {
         #expect(server.connectionCount == 2)
     }
 
-    @Test("H-34: a server that ends the connection behind every answer is not noticed, however often")
+    @Test("H-34: A server that closes the connection after every response causes no error")
     func closingServer() async throws {
         let server = try MockServer { _ in
             MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)))

@@ -15,7 +15,7 @@ import Glibc
 import Darwin
 #endif
 
-/// What a certificate, the end of a connection and the store of trusted certificates have to be.
+/// Rules for certificates, for the end of a connection and for the trust store.
 @Suite(
     "Curl session: rules of TLS", .serialized, .timeLimit(.minutes(10)),
     .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
@@ -34,7 +34,7 @@ struct CurlTLSRulesTests {
     }
 
     @Test(
-        "H-51: a certificate that has expired, is not valid yet or is signed with SHA-1 is untrusted, and the request is not sent again",
+        "H-51: An expired, not yet valid or SHA-1 certificate is untrusted, and the request is not sent again",
         arguments: SecureServer.Certificate.allCases)
     func certificates(certificate: SecureServer.Certificate) async throws {
         let server = try SecureServer(certificate: certificate)
@@ -58,7 +58,7 @@ struct CurlTLSRulesTests {
         #expect(events.count { $0.kind == .attempt } == 1 && !events.contains { $0.kind == .retry }, "\(events)")
     }
 
-    @Test("an IPv6 literal is the host, also of the certificate", .enabled(if: hasIPv6, "the machine has no IPv6"))
+    @Test("An IPv6 literal is compared with the certificate", .enabled(if: hasIPv6, "the machine has no IPv6"))
     func ipv6() async throws {
         let server = try SecureServer(address: "[::1]")
         #expect(try await service(server, host: "[::1]").GET("/").string().value.hasPrefix("HTTP/2.0"))
@@ -75,7 +75,8 @@ struct CurlTLSRulesTests {
             "\(String(repeating: "0", count: 31))1") == true
 
     @Test(
-        "C-45: a body that ends with the connection is whole only after TLS's close_notify", arguments: [false, true],
+        "C-45: A body that ends with the connection is complete only after the close_notify of TLS",
+        arguments: [false, true],
         [false, true])
     func truncation(isOld: Bool, dropsAlerts: Bool) async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
@@ -93,14 +94,14 @@ struct CurlTLSRulesTests {
             } else {
                 #expect(try result.get() == body)
             }
-            // A length says the same as the alert.
+            // A length is equivalent to the alert.
             #expect(try await service.GET("/length").data().value == body)
             let head = service.HEAD("/open").data().validateNothing()
             #expect(try await head.value.isEmpty)
         }
     }
 
-    @Test("C-45: HTTP/2 ends a body by itself")
+    @Test("C-45: A body over HTTP/2 is complete without the alert")
     func http2End() async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
         let backend = try MockServer { _ in MockResponse(body, wire: .untilClose) }
@@ -117,8 +118,8 @@ struct CurlTLSRulesTests {
 
     // MARK: The trust store
 
-    /// Processor time of the loop's thread for each of some connections after the first, in
-    /// seconds. The loop's thread is the one that completes.
+    /// Returns the processor time of the loop's thread per connection after the first one, in
+    /// seconds. Completions run on the loop's thread.
     private func cost(_ session: CurlSession, _ url: String, count: Int) async -> Double {
         func send() async -> Double {
             await withCheckedContinuation { continuation in
@@ -138,8 +139,8 @@ struct CurlTLSRulesTests {
     }
 
     @Test(
-        "the certificates of the system are parsed once, not for each connection",
-        .enabled(if: TrustStore.system.file != nil, "there is no file of them"))
+        "The certificates of the system are parsed once, not for each connection",
+        .enabled(if: TrustStore.system.file != nil, "the system has no certificate file"))
     func cachedStore() async throws {
         let server = try SecureServer()
         let bundle = try #require(TrustStore.system.file)
@@ -172,7 +173,7 @@ struct CurlTLSRulesTests {
         return try String(contentsOf: folder.appendingPathComponent("\(name).pem"), encoding: .utf8)
     }
 
-    @Test("a folder of trusted certificates is left out only where the file has all that is in it")
+    @Test("A folder of trusted certificates is skipped only if the file contains all of its certificates")
     func folders() throws {
         let folder = try CurlMultipartTests.Folder()
         let (one, two, three) = (
@@ -196,7 +197,7 @@ struct CurlTLSRulesTests {
             try store(["abcdef01.0": one.replacingOccurrences(of: "CERTIFICATE", with: "TRUSTED CERTIFICATE")])
                 .needsDirectory)
         #expect(try store(["abcdef01.0": "no certificate"]).needsDirectory == false)
-        // OpenSSL looks names up by their hash alone.
+        // OpenSSL looks up file names only by their hash.
         #expect(
             try !store(["three.pem": three, "README": "text", "0123abcd": three, "0123abc.0": three]).needsDirectory)
         #expect(try store(["0123abcd.0": one], file: nil).needsDirectory)

@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Over real TLS; `./scripts/test` installs nginx and openssl where they are missing.
+/// Over real TLS. `./scripts/test` installs nginx and openssl if they are missing.
 @Suite(
     "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"),
     .timeLimit(.minutes(10))
@@ -31,7 +31,7 @@ struct CurlTLSTests {
         return service
     }
 
-    /// Asks until the server is up.
+    /// Sends requests until the server is up.
     private func text(_ service: WebService) async throws -> String {
         let end = ContinuousClock.now + .seconds(20)
         while true {
@@ -44,7 +44,7 @@ struct CurlTLSTests {
         }
     }
 
-    @Test("HTTP/2 is spoken where the server has it, over few connections, and the metrics tell of the handshake")
+    @Test("HTTP/2 is used if the server supports it, over few connections, and the metrics include the handshake")
     func http2() async throws {
         let trusting = try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") }
         #expect(try await text(trusting).hasPrefix("HTTP/2.0 TLSv1.3"))
@@ -63,7 +63,7 @@ struct CurlTLSTests {
         #expect(try await text(plain).hasPrefix("HTTP/1.1"))
     }
 
-    @Test("M-11: a multipart body with files arrives over HTTP/2 byte for byte, with its length")
+    @Test("M-11: A multipart body with files arrives over HTTP/2 unchanged, with its length")
     func multipart() async throws {
         let backend = try MockServer { _ in MockResponse("ok") }
         defer { backend.stop() }
@@ -86,7 +86,7 @@ struct CurlTLSTests {
         #expect(arrived.headers.values(for: .contentLength) == ["\(arrived.body.count)"])
     }
 
-    @Test("H-51: a server whose certificate is not trusted, or is for another name, is not talked to")
+    @Test("H-51: A server certificate that is untrusted or for another name is an error")
     func untrusted() async throws {
         _ = try await text(try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
         let distrusting = try service(server.port) { _ in }
@@ -99,7 +99,7 @@ struct CurlTLSTests {
         #expect(await lost.GET("/").string().result.urlErrorCode == .secureConnectionFailed)
     }
 
-    @Test("a pinned key has to be the server's")
+    @Test("A server whose key is not pinned is refused")
     func pins() async throws {
         let pinned = try service(server.port) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
@@ -113,7 +113,7 @@ struct CurlTLSTests {
         #expect(await other.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
     }
 
-    @Test("a minimum version refuses servers that are older")
+    @Test("A server with a version below the minimum is refused")
     func versions() async throws {
         #expect(
             try await text(try service(server.oldPort) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
@@ -125,7 +125,7 @@ struct CurlTLSTests {
         #expect(await modern.GET("/").string().result.urlErrorCode == .secureConnectionFailed)
     }
 
-    @Test("a client's certificate is shown to a server that asks")
+    @Test("A client certificate is sent to a server that requests one")
     func clientCertificate() async throws {
         let known = try service(server.askingPort) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")

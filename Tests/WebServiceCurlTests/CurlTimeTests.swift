@@ -10,8 +10,8 @@ import FoundationNetworking
 
 @Suite("Curl session: time", .timeLimit(.minutes(10)))
 struct CurlTimeTests {
-    /// The result of a task and how long it took. Other tests keep the processors busy, so what
-    /// comes too late is asked again, twice.
+    /// Returns the result of a task and its duration. Other tests keep the processors busy, so a
+    /// late result is measured again, up to twice.
     private func timed<Value>(below limit: Duration, _ make: () -> TypedTask<Value>) async -> (
         Result<Value, any Error>, Duration
     ) {
@@ -22,8 +22,8 @@ struct CurlTimeTests {
         return await timed(make())
     }
 
-    /// Measured on the threads that bring the result, because those of Swift's tasks may be waiting
-    /// for others.
+    /// Measures on the thread that delivers the result, because the threads of Swift tasks may be
+    /// busy with other tests.
     private func timed<Value>(_ task: TypedTask<Value>) async -> (Result<Value, any Error>, Duration) {
         await withCheckedContinuation { continuation in
             let start = ContinuousClock.now
@@ -31,7 +31,8 @@ struct CurlTimeTests {
         }
     }
 
-    @Test("H-05, G15: silence ends a task after its idle time, to the millisecond", arguments: [30, 120, 370])
+    @Test(
+        "H-05, G15: Silence ends a task after its idle timeout, with millisecond precision", arguments: [30, 120, 370])
     func idle(milliseconds: Int) async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
@@ -44,7 +45,7 @@ struct CurlTimeTests {
         #expect(time >= .milliseconds(milliseconds) && time < limit)
     }
 
-    @Test("H-04: an answer that drips outlives the idle time, and the deadline ends it")
+    @Test("H-04: A slowly arriving response does not reach the idle timeout, and the deadline ends it")
     func drip() async throws {
         let server = try MockServer { _ in
             MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20)))
@@ -59,7 +60,7 @@ struct CurlTimeTests {
         #expect(time >= .milliseconds(600) && time < .milliseconds(850))
     }
 
-    @Test("H-05, L-04: connecting has a limit of its own, told from silence")
+    @Test("H-05, L-04: The connect timeout is separate from the idle timeout and has a different error")
     func connecting() async throws {
         let listener = try FullListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -74,7 +75,7 @@ struct CurlTimeTests {
         #expect(ownTime >= .milliseconds(390) && ownTime < .milliseconds(650))
     }
 
-    @Test("H-06: a server that does not read what is sent ends the task after the idle time")
+    @Test("H-06: A server that does not read the request ends the task after the idle timeout")
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -84,13 +85,13 @@ struct CurlTimeTests {
         #expect(await task.data().result.urlErrorCode == .timedOut)
     }
 
-    @Test("G15: from cancel to the end it takes less than 50 milliseconds in 99 of 100 cases")
+    @Test("G15: A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
     func cancel() async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
         let session = try CurlSession()
         var times: [Duration] = []
-        // Other tests keep the processors busy, so three measurements may be the best one.
+        // Other tests keep the processors busy, so the best of three measurements counts.
         for attempt in 0..<3 {
             times = []
             for round in 1...100 {
@@ -103,7 +104,7 @@ struct CurlTimeTests {
                 await eventually("the request arrives") { server.receivedRequests.count == attempt * 100 + round }
                 let start = ContinuousClock.now
                 task.cancel()
-                await eventually("it ends") { ended.value != nil }
+                await eventually("the task ends") { ended.value != nil }
                 times.append(ended.value.map { start.duration(to: $0) } ?? .seconds(60))
             }
             times.sort()
@@ -112,14 +113,14 @@ struct CurlTimeTests {
         #expect(times[98] < .milliseconds(50))
     }
 
-    /// Where a connection can hang before a request is sent on it.
+    /// The stage at which a connection hangs before a request is sent.
     enum Hang: CaseIterable, Sendable { case connect, handshake, proxy, proxyConnect }
 
-    /// How a request that hangs ends.
+    /// The event that ends a request that hangs.
     enum End: CaseIterable, Sendable { case cancel, deadline, close }
 
     @Test(
-        "H-05, G15: cancelling, the deadline and closing are prompt while a connection hangs", arguments: Hang.allCases,
+        "H-05, G15: Cancellation, deadline and closing are prompt while a connection hangs", arguments: Hang.allCases,
         End.allCases)
     func hanging(_ hang: Hang, _ end: End) async throws {
         let listener = try FullListener(backlog: hang == .connect || hang == .proxyConnect ? 0 : 5)
@@ -127,7 +128,7 @@ struct CurlTimeTests {
         for _ in 0..<3 where delay > .milliseconds(50) {
             let session = try CurlSession {
                 $0.proxy = hang == .proxy || hang == .proxyConnect ? .url("http://127.0.0.1:\(listener.port)") : .none
-                // Longer than a busy machine needs to go on.
+                // Longer than a busy machine needs to continue.
                 $0.connectTimeout = .seconds(3600)
             }
             let service = WebService(
@@ -156,7 +157,7 @@ struct CurlTimeTests {
                 session.close(.cancelling)
                 #expect(start.duration(to: .now) < .seconds(1))
             }
-            await eventually("it ends") { ended.value != nil }
+            await eventually("the task ends") { ended.value != nil }
             delay = ended.value.map { start.duration(to: $0) } ?? .seconds(60)
             #expect(end == .deadline ? code.value.1 == .deadline : code.value.0 == .cancelled)
         }
@@ -164,7 +165,7 @@ struct CurlTimeTests {
     }
 
     @Test(
-        "H-05: a server that ends its half of the connection, or the connection, within an answer is an error at once",
+        "H-05: A connection that the server closes within a response is an error at once",
         arguments: [3, 30, 60])
     func halfClosed(count: Int) async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
@@ -175,17 +176,17 @@ struct CurlTimeTests {
         #expect(time < .milliseconds(500))
     }
 
-    @Test("the idle timeout counts bytes, and not lines of the head", .enabled(if: !isSanitized))
+    @Test("The idle timeout counts bytes, not lines of the head", .enabled(if: !isSanitized))
     func drippingHead() async throws {
         let server = try MockServer { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
-        // A line takes more than half a second.
+        // One line takes more than half a second.
         #expect(try await service.GET("/").setTimeout(0.4).string().value == "ale")
     }
 
     @Test(
-        "exchanges whose responses arrived while the loop was held up are not ended as idle", .enabled(if: !isSanitized)
+        "Exchanges whose responses arrive while the loop is blocked do not time out", .enabled(if: !isSanitized)
     )
     func stalledLoop() async throws {
         let count = 200
@@ -205,11 +206,11 @@ struct CurlTimeTests {
         }
         let service = WebService(server, session)
         let tasks = (0..<count).map { _ in service.GET("/").setTimeout(5).string().resume() }
-        await eventually("all arrive") { server.receivedRequests.count == count }
+        await eventually("all requests arrive") { server.receivedRequests.count == count }
         let hasStalled = Box(false)
         let stall = service.GET("/stall").onProgress { _ in
-            // The loop's thread: nothing moves on it for longer than the idle timeout, while all
-            // the responses arrive.
+            // On the loop's thread: no bytes are handled for longer than the idle timeout, while
+            // all responses arrive.
             let isFirst = hasStalled.withValue { value in
                 defer { value = true }
                 return !value
@@ -226,14 +227,14 @@ struct CurlTimeTests {
         for task in tasks { #expect(await (try? task.value) == "ale") }
     }
 
-    @Test("a cancelled request that waits for its turn frees its body at once")
+    @Test("A cancelled request that waits in the queue releases its body at once")
     func cancelledWhileWaiting() async throws {
         let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
         defer { server.stop() }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 1 }
         let first = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, _ in }
         first.resume()
-        await eventually("the first one arrives") { server.receivedRequests.count == 1 }
+        await eventually("the first request arrives") { server.receivedRequests.count == 1 }
         let (freed, ended) = (Box(0), Box(0))
         var tasks: [any DataTask] = []
         for _ in 0..<200 {
@@ -250,8 +251,8 @@ struct CurlTimeTests {
         }
         for task in tasks { task.resume() }
         for task in tasks { task.cancel() }
-        await eventually("all are cancelled") { ended.value == 200 }
-        await eventually("their bodies are freed while the first one is in flight") { freed.value == 200 }
+        await eventually("all requests are cancelled") { ended.value == 200 }
+        await eventually("their bodies are freed while the first request is in flight") { freed.value == 200 }
         #expect(first.state == .running)
         first.cancel()
         session.close(.cancelling)

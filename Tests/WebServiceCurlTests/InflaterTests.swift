@@ -21,7 +21,7 @@ struct InflaterTests {
         return try #require(Inflater(zlib))
     }
 
-    /// The text of some bytes, `nil` where they are broken or cut short.
+    /// Returns the decoded string, or `nil` if the bytes are invalid or truncated.
     private func text(_ bytes: Data, pieces: Int = .max) throws -> String? {
         let inflater = try inflater()
         var text = Data()
@@ -35,19 +35,19 @@ struct InflaterTests {
         return inflater.isComplete ? String(decoding: text, as: UTF8.self) : nil
     }
 
-    @Test("C-44: a whole body is decoded, in one piece and byte by byte, also of two members")
+    @Test("C-44: A complete body is decoded in one piece and byte by byte, also with two members")
     func whole() throws {
         #expect(try text(Self.gzip) == Self.plain)
         #expect(try text(Self.gzip, pieces: 1) == Self.plain)
         #expect(try text(Self.gzip + Self.gzip, pieces: 7) == Self.plain + Self.plain)
     }
 
-    @Test("C-44: a body that is cut anywhere is no body")
+    @Test("C-44: A body that is truncated at any offset is an error")
     func cut() throws {
         for count in 1..<Self.gzip.count { #expect(try text(Self.gzip.prefix(count)) == nil, "\(count)") }
     }
 
-    @Test("C-44: a body with a bit flipped is no body, or the same where gzip itself does not care")
+    @Test("C-44: A flipped bit is an error or does not change the decoded body")
     func flipped() throws {
         for bit in 0..<Self.gzip.count * 8 {
             var bytes = Self.gzip
@@ -57,13 +57,13 @@ struct InflaterTests {
         }
     }
 
-    @Test("C-44: bytes behind the end that begin no member are refused")
+    @Test("C-44: Bytes after the end that do not start a member are an error")
     func garbage() throws {
         #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
         #expect(try text(Data("no gzip at all".utf8)) == nil)
     }
 
-    @Test("C-44: bytes that are no gzip are refused when they come, and not when the body ends")
+    @Test("C-44: Invalid bytes are an error when they arrive, and not only at the end of the body")
     func brokenAtOnce() throws {
         var flipped = Self.gzip
         flipped[flipped.count - 8] ^= 1  // in the checksum
@@ -75,7 +75,7 @@ struct InflaterTests {
     }
 
     @Test(
-        "C-44: zeros after the end are padding, in one piece and byte by byte, and what follows them is refused",
+        "C-44: Zeros after the end are padding, and any other byte after them is an error",
         arguments: [1, 3, 17, 40_000])
     func padding(count: Int) throws {
         for pieces in [Int.max, 1, 7] where pieces > 1 || count < 100 {
@@ -87,14 +87,14 @@ struct InflaterTests {
         #expect(try text(Data(count: count)) == nil)
     }
 
-    @Test("C-44: of two members the second has to be whole")
+    @Test("C-44: A truncated second member is an error")
     func cutMember() throws {
         for count in 1..<Self.gzip.count { #expect(try text(Self.gzip + Self.gzip.prefix(count)) == nil, "\(count)") }
     }
 }
 
 extension Data {
-    /// - Returns: `true`, to be asked again.
+    /// - Returns: `true`, to continue.
     fileprivate mutating func append(contentsOf bytes: UnsafeRawBufferPointer) -> Bool {
         append(bytes.bindMemory(to: UInt8.self))
         return true

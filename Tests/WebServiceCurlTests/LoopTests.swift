@@ -10,12 +10,12 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Curl session: what its loop is made of", .timeLimit(.minutes(10)))
+@Suite("Curl session: components of the loop", .timeLimit(.minutes(10)))
 struct LoopTests {
-    @Test("admission costs the same for each host, however many of them are busy")
+    @Test("The cost of admission per host does not depend on the number of busy hosts")
     func admission() {
-        // Four times the hosts take four times as long, and sixteen times where each host costs
-        // time for every other one.
+        // With four times the hosts, the time grows fourfold, or sixteenfold if the cost of each
+        // host depends on their number.
         var ratio = Double.infinity
         for _ in 0..<3 where ratio >= 9 { ratio = Self.time(hosts: 20_000) / Self.time(hosts: 5_000) }
         #expect(ratio < 9)
@@ -34,7 +34,7 @@ struct LoopTests {
         return start.duration(to: .now)
     }
 
-    @Test("hosts without requests are forgotten")
+    @Test("Hosts without requests are removed")
     func forgottenHosts() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         for number in 0..<100_000 {
@@ -44,7 +44,7 @@ struct LoopTests {
         #expect(admission.isEmpty && admission.hostCount <= 2_000)
     }
 
-    @Test("an event of a descriptor that was closed is not one of the connection that has its number now")
+    @Test("An event of a closed descriptor is not attributed to a connection that reuses its number")
     func staleEvent() throws {
         let wakeUp = try WakeUp(orThrow: .curl)
         var poller = try Poller(wakeUp: wakeUp.reader)
@@ -65,7 +65,7 @@ struct LoopTests {
         for descriptor in new { close(descriptor) }
     }
 
-    @Test("work that waits for work scheduled in the same batch does not wait for ever")
+    @Test("Work that waits for work scheduled in the same batch does not deadlock")
     func waitingInBatch() async {
         let result = await withCheckedContinuation { continuation in
             Thread.detachNewThread {

@@ -15,7 +15,7 @@ struct FramingTests {
     }
 
     @Test(
-        "C-46: one length, however it is written, is believed",
+        "C-46: A single length is accepted in every notation",
         arguments: [
             "Content-Length: 5", "content-length:5", "CONTENT-LENGTH:   5  ", "Content-Length: 5, 5",
             "Content-Length: 0005",
@@ -26,7 +26,7 @@ struct FramingTests {
     }
 
     @Test(
-        "C-46: what is no length is refused",
+        "C-46: An invalid length or transfer coding is refused",
         arguments: [
             "Content-Length: ", "Content-Length: 5abc", "Content-Length: -3", "Content-Length: +3",
             "Content-Length: 5, 6", "Content-Length: 0x5",
@@ -38,7 +38,7 @@ struct FramingTests {
         #expect(framing(line).violation != nil)
     }
 
-    @Test("C-46: two fields that contradict each other are refused, two that agree are not")
+    @Test("C-46: Contradictory framing fields are refused, and equal lengths are accepted")
     func pairs() {
         #expect(framing("Content-Length: 5", "Content-Length: 6").violation != nil)
         #expect(framing("Content-Length: 5", "Content-Length: 5").violation == nil)
@@ -48,7 +48,7 @@ struct FramingTests {
         #expect(framing("X-Content-Length: abc", "Content-Lengths: abc", "Content-Type: text/plain").violation == nil)
     }
 
-    @Test("gzip is decoded only where it is the only coding")
+    @Test("gzip is decoded only if it is the only coding")
     func codings() {
         #expect(framing("Content-Encoding: gzip").isGzip && framing("Content-Encoding: gzip").isEncoded)
         #expect(framing("Content-Encoding: identity", "Content-Encoding: X-GZIP").isGzip)
@@ -66,7 +66,7 @@ struct FramingTests {
         }
     }
 
-    @Test("C-46: a line that continues the field before it is refused where that frames the body")
+    @Test("C-46: A folded line is refused in a field that defines the length or coding of the body")
     func continuations() {
         #expect(framing("Content-Length: 2", " 00").violation != nil)
         #expect(framing("Transfer-Encoding:", "\tchunked").violation != nil)
@@ -78,7 +78,7 @@ struct FramingTests {
 
 @Suite("Curl session: admission", .timeLimit(.minutes(10)))
 struct AdmissionTests {
-    @Test("so many go at a time for each host, the others in the order in which they came")
+    @Test("Each host has a maximum number of running requests, and the others wait in order")
     func perHost() {
         var admission = Admission<Int>(maximumPerHost: 2, maximum: 100)
         for item in 1...5 { admission.enter(item, to: "a") }
@@ -88,7 +88,7 @@ struct AdmissionTests {
         #expect(admission.next()?.item == 3 && admission.next() == nil)
     }
 
-    @Test("hosts take turns where the limit of all is reached, and a full line holds up no other")
+    @Test("Hosts take turns at the total limit, and a host at its own limit does not block the others")
     func turns() {
         var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
         for number in 1...4 {
@@ -110,7 +110,7 @@ struct AdmissionTests {
         #expect(admission.isEmpty)
     }
 
-    @Test("hosts take turns also where all requests to one came before those to the others")
+    @Test("Hosts take turns even if all requests to one host are added first")
     func turnsBehindMany() {
         var admission = Admission<String>(maximumPerHost: 2, maximum: 3)
         for host in ["a", "b", "c"] { for number in 1...3 { admission.enter("\(host)\(number)", to: host) } }
@@ -120,7 +120,7 @@ struct AdmissionTests {
     }
 
     @Test(
-        "a host that speaks HTTP/2 is sent a hundred at a time over its few connections, or as many as the limit for a host where that is more",
+        "A host with HTTP/2 is sent 100 requests at a time, or the maximum per host if that is larger",
         arguments: [(2, 99), (150, 149)])
     func multiplexed(maximumPerHost: Int, expected: Int) {
         var admission = Admission<Int>(maximumPerHost: maximumPerHost, maximum: 1_000)
@@ -133,7 +133,7 @@ struct AdmissionTests {
         #expect(count == expected)
     }
 
-    @Test("10,000 that wait are taken out at once")
+    @Test("10,000 waiting items are removed at once")
     func removal() {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         for item in 0..<10_000 { admission.enter(item, to: "host\(item % 3)") }

@@ -6,7 +6,7 @@ import WebServiceCore
 
 @Suite("SQLiteStorage: damage", .timeLimit(.minutes(15)))
 struct DamageTests {
-    /// What is in the database that is damaged: from nothing to several pages.
+    /// The contents of the database that is damaged, from no bytes to several pages.
     private static let contents: [(key: StorageKey, data: Data)] = (0..<10).map { number in
         let data = Data((0..<(number * number * 90)).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ number) })
         return (StorageKey(identifier: String(repeating: "entry \(number) ", count: 1 + number * 8)), data)
@@ -24,7 +24,7 @@ struct DamageTests {
         return bytes
     }
 
-    /// How many of the entries there still are; that they are right is expected here.
+    /// Returns the number of entries that are found, and expects correct contents.
     private func check(_ storage: SQLiteStorage, _ comment: @autoclosure () -> Comment) async throws -> Int {
         var found = 0
         for (key, data) in Self.contents {
@@ -39,7 +39,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: of 10,000 damaged databases none gives a wrong byte, and all but a few can be written again",
+        "C-63: None of 10,000 damaged databases returns a wrong byte, and almost all can be written again",
         arguments: [0, 1])
     func mutations(half: Int) async throws {
         var random = SystemRandomNumberGenerator()
@@ -52,7 +52,7 @@ struct DamageTests {
                 var bytes = whole
                 var flips: [(Int, UInt8)] = []
                 for _ in 0..<Int.random(in: 1...4, using: &random) {
-                    // Half of them in the head of a page, where they hurt most.
+                    // Half of them are in the header of a page, where they have the largest effect.
                     let page = Int.random(in: 0..<(whole.count / 4096), using: &random) * 4096
                     let offset = page + Int.random(in: 0..<(Bool.random(using: &random) ? 128 : 4096), using: &random)
                     flips.append((offset, 1 << UInt8.random(in: 0..<8, using: &random)))
@@ -63,8 +63,8 @@ struct DamageTests {
                 found += try await check(storage, "\(flips)")
                 if number % 10 == 0 {
                     try await storage.put("new", Self.contents[number / 10 % Self.contents.count].key)
-                    // What is written between pages that are damaged and pass for whole may be
-                    // damaged as well.
+                    // What is written between damaged pages that appear intact may be damaged as
+                    // well.
                     let text = try await storage.text(Self.contents[number / 10 % Self.contents.count].key)
                     #expect(text == "new" || text == nil, "\(flips)")
                     if text == nil { lost += 1 }
@@ -72,7 +72,7 @@ struct DamageTests {
                 storage.close()
                 if access(path + ".damaged", F_OK) == 0 { aside += 1 }
             }
-            // Some of each kind, or it was not damage that was tested.
+            // Each outcome must occur; otherwise the test did not cause damage.
             #expect(found > 5000 && found < 50_000)
             #expect(aside > 100 && aside < 4900)
             #expect(lost < 10)
@@ -80,7 +80,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: what was written is read, also where a damaged page that passes for whole would lead to an older value")
+        "C-63: A written entry is read even if an undetected damaged page would lead to an older value")
     func olderValue() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             var bytes = try await database(in: folder)
@@ -98,7 +98,7 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: a database that was cut at any place gives what is right or nothing, and can be written again")
+    @Test("C-63: A database that is truncated at any offset returns correct entries or none, and is writable again")
     func truncations() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
@@ -120,7 +120,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: a head that says what this version of SQLite does not know is damage",
+        "C-63: A header that this version of SQLite does not support is damage",
         arguments: [(18, 3), (18, 255), (19, 3), (47, 9), (0, 0), (16, 1)])
     func head(offset: Int, byte: UInt8) async throws {
         try await withScratchFolder { folder in
@@ -136,7 +136,7 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: a row that is not what was written counts as none and is deleted, the others stay")
+    @Test("C-63: A damaged row counts as missing and is deleted, and the others remain")
     func damagedRow() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -166,7 +166,7 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: a damaged row that was replaced meanwhile is not deleted")
+    @Test("C-63: A damaged row that was replaced in the meantime is not deleted")
     func replacedRow() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)

@@ -6,7 +6,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-/// A file system of half a megabyte, which only the administrator can make.
+/// A file system of half a megabyte, which only a privileged user can create.
 enum SmallDisk {
     static let canMount: Bool = {
         guard let folder = make() else { return false }
@@ -36,7 +36,7 @@ enum SmallDisk {
 }
 
 @Suite(
-    "SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "needs the right to mount a file system"),
+    "SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"),
     .timeLimit(.minutes(15)))
 struct FullDiskTests {
     private func takeSpace(_ folder: URL, leaving free: Int) throws {
@@ -47,7 +47,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, H-41: where the disk is full the old entry stays, the failure says so, and it goes on when there is space",
+        "H-36, H-41: A write to a full disk fails and leaves the old entry unchanged, and succeeds when there is space",
         arguments: [0, 4096, 40_000])
     func fullDisk(free: Int) async throws {
         try await SmallDisk.with { folder in
@@ -73,10 +73,10 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, G14: on disks of many sizes, files and database, each entry is the old or the new one, and storing goes on when there is space",
+        "H-36, G14: On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
-        // 256 KB to 2 MB; four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
+        // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
         let step = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 28 : 450
         var full = 0
         for kilobytes in stride(from: 256, through: 2048, by: step) {
@@ -109,7 +109,7 @@ struct FullDiskTests {
         #expect(full > 0)
     }
 
-    @Test("H-36: a database that cannot even be made is an error, and is made when there is space")
+    @Test("H-36: A database that cannot be created is an error, and is created when there is space")
     func nothingThere() async throws {
         try await SmallDisk.with { folder in
             try takeSpace(folder, leaving: 0)
@@ -122,7 +122,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test("H-41: limits whose entries cannot be deleted for want of space leave everything as it was")
+    @Test("H-41: A write that cannot delete entries over the limit for lack of space fails and stores nothing")
     func transaction() async throws {
         try await SmallDisk.with { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 20)

@@ -3,15 +3,15 @@ import Testing
 import WebServiceCore
 import WebServiceSQLite
 
-/// Kills a program that stores, again and again, and looks at what it leaves.
+/// Repeatedly kills a program that stores entries, and checks the result.
 @Suite("Storages whose process is killed", .timeLimit(.minutes(20)))
 struct KillTests {
     private static let cycles = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 1000 : 100
-    /// How many keys the program writes to, one after another.
+    /// The number of keys that the program writes in turn.
     private static let keys = 16
 
     @Test(
-        "C-62: killed at any moment, SQLite: no entry is torn, every one that was acknowledged is there, the database is whole"
+        "C-62: A SQLite storage killed at any instant has every acknowledged entry, none torn, and an intact database"
     )
     func sqlite() async throws {
         try await withScratchFolder { folder in
@@ -28,7 +28,7 @@ struct KillTests {
     }
 
     @Test(
-        "C-62, M-20: killed at any moment, files: no entry is torn, every one that was acknowledged is there, and what is left over goes with time"
+        "C-62, M-20: A file storage killed at any instant has every acknowledged entry, none torn, and no old leftovers"
     )
     func files() async throws {
         try await withScratchFolder { folder in
@@ -47,7 +47,7 @@ struct KillTests {
         }
     }
 
-    /// What an entry says of itself.
+    /// The identification that an entry contains.
     private struct Mark: Equatable {
         let number: Int
         let seed: Int
@@ -57,7 +57,7 @@ struct KillTests {
             self.seed = seed
         }
 
-        /// `nil` when any byte is not what was stored.
+        /// Creates a mark, or returns `nil` if a byte differs from what was stored.
         init?(_ data: Data) {
             guard let end = data.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
             let numbers = String(decoding: data[..<end], as: UTF8.self).split(separator: " ").compactMap { Int($0) }
@@ -92,7 +92,7 @@ struct KillTests {
                 try Probe([kind, path, "write", "1000000", "\(cycle)"]).lines(
                     killAfter: cycle % 10 == 9 ? 0 : .random(in: 1...60))
             }
-            // What is acknowledged is there; what was under way may be.
+            // Acknowledged entries exist. The entry in progress may exist.
             for number in lines.indices {
                 try #require(lines[number] == "ack \(number)")
                 known[number % Self.keys] = Mark(number: number, seed: cycle)

@@ -15,7 +15,7 @@ struct LimitTests {
     }
 
     @Test(
-        "H-42: ten times what fits leaves what fits: the newest, in a file that does not grow",
+        "H-42: Writing ten times the limit leaves the newest entries, in a file that does not grow",
         arguments: [true, false])
     func tenTimes(byBytes: Bool) async throws {
         try await withScratchFolder { folder in
@@ -46,7 +46,7 @@ struct LimitTests {
         }
     }
 
-    @Test("H-42: short entries after long ones do not pass the limit, and where it is reached a tenth becomes free")
+    @Test("H-42: Short entries after long ones stay within the limit, and reaching it frees a tenth")
     func shortAfterLong() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -56,7 +56,7 @@ struct LimitTests {
                     StorageEntry(.raw(Data(count: 4_900)), date: nil), for: StorageKey(identifier: "\(number)"))
             }
             var (before, falls) = (try #require(try totals(file).bytes), 0)
-            // The two long ones go one after the other, and then short ones alone make room.
+            // The two long entries are deleted one after the other. Then only short ones make room.
             for number in 0..<300 {
                 try await storage.store(
                     StorageEntry(.raw(Data(count: 40)), date: nil), for: StorageKey(identifier: "short \(number)"))
@@ -72,7 +72,7 @@ struct LimitTests {
         }
     }
 
-    @Test("H-42: what was written longest ago goes, whenever it was read; writing again makes it new")
+    @Test("H-42: The entry written longest ago is deleted first, regardless of reads, and a new write renews it")
     func order() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 3)
@@ -86,7 +86,7 @@ struct LimitTests {
         }
     }
 
-    @Test("an entry that fills the storage alone takes the place of all others")
+    @Test("An entry that fills the storage replaces all others")
     func alone() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -101,7 +101,7 @@ struct LimitTests {
         }
     }
 
-    @Test("limits that are smaller than what is there hold after the next write")
+    @Test("Limits below the current contents apply from the next write")
     func smaller() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -115,7 +115,7 @@ struct LimitTests {
         }
     }
 
-    @Test("several storages with the same limits pass them by a tenth each at most")
+    @Test("Several storages with the same limits exceed them by at most a tenth each")
     func several() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")

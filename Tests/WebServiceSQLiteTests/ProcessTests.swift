@@ -8,7 +8,7 @@ struct ProcessTests {
     private static let count = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 10_000 : 1_000
 
     @Test(
-        "H-39: four processes write entries of their own and replace shared ones in one folder: none fails, none is lost or torn"
+        "H-39: Four processes write separate and shared entries in one folder, and none fails, is lost or is torn"
     )
     func files() async throws {
         try await withScratchFolder { folder in
@@ -54,7 +54,7 @@ struct ProcessTests {
 
     #if os(Linux)
     @Test(
-        "a forked process opens connections and files of its own, and both processes write to one storage",
+        "A forked process opens new connections and files, and both processes write to one storage",
         arguments: ["sqlite", "file"])
     func fork(kind: String) async throws {
         try await withScratchFolder { folder in

@@ -7,7 +7,7 @@ import WebServiceCore
 
 @Suite("SQLiteStorage", .timeLimit(.minutes(15)))
 struct SQLiteStorageTests {
-    @Test("bytes and their form come back, also to another storage; a time comes back to the microsecond")
+    @Test("Another storage returns the same bytes and form, and the date to the microsecond")
     func roundTrip() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -35,7 +35,7 @@ struct SQLiteStorageTests {
 
     // Foundation cannot print some of these dates.
     @Test(
-        "times far away, before 1970 and none at all come back; what is no time is none",
+        "A distant date, a date before 1970 and no date are preserved, and an invalid date is none",
         arguments: [
             (-63_113_904_000, true), (63_113_904_000, true), (-978_307_200.5, true), (nil, true), (.infinity, false),
             (.nan, false), (1e300, false),
@@ -51,7 +51,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("C-60: any identifier is a key, and none is part of a path")
+    @Test("C-60: Any identifier is a key, and none is part of a path")
     func identifiers() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("deep/a.db"))
@@ -76,8 +76,8 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "C-64: every string of the big list of naughty strings is an identifier, a classification, an account and data",
-        .enabled(if: corpora != nil, "WEBSERVICE_CORPORA has to name the folder of the corpora"))
+        "C-64: Every naughty string is valid as an identifier, a classification, an account and data",
+        .enabled(if: corpora != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"))
     func naughtyStrings() async throws {
         let file = try #require(Self.corpora).appendingPathComponent("blns/blns.json")
         let strings = try JSONDecoder().decode([String].self, from: Data(contentsOf: file))
@@ -93,7 +93,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "C-64: what looks like SQL is only text",
+        "C-64: A string that looks like SQL is only data",
         arguments: ["'; DROP TABLE entries; --", "\"; DELETE FROM entries; --", "%", "_", "*", "x' OR 1=1 --"])
     func injection(text: String) async throws {
         try await withScratchFolder { folder in
@@ -108,7 +108,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-17: keys are compared byte for byte")
+    @Test("M-17: Keys are compared byte for byte")
     func keys() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -122,7 +122,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-18: no bytes are an entry; one that is too large for the limits is refused, and the old one stays")
+    @Test("M-18: An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged")
     func sizes() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumBytes: 2_000_000)
@@ -141,7 +141,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-18: an entry that is too large for SQLite is refused")
+    @Test("M-18: An entry that is too large for SQLite is refused")
     func largerThanSQLiteTakes() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
@@ -157,7 +157,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("a value that is no bytes, and a URL that is none of a file, are refused")
+    @Test("A value without bytes and a URL that is not a file URL are refused")
     func misuse() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -167,7 +167,7 @@ struct SQLiteStorageTests {
         await expectFailure(.storage) { _ = try SQLiteStorage(file: #require(URL(string: "https://example.com/a.db"))) }
     }
 
-    @Test("single entries and all of them are removed")
+    @Test("Single entries and all entries are removed")
     func removal() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -183,7 +183,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("a long log is copied into the database while the storage is open")
+    @Test("A long log is copied into the database while the storage is open")
     func longLog() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -197,14 +197,14 @@ struct SQLiteStorageTests {
                 try await storage.put(text, StorageKey(identifier: "\(count)"))
                 count += 1
             } while try count < 4_000 && size(file.path) < 1 << 20
-            // Some writes come between the one that makes the log too long and the copy.
+            // Some writes happen between the one that makes the log too long and the copy.
             #expect(try size(file.path) >= 1 << 20)
             #expect(try size(file.path + "-wal") < 16 << 20)
             #expect(try await storage.text("0") == text)
         }
     }
 
-    @Test("closing leaves one file that holds everything, and the next use opens it again")
+    @Test("Closing leaves one file that holds everything, and the next use reopens it")
     func closing() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -221,7 +221,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("files are for the user alone, and so are folders that are made")
+    @Test("Files and created folders are accessible only to the user")
     func modes() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("b/c/a.db")
@@ -235,7 +235,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "M-21: only where a power failure is to be survived does every write wait for the disk",
+        "M-21: Every write waits for the disk only with the durability that survives a power failure",
         arguments: [(StorageDurability.process, Int64(1)), (.power, 2)] as [(StorageDurability, Int64)])
     func durability(durability: StorageDurability, level: Int64) async throws {
         try await withScratchFolder { folder in
@@ -255,7 +255,7 @@ struct SQLiteStorageTests {
 }
 
 extension StorageEntry {
-    /// What kind of content it is.
+    /// The kind of content.
     var form: String {
         switch content {
         case .raw: "raw"

@@ -5,7 +5,7 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-/// What happens to the files of a database while it is open.
+/// Changes to the files of a database while it is open.
 enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case deleted, deletedWithLog, replacedByAnother, replacedByGarbage, replacedByNothing, replacedByForeignDatabase,
         replacedByForeignTable
@@ -16,10 +16,10 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// Whether there is nothing any more that an entry could be stored in.
+    /// A Boolean value that indicates whether no entry can be stored at the path.
     var isInTheWay: Bool { [.becomesFolder, .becomesLink, .becomesPipe].contains(self) }
 
-    /// Whether what was there is to be found under its other name.
+    /// A Boolean value that indicates whether the previous file is moved to its other name.
     var leavesDamaged: Bool {
         [
             .replacedByGarbage, .replacedByForeignDatabase, .replacedByForeignTable, .replacedByNewerVersion,
@@ -43,13 +43,12 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
         case .replacedByForeignDatabase:
             try replace(path, spare, by: "CREATE TABLE entries (key, data); INSERT INTO entries VALUES ('a', 'wrong')")
         case .replacedByForeignTable:
-            // The number of the layout and the names of the columns are right, the keys are not
-            // unique.
+            // The layout number and the column names are correct, but the keys are not unique.
             let columns = "number INTEGER PRIMARY KEY, key, form, date, checksum, data"
             try replace(path, spare, by: "PRAGMA user_version = 1; CREATE TABLE entries (\(columns))")
         case .replacedByNewerVersion: try replace(path, spare, by: "PRAGMA user_version = 2; CREATE TABLE later (key)")
         case .replacedByNewerLayout:
-            // The table is the same, and what it holds is not: that is what another number says.
+            // The table is the same but its contents are not, which the other number indicates.
             let other = try SQLiteStorage(file: spare)
             try await other.put("other", "a")
             other.close()
@@ -88,10 +87,10 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("SQLiteStorage: files that others change", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: files changed by other programs", .timeLimit(.minutes(15)))
 struct SabotageTests {
     @Test(
-        "H-40, H-38: what becomes of the files while they are open is noticed: no wrong bytes, and the next entry is stored",
+        "H-40, H-38: A change to open files is detected: no wrong byte is read, and the next entry is stored",
         arguments: Sabotage.allCases)
     func whileOpen(_ sabotage: Sabotage) async throws {
         for readsFirst in [false, true] {
@@ -122,7 +121,7 @@ struct SabotageTests {
     }
 
     @Test(
-        "H-40: what became of the files while nobody had them open is noticed at the first use",
+        "H-40: A change to closed files is detected at the first use",
         arguments: Sabotage.allCases)
     func whileClosed(_ sabotage: Sabotage) async throws {
         try await withScratchFolder { folder in
@@ -144,7 +143,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: only the log was deleted: what was stored is saved from the files that are still open")
+    @Test("H-40: If only the log is deleted, its entries are recovered from the open files")
     func savedLog() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -156,7 +155,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: a read looks at the files every 100 ms, a write each time, and what is written is read")
+    @Test("H-40: A read checks the files every 100 ms and a write each time, and a written entry is read")
     func looks() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -176,7 +175,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: two storages that find the same damaged file move it aside once, and then share the new one")
+    @Test("H-40: Storages that find the same damaged file move it aside once and share the new one")
     func twoFindDamage() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -202,7 +201,7 @@ struct SabotageTests {
         }
     }
 
-    /// Some entries, long and short, some of them in the log only.
+    /// Stores entries, long and short, some of them only in the log.
     private func fill(_ storage: SQLiteStorage) async throws -> [StorageKey: String] {
         var texts: [StorageKey: String] = [:]
         for (number, name) in ["a", "b", "c", "d", "e"].enumerated() {
@@ -214,7 +213,7 @@ struct SabotageTests {
         return texts
     }
 
-    /// An entry can be stored, and be read by this storage and by others, now and later.
+    /// Expects that an entry can be stored and read, by this storage and by others, now and later.
     private func works(_ storage: SQLiteStorage, _ file: URL) async throws {
         try await storage.put("new", "a")
         #expect(try await storage.text("a") == "new")

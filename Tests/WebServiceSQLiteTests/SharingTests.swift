@@ -5,9 +5,9 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: several at once", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: concurrent use", .timeLimit(.minutes(15)))
 struct SharingTests {
-    @Test("H-39: four processes write 10,000 entries each to one file: none fails, none is lost")
+    @Test("H-39: Four processes write 10,000 entries each to one file, and no write fails or is lost")
     func processes() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -37,7 +37,7 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: a write waits on no thread of a task while another program writes, and reads go on")
+    @Test("H-39: A write blocks no thread of a task while another program writes, and reads continue")
     func waits() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -45,7 +45,7 @@ struct SharingTests {
             try await storage.put("old", "a")
             let foreigner = try Foreigner(file)
             try foreigner.run("BEGIN IMMEDIATE")
-            // More than there are threads for tasks.
+            // More writes than there are threads for tasks.
             let writes = (0..<64).map { number in
                 Task { try await storage.put("new", number == 0 ? "a" : StorageKey(identifier: "\(number)")) }
             }
@@ -57,7 +57,7 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: a database that is busy for too long is an error that says so, and the next write succeeds")
+    @Test("H-39: A database that is busy for too long is an error with that cause, and the next write succeeds")
     func patience() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -74,7 +74,7 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: writes that wait for one another wait for a busy database together, and not one after another")
+    @Test("H-39: Concurrent writes wait for a busy database together, and not one after another")
     func patienceOfMany() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -85,7 +85,7 @@ struct SharingTests {
             let start = ContinuousClock.now
             let writes = (0..<60).map { _ in Task { try await storage.put("new", "a") } }
             for write in writes { await expectFailure(.storage) { try await write.value } }
-            // One after another they would take a minute.
+            // One after another, they would take a minute.
             #expect(start.duration(to: .now) < .seconds(30))
             try foreigner.run("COMMIT")
             try await storage.put("new", "a")
@@ -94,7 +94,7 @@ struct SharingTests {
     }
 
     @Test(
-        "64 tasks write and read at the same time, over one storage and over several",
+        "64 tasks write and read concurrently, over one storage and over several",
         arguments: [StorageDurability.process, .power])
     func tasks(durability: StorageDurability) async throws {
         try await withScratchFolder { folder in

@@ -5,10 +5,10 @@ public import WebServiceCore
 
 @testable import WebServiceSQLite
 
-/// A folder of the test's own, removed at its end.
+/// Runs a test with a temporary folder, which is removed at the end.
 ///
-/// - Parameter inMemory: Whether it lies in memory, where the system has such a place: for
-///   thousands of databases.
+/// - Parameter inMemory: Whether the folder is in memory if the system supports it: for thousands
+///   of databases.
 func withScratchFolder<Result>(inMemory: Bool = false, _ body: (URL) async throws -> Result) async throws -> Result {
     let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
     let isThere = inMemory && FileManager.default.isWritableFile(atPath: memory.path)
@@ -29,7 +29,7 @@ func mode(of file: URL) throws -> Int? {
 }
 
 extension StorageKey: ExpressibleByStringLiteral {
-    /// A key without account, of the default classification.
+    /// Creates a key without account, of the default classification.
     public init(stringLiteral identifier: String) {
         self.init(identifier: identifier)
     }
@@ -45,7 +45,7 @@ extension ResponseStorage {
     }
 }
 
-/// Expects an error of one kind.
+/// Expects an error with a code, and returns the underlying error of SQLite.
 @discardableResult
 func expectFailure(
     _ code: WebServiceError.Code, _ comment: Comment? = nil, sourceLocation: SourceLocation = #_sourceLocation,
@@ -58,7 +58,7 @@ func expectFailure(
     return error?.underlying as? SQLiteError
 }
 
-/// A program of its own that has the same database open.
+/// Another connection to the same database, as from another program.
 struct Foreigner: ~Copyable {
     private let handle: OpaquePointer
 
@@ -78,7 +78,7 @@ struct Foreigner: ~Copyable {
             sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK, "\(String(cString: sqlite3_errmsg(handle)))")
     }
 
-    /// The first column of the first row.
+    /// Returns the first column of the first row.
     borrowing func value(_ sql: String) throws -> String? {
         var statement: OpaquePointer?
         try #require(sqlite3_prepare_v2(handle, sql, -1, &statement, nil) == SQLITE_OK)
@@ -88,7 +88,7 @@ struct Foreigner: ~Copyable {
     }
 }
 
-/// A clock that stands still until it is turned.
+/// A clock that advances only when the test advances it.
 final class ManualClock: Timekeeper {
     private let time = Mutex<UInt64>(0)
     private let alarms = AlarmTimer()
@@ -104,7 +104,7 @@ final class ManualClock: Timekeeper {
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 }
 
-/// The program `storage-probe`, which lies beside the tests.
+/// The program `storage-probe`, which is in the folder of the test executable.
 struct Probe {
     let process = Process()
     private let output = Pipe()
@@ -120,7 +120,8 @@ struct Probe {
         try process.run()
     }
 
-    /// The lines it writes until its end; it is killed after so many.
+    /// Returns the lines that the program writes until its end. It is killed after a number of
+    /// lines.
     func lines(killAfter count: Int = .max) throws -> [String] {
         var text = Data()
         var lines = 0
@@ -132,14 +133,14 @@ struct Probe {
             if before < count, lines >= count { kill(process.processIdentifier, SIGKILL) }
         }
         process.waitUntilExit()
-        // What was cut off in its middle is no line.
+        // An incomplete last line is dropped.
         return text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map {
             String(decoding: $0, as: UTF8.self)
         }
     }
 }
 
-/// Lets something that blocks its thread run on one that may be blocked.
+/// Runs a closure that blocks its thread on a thread that may be blocked.
 func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }

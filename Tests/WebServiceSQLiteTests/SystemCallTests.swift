@@ -4,11 +4,11 @@ import Testing
 import WebServiceCore
 import WebServiceSQLite
 
-/// The program strace, which lets system calls of `storage-probe` fail.
+/// The program strace, which makes system calls of `storage-probe` fail.
 enum Strace {
-    /// Whether it is installed and the system permits tracing.
+    /// A Boolean value that indicates whether strace is installed and the system permits tracing.
     static let works: Bool = {
-        // Where it cannot be started, it does not work.
+        // If strace cannot be started, it does not work.
         let works = (try? run(["-o", "/dev/null", "true"]))?.status == 0
         if !works {
             print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)")
@@ -16,16 +16,16 @@ enum Strace {
         return works
     }()
 
-    /// What is traced, and what fails: the k-th call of each thread.
+    /// The calls to trace and the call that fails: the k-th one of each thread.
     struct Fault: Sendable {
-        /// Only calls that name one of these files, or a descriptor of one.
+        /// If not empty, only calls that name one of these files or a descriptor of one.
         var paths: [String] = []
         var calls: String
         var error: String
         var number: Int
     }
 
-    /// - Returns: The exit status of the probe, 128 and the signal where one ended it (137 after a
+    /// - Returns: The exit status of the probe, or 128 plus the signal that ended it (137 after a
     ///   minute), and the lines of the trace.
     static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
         let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
@@ -62,12 +62,12 @@ enum Strace {
     }
 }
 
-/// Lets every k-th system call of a storage fail, and looks at what is there afterwards. All of
-/// them with `WEBSERVICE_SOAK`, a part without.
+/// Makes every k-th system call of a storage fail, and checks the storage afterwards. All calls
+/// with `WEBSERVICE_SOAK`, a part of them without.
 @Suite(
     "Storages whose system calls fail",
-    .enabled(if: Strace.works, "needs strace, and the permission to trace"),
-    .disabled(if: isSanitized, "the sanitizer makes system calls of its own"),
+    .enabled(if: Strace.works, "requires strace and the permission to trace"),
+    .disabled(if: isSanitized, "the sanitizer makes additional system calls"),
     .timeLimit(.minutes(60)))
 struct SystemCallTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
@@ -75,7 +75,7 @@ struct SystemCallTests {
     private static let (old, new) = (Data(repeating: 1, count: 9_000), Data(repeating: 2, count: 7_000))
 
     @Test(
-        "H-37, H-41: whatever system call fails: the old or the new value, an error that the caller sees, and a storage that works afterwards",
+        "H-37, H-41: After any failed system call, the value is old or new, errors are reported, and the storage works",
         arguments: ["file", "file-power", "sqlite", "sqlite-power"])
     func everyCall(kind: String) async throws {
         let isFile = kind.hasPrefix("file")
@@ -93,13 +93,13 @@ struct SystemCallTests {
                         folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path
                     }
                 : [folder.path] + ["", "-wal", "-shm", ".lock"].map { file + $0 }
-            // `close` is not among them: a call that is made to fail is not made, and a real one
-            // that fails closes all the same.
+            // `close` is not included: an injected failure skips the call, whereas a real `close`
+            // that fails still closes the descriptor.
             let calls =
                 "openat,read,pread64,write,pwrite64,lseek,fstat,newfstatat,statx,access,faccessat,faccessat2,readlink,getdents64,mmap,fcntl,"
                 + "flock,fsync,fdatasync,ftruncate,utimensat,mkdir,unlink,unlinkat,rename,renameat,renameat2,linkat,fchmod,fchown"
-            // Calls for files of random names cannot be found by their path; these are made by
-            // nothing else than the storage.
+            // Calls for files with random names cannot be found by their path. Only the storage
+            // makes these calls.
             let unnamed =
                 "write,pwrite64,fsync,fdatasync,ftruncate,utimensat,renameat,renameat2,unlinkat,linkat,mkdir,unlink,rename,flock"
             var runs = 0
@@ -142,7 +142,7 @@ struct SystemCallTests {
         (storage as? SQLiteStorage)?.close()
     }
 
-    /// - Parameter steps: A bit for each step of the probe that succeeded.
+    /// - Parameter steps: One bit for each step of the probe that succeeded.
     private static func check(
         _ storage: any ResponseStorage, _ folder: URL, _ isFile: Bool, _ steps: Int32, _ text: Comment
     ) async throws {
@@ -166,7 +166,7 @@ struct SystemCallTests {
     }
 
     @Test(
-        "M-21: with the durability `power`, the disk is asked to write before an entry counts as stored; with `process` it is not"
+        "M-21: The durability `power` flushes each entry to disk before it counts as stored, and `process` does not"
     )
     func fsync() async throws {
         try await withScratchFolder { scratch in
@@ -174,7 +174,7 @@ struct SystemCallTests {
                 let folder = scratch.appendingPathComponent(kind)
                 try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
                 let path = kind.hasPrefix("file") ? folder.path : folder.appendingPathComponent("a.db").path
-                // 20 entries, each with a line once it is stored.
+                // 20 entries, each followed by a line once it is stored.
                 let (status, trace) = try await blocking {
                     try Strace.probe(
                         [kind, path, "write", "20", "1"],
@@ -187,7 +187,7 @@ struct SystemCallTests {
                     if line.contains("fsync(") || line.contains("fdatasync(") { waiting += 1 }
                     guard line.contains("\"ack ") else { continue }
                     all += 1
-                    // Of a file the bytes before it gets its name, and its name.
+                    // For a file, once for the bytes before the rename and once for the name.
                     if waiting >= (kind == "file-power" ? 2 : 1) { synchronized += 1 }
                     waiting = 0
                 }

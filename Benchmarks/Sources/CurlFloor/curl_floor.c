@@ -44,7 +44,7 @@ long curl_floor(const char *url, int in_flight, double seconds, long length, con
         if (http2) curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
         if (trusted) {
             curl_easy_setopt(easy, CURLOPT_CAINFO, trusted);
-            curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);  // with it libcurl parses the file again for each connection
+            curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);  // otherwise libcurl parses the file for each connection
         }
         curl_multi_add_handle(multi, easy);
     }

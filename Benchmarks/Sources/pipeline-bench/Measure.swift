@@ -1,15 +1,17 @@
 import Foundation
 import Synchronization
 
-/// One thing to measure: does its work `count` times and returns when all of it is done.
+/// A case to measure. It executes `count` operations and returns after all of them are complete.
 struct Case: Sendable {
     let name: String
     let run: @Sendable (_ count: Int) -> Void
 }
 
-/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all
-/// alike; the first round is dropped. Returns nanoseconds per operation, the median of the rounds,
-/// and the median of each round's ratio to the first case.
+/// Runs all cases in turn for several rounds, so that changes in the speed of the machine affect
+/// all of them equally. The first round is discarded.
+///
+/// - Returns: The median of the nanoseconds per operation, and the median of each round's ratio to
+///   the first case.
 @MainActor
 func measure(_ cases: [Case], count: Int, rounds: Int) -> [(name: String, nanoseconds: Double, ratio: Double)] {
     let cases = cases.filter { item in only.map { item.name.hasPrefix($0) } ?? true }
@@ -44,7 +46,7 @@ func report(_ title: String, _ results: [(name: String, nanoseconds: Double, rat
     }
 }
 
-/// Starts `count` operations with at most `inFlight` of them under way and waits for the last one.
+/// Starts `count` operations, with at most `inFlight` at a time, and waits for the last one.
 func keepInFlight(
     _ inFlight: Int, of count: Int, _ start: @escaping @Sendable (_ done: @escaping @Sendable () -> Void) -> Void
 ) {
@@ -53,7 +55,7 @@ func keepInFlight(
     driver.finished.wait()
 }
 
-/// Starts the next operation when one ends, on the thread that ends it.
+/// Starts the next operation when one ends, on the same thread.
 private final class Driver: Sendable {
     let finished = DispatchSemaphore(value: 0)
     private let started = Atomic<Int>(0)

@@ -1,6 +1,6 @@
 // Measures the framework without a network: a task from `resume()` to its last handler, and a
-// request from parameters to `URLRequest`. Every table is one interleaved run; the ratios are to
-// its first line.
+// request from parameters to `URLRequest`. Every table is one interleaved run. Ratios are relative
+// to its first line.
 
 import Foundation
 import WebServiceCore
@@ -12,7 +12,7 @@ import FoundationNetworking
 let quick = CommandLine.arguments.contains("--quick")
 let rounds = quick ? 5 : 15
 
-/// `--only task` runs nothing but the cases whose names begin so; for profiling.
+/// `--only task` runs only the cases whose names have this prefix, for profiling.
 let only = CommandLine.arguments.firstIndex(of: "--only").flatMap { CommandLine.arguments.dropFirst($0 + 1).first }
 
 // MARK: - Pipeline
@@ -21,7 +21,7 @@ let body = Data(#"{"name":"brewer"}"#.utf8)
 let plainURL = URL(string: "http://127.0.0.1/v1/brewers") ?? URL(fileURLWithPath: "/")
 let answer = HTTPURLResponse(url: plainURL, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: nil)
 
-/// Answers inside `resume()`, so that what remains is the framework's own cost.
+/// Completes inside `resume()`, so that only the cost of the framework remains.
 final class InstantSession: Session {
     final class Task: DataTask {
         let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -159,7 +159,7 @@ report(
 
 // MARK: - Multipart
 
-/// 16 MiB as one part, and as many.
+/// 16 MiB as one part, and as 256 parts.
 let contents = [1, 256].map { parts in
     (parts, (0..<parts).map { _ in Data(repeating: 0x61, count: (16 << 20) / parts) })
 }

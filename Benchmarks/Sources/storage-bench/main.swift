@@ -1,6 +1,6 @@
-// Measures the storages against what they stand on: a loop over prepared statements of SQLite, and
-// atomic writes of files, both in C. Everything is one interleaved run; ratios are of throughput,
-// to the floor above them, so 1.00 is as fast as the floor.
+// Compares the storages with their floors, both in C: a loop over prepared statements of SQLite,
+// and atomic writes of files. All cases run in one interleaved run. A ratio is relative to the
+// first line of its table, the floor: 1.00 is as fast as the floor.
 
 import Foundation
 import SQLiteFloor
@@ -11,17 +11,17 @@ import WebServiceSQLite
 let quick = CommandLine.arguments.contains("--quick")
 let rounds = quick ? 3 : 15
 let operations = quick ? 500 : 5_000
-/// `--only sqlite` runs nothing but the tables whose names begin so; for profiling.
+/// `--only sqlite` runs only the tables whose names have this prefix, for profiling.
 let only = CommandLine.arguments.firstIndex(of: "--only").flatMap { CommandLine.arguments.dropFirst($0 + 1).first }
 
-/// One thing to measure: does its work `count` times, one after another.
+/// A case to measure. It executes `count` operations one after another.
 struct Case: Sendable {
     let name: String
     let run: @Sendable (_ count: Int) async throws -> Void
 }
 
-/// Runs all cases in turn, round after round, so that a change of the machine's speed hits all
-/// alike; the first round is dropped.
+/// Runs all cases in turn for several rounds, so that changes in the speed of the machine affect
+/// all of them equally. The first round is discarded.
 func measure(_ title: String, _ cases: [Case], count: Int) async throws {
     guard only.map({ title.lowercased().hasPrefix($0) }) ?? true else { return }
     var samples = cases.map { _ in [Double]() }
@@ -71,7 +71,7 @@ func read(_ storage: any ResponseStorage, _ count: Int) async throws {
 }
 
 guard let opened = sqlite_floor_open(folder.appendingPathComponent("floor.db").path) else { throw Broken() }
-/// The pointer of the floor, which is used by one case at a time.
+/// The pointer of the floor, used by one case at a time.
 struct Floor: @unchecked Sendable { let pointer: OpaquePointer }
 let floor = Floor(pointer: opened)
 
@@ -117,7 +117,7 @@ func readFiles(_ count: Int) throws {
     }
 }
 
-/// What a storage in memory is at least.
+/// The minimum for a storage in memory.
 final class LockedDictionary: Sendable {
     private let entries = Mutex<[StorageKey: StorageEntry]>([:])
 
@@ -151,7 +151,7 @@ try await measure(
     [
         Case(name: "floor: prepared statement", run: writeFloor),
         Case(name: "SQLiteStorage.store(_:for:)") { try await write(sqlite, $0) },
-        Case(name: "SQLiteStorage.store(_:for:), limits passed") { try await write(limited, $0) },
+        Case(name: "SQLiteStorage.store(_:for:), limits exceeded") { try await write(limited, $0) },
     ], count: operations
 )
 try await measure(

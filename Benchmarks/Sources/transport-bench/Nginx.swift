@@ -1,23 +1,24 @@
 import Foundation
 
-/// nginx on loopback, with answers of several lengths, in a folder that goes when it is stopped.
+/// nginx on loopback, with responses of several lengths, in a folder that is removed when it stops.
 struct Nginx {
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// The path of an answer and its length in bytes.
+    /// The path of a response and its length in bytes.
     static let answers = [(name: "empty", length: 2), (name: "1 KB", length: 1035), (name: "100 KB", length: 101_717)]
 
-    /// A port with its protocol, and whether its connections are kept.
+    /// A port with its protocol and the lifetime of its connections.
     struct Endpoint: Sendable {
         let name: String
         let isSecure: Bool
         var isHTTP2 = false
-        /// Whether the server closes every connection after one response.
+        /// A Boolean value that indicates whether the server closes every connection after one
+        /// response.
         var closes = false
-        /// Whether a new TLS connection can resume the session of an earlier one (RFC 8446, section
-        /// 2.2).
+        /// A Boolean value that indicates whether a new TLS connection can resume an earlier
+        /// session (RFC 8446, section 2.2).
         var resumes = true
     }
 
@@ -48,7 +49,7 @@ struct Nginx {
             try Data(repeating: UInt8(ascii: "x"), count: answer.length).write(
                 to: folder.appendingPathComponent("\(answer.length)"))
         }
-        // The folder of a temporary user folder may be closed to nginx's own user.
+        // The user of the nginx workers may have no access to the temporary folder of this user.
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: folder.path)
         try Self.makeCertificates(in: folder)
         ports = try Self.freePorts(Self.endpoints.count)
@@ -64,7 +65,7 @@ struct Nginx {
             return false
         }
         guard isListening else {
-            // Where there is no log the port says enough.
+            // Without a log, the ports are sufficient.
             let log = try? String(contentsOf: folder.appendingPathComponent("error.log"), encoding: .utf8)
             throw Failure(description: "nginx does not listen on the ports \(ports): \(log ?? "")")
         }
@@ -73,7 +74,7 @@ struct Nginx {
     func stop() {
         process.terminate()
         process.waitUntilExit()
-        try? FileManager.default.removeItem(at: folder)  // what stays is in the folder for temporary files
+        try? FileManager.default.removeItem(at: folder)  // it is in the temporary folder
     }
 
     func base(_ endpoint: Int) -> String {
@@ -81,8 +82,8 @@ struct Nginx {
             ? "https://localhost:\(ports[endpoint])" : "http://127.0.0.1:\(ports[endpoint])"
     }
 
-    /// The certificates of the system with the server's authority among them, so that parsing costs
-    /// what it costs with the system's own.
+    /// The certificates of the system and the authority of the server, so that the cost of parsing
+    /// is that of the system's certificates.
     var trusted: String { folder.appendingPathComponent("trusted.pem").path }
 
     private static func makeCertificates(in folder: URL) throws {
@@ -155,7 +156,7 @@ struct Nginx {
                 bind(descriptor, $0, size) == 0 && getsockname(descriptor, $0, &size) == 0
             }
         }
-        guard isBound else { throw Failure(description: "there is no free port") }
+        guard isBound else { throw Failure(description: "no port is free") }
         return Int(UInt16(bigEndian: address.sin_port))
     }
 

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The tables, as Markdown.
+/// The result tables in Markdown.
 struct Report {
     private(set) var text: String
 
@@ -8,9 +8,11 @@ struct Report {
         text = """
             # Transports over loopback
 
-            Written by `./scripts/bench transport --write Benchmarks/RESULTS.md` on \(Self.date), \(repetitions) interleaved repetitions of \(seconds) s each, every client in a
-            process of its own against nginx with one worker on the same machine. Medians; a ratio is the median of the ratios within each repetition. The machine is
-            shared, so the ratios count more than the numbers.
+            Written by `./scripts/bench transport --write Benchmarks/RESULTS.md` on \(Self.date), with \(repetitions)
+            interleaved repetitions of \(seconds) s each. Every client runs in a separate process against nginx
+            with one worker on the same machine. Values are medians, and a ratio is the median of the ratios
+            within each repetition. The machine is shared, so the ratios are more reliable than the absolute
+            values.
 
             Machine: \(Self.machine)
 
@@ -18,12 +20,12 @@ struct Report {
             """
     }
 
-    /// Adds a table: one line for each variant.
+    /// Adds a table with one line for each variant.
+    ///
+    /// - Parameter variants: The clients. Those over TLS are compared with libcurl, because the
+    ///   others cannot be configured with the trusted certificates.
     ///
     /// - Returns: The table.
-    ///
-    /// - Parameter variants: The clients; those over TLS are compared with libcurl, because the
-    ///   others cannot be told which certificates to trust.
     mutating func add(_ title: String, _ variants: [String], _ samples: [[Sample]]) -> String {
         guard variants.contains(Variant.urlSession) else { return addSecure(title, variants, samples) }
         var table = "## \(title)\n\n"
@@ -94,7 +96,7 @@ struct Report {
         process.arguments = ["-c", command]
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
-        // Left out of the line then.
+        // The part is then omitted from the line.
         guard (try? process.run()) != nil, let data = try? output.fileHandleForReading.readToEnd() else { return "" }
         return String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }

@@ -1,15 +1,15 @@
 import Foundation
 
-/// What one process with one client measured of itself.
+/// The measurements of one process with one client.
 struct Sample: Codable, Sendable {
     var requestsPerSecond: Double
-    /// User and system time for one request, in microseconds.
+    /// User and system time per request, in microseconds.
     var cpuPerRequest: Double
-    /// The most memory that was resident, in MiB.
+    /// The peak of the resident memory, in MiB.
     var peakMemory: Double
     var threads: Int
 
-    /// Warms the client up and measures it.
+    /// Warms up the client and measures it.
     static func measure(_ variant: Variant, _ load: Load) async throws -> Sample {
         var warmUp = load
         warmUp.seconds = load.seconds / 5
@@ -36,9 +36,9 @@ struct Sample: Codable, Sendable {
         return seconds(usage.ru_utime) + seconds(usage.ru_stime)
     }
 
-    /// A number that the kernel tells of this process.
+    /// Returns a number that the kernel reports for this process.
     private static func status(_ name: String) -> Double {
-        // On other systems it is 0.
+        // It is 0 on other systems.
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix(name) } ?? ""
         return line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) } ?? 0

@@ -10,25 +10,25 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-/// A client to measure: sends GET requests with so many under way for so many seconds.
+/// A client to measure. It sends GET requests with a given concurrency for a given duration.
 struct Variant: Sendable {
     let name: String
-    /// Whether it can be told which certificates to trust.
+    /// A Boolean value that indicates whether the trusted certificates can be configured.
     var isSecure = false
-    /// - Returns: How many right answers came.
+    /// - Returns: The number of valid responses.
     let run: @Sendable (Load) async throws -> Int
 }
 
-/// What is asked of a client.
+/// The load on a client.
 struct Load: Sendable {
     /// Scheme, host and port.
     var base: String
     var path: String
     var inFlight: Int
     var seconds: Double
-    /// The body's length; any other is an error, as is any status but 200.
+    /// The expected length of the body. Any other length is an error, as is any status but 200.
     var length: Int
-    /// The file with the certificates to trust; `nil` without TLS.
+    /// The file with the trusted certificates, or `nil` without TLS.
     var trusted: String?
     var isHTTP2 = false
 
@@ -44,7 +44,7 @@ extension Variant {
     static let libcurl = "libcurl alone, in C"
     static let asyncHTTPClient = "AsyncHTTPClient 1.37.0"
 
-    /// All of them; the first is what the ratios are to.
+    /// All variants. Ratios are relative to the first one.
     static let all = [
         Variant(name: urlSession) { load in
             let configuration = URLSessionConfiguration.ephemeral
@@ -52,7 +52,7 @@ extension Variant {
             configuration.urlCache = nil
             configuration.httpCookieStorage = nil
             let session = URLSession(configuration: configuration)
-            guard let url = URL(string: load.url) else { throw WrongAnswer(description: "no URL") }
+            guard let url = URL(string: load.url) else { throw WrongAnswer(description: "the URL is invalid") }
             return try await lanes(load) { done in
                 session.dataTask(with: url) { data, response, error in
                     done(check(load, (response as? HTTPURLResponse)?.statusCode, data?.count, error))
@@ -73,7 +73,7 @@ extension Variant {
         Variant(name: libcurl, isSecure: true) { load in
             let answers = curl_floor(
                 load.url, Int32(load.inFlight), load.seconds, load.length, load.trusted, load.isHTTP2 ? 1 : 0)
-            guard answers >= 0 else { throw WrongAnswer(description: "an answer was wrong") }
+            guard answers >= 0 else { throw WrongAnswer(description: "a response was invalid") }
             return answers
         },
         Variant(name: "WebService over FoundationSession: data, one handler") { load in
@@ -131,7 +131,7 @@ extension Variant {
         try await lanes(load) { done in
             service.GET(load.path).data().onCompletion { result in
                 switch result {
-                case .success(let data): done(check(load, 200, data.count, nil))  // any other status is a failure
+                case .success(let data): done(check(load, 200, data.count, nil))  // any other status is an error
                 case .failure(let error): done(error)
                 }
             }.resume()
@@ -145,9 +145,10 @@ private func check(_ load: Load, _ status: Int?, _ length: Int?, _ error: (any E
     return WrongAnswer(description: "status \(status ?? 0), \(length ?? 0) bytes")
 }
 
-// MARK: - Keeping requests under way
+// MARK: - Keeping requests in flight
 
-/// Callback clients: each answer starts the next request of its lane, on the thread that brings it.
+/// For clients with callbacks: each response starts the next request of its lane, on the same
+/// thread.
 private func lanes(
     _ load: Load, _ start: @escaping @Sendable (_ done: @escaping @Sendable ((any Error)?) -> Void) -> Void
 ) async throws -> Int {
@@ -193,7 +194,7 @@ private final class Lanes: Sendable {
     }
 }
 
-/// Clients with async functions: one Swift task for each lane.
+/// For clients with async functions: one Swift task per lane.
 private func awaiting(_ load: Load, _ send: @escaping @Sendable () async throws -> (any Error)?) async throws -> Int {
     let end = ContinuousClock.now + .seconds(load.seconds)
     return try await withThrowingTaskGroup(of: Int.self) { group in

@@ -1,6 +1,6 @@
-// Measures transports over loopback against nginx: requests in a second, processor time, memory,
-// threads. Every client runs in a process of its own, in turn, again and again, so that a change of
-// the machine's speed hits all alike; the ratios are within one repetition.
+// Measures transports over loopback against nginx: requests per second, processor time, memory and
+// threads. Every client runs in a separate process, in turn and repeatedly, so that changes in the
+// speed of the machine affect all of them equally. Ratios are computed within one repetition.
 //
 //   transport-bench [--repetitions N] [--seconds S] [--only PREFIX] [--in-flight N] [--answer NAME]
 //   [--endpoint PREFIX]
@@ -14,7 +14,7 @@ func option(_ name: String) -> String? {
     arguments.firstIndex(of: name).flatMap { arguments.dropFirst($0 + 1).first }
 }
 
-// The process of one sample.
+// The process that takes one sample.
 if let name = option("--sample"), let variant = Variant.all.first(where: { $0.name == name }),
     let base = option("--base"),
     let path = option("--path")
@@ -81,8 +81,8 @@ do {
     var report = Report(repetitions: repetitions, seconds: seconds)
     for (index, endpoint) in Nginx.endpoints.enumerated() where endpoint.name.hasPrefix(option("--endpoint") ?? "") {
         let variants = variants.filter { !endpoint.isSecure || $0.isSecure }
-        // What TLS costs does not depend on the body; streams of a connection that closes after one
-        // response get in each other's way.
+        // The cost of TLS does not depend on the body. Concurrent streams on a connection that
+        // closes after one response interfere with each other.
         for answer in answers where !endpoint.isSecure || answer.name == "1 KB" {
             for inFlight in loads
             where !endpoint.isSecure || inFlight == 1 || inFlight == 16 && !(endpoint.isHTTP2 && endpoint.closes) {

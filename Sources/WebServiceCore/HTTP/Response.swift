@@ -13,7 +13,10 @@ public struct Response: Sendable {
     private struct Fields: Sendable {
         /// `nil` only if a custom session completed without a body.
         var body: Data?
-        var head: Head
+        /// `nil` if the session provided none.
+        var head: ResponseHead?
+        /// The source of a body that is still being received; `nil` unless the body is streamed.
+        var stream: (any AnyObject & Sendable)?
         var source: Source
         var attempts = 1
         var redirects: [URL] = []
@@ -45,11 +48,20 @@ public struct Response: Sendable {
     ///
     /// If the session received bytes, it is created at the first access.
     public var urlResponse: URLResponse? {
-        get { head.urlResponse }
-        set { fields.head = Head(newValue) }
+        get { head?.urlResponse }
+        set { fields.head = newValue.map(ResponseHead.init) }
     }
 
-    var head: Head { storage.fields.head }
+    /// The head as the session provided it; `nil` if it provided none.
+    public var head: ResponseHead? { storage.fields.head }
+
+    /// A Boolean value that indicates whether the body is streamed, so that ``data`` is empty.
+    public var isStreamed: Bool { stream != nil }
+
+    var stream: (any AnyObject & Sendable)? {
+        get { storage.fields.stream }
+        set { fields.stream = newValue }
+    }
 
     /// The source of the response.
     public var source: Source {
@@ -90,16 +102,13 @@ public struct Response: Sendable {
     public init(
         data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []
     ) {
-        self.init(data: data, head: Head(urlResponse), source: source, attempts: attempts, redirects: redirects)
-    }
-
-    /// Creates a response from the head and body that a ``ResponseSession`` received.
-    public init(data: Data, head: ResponseHead, source: Source = .network, transport: TransportMetrics? = nil) {
-        self.init(data: data, head: .bytes(head), source: source, transport: transport)
+        self.init(
+            data: data, head: urlResponse.map(ResponseHead.init), source: source, attempts: attempts,
+            redirects: redirects)
     }
 
     init(
-        data: Data?, head: Head = .none, source: Source, attempts: Int = 1, redirects: [URL] = [],
+        data: Data?, head: ResponseHead? = nil, source: Source, attempts: Int = 1, redirects: [URL] = [],
         transport: TransportMetrics? = nil, age: TimeInterval? = nil
     ) {
         storage = Storage(
@@ -126,10 +135,10 @@ public struct Response: Sendable {
     }
 
     /// The status code (RFC 9110, section 15); 0 if the response is not an HTTP response.
-    public var status: Int { head.status }
+    public var status: Int { head?.status ?? 0 }
 
     /// A Boolean value that indicates whether this is an HTTP response.
-    var isHTTP: Bool { head.isHTTP }
+    var isHTTP: Bool { head?.isHTTP ?? false }
 
     /// A Boolean value that indicates whether the status is 200 to 299.
     public var isSuccess: Bool { (200...299).contains(status) }
@@ -139,14 +148,14 @@ public struct Response: Sendable {
 
     /// Returns the value of a header field, with repeated fields joined by `", "`.
     public func header(_ name: Headers.Name) -> String? {
-        let values = head.values(for: name)
+        let values = head?.values(for: name) ?? []
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
     ///
     /// Foundation joins repeated fields and loses their order; they are sorted by name then.
-    public var headers: Headers { head.headers }
+    public var headers: Headers { head?.headers ?? [:] }
 
     /// The source of a response. Sessions and interceptors can define further sources.
     public struct Source: Sendable, Hashable, CustomStringConvertible {

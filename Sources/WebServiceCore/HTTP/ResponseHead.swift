@@ -4,21 +4,23 @@ import Foundation
 public import FoundationNetworking
 #endif
 
-/// The head of an HTTP response as the bytes received, parsed when they are read.
+/// The head of a response: its status and header fields.
 ///
-/// It consists of the status line and the header fields. Creating Foundation's strings and
-/// dictionaries for every response costs a transport more than moving the bytes. A
-/// ``ResponseSession`` provides this type instead, and ``urlResponse`` is created at the first
-/// access. The order of fields and repeated fields are preserved. All members may be used from any
-/// thread.
+/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when they
+/// are read, because creating Foundation's strings and dictionaries for every response costs a
+/// transport more than moving the bytes; they preserve the order of fields and repeated fields. All
+/// members may be used from any thread.
 public final class ResponseHead: Sendable {
-    /// The URL of the response.
-    public let url: String
+    private enum Content {
+        /// The status line and the header fields, and the URL of the response.
+        case bytes([UInt8], url: String)
+        case foundation(URLResponse)
+    }
 
-    /// The status code (RFC 9110, section 15).
+    /// The status code (RFC 9110, section 15); 0 if the response is not an HTTP response.
     public let status: Int
 
-    private let bytes: [UInt8]
+    private let content: Content
     private let built = Mutex<HTTPURLResponse?>(nil)
 
     /// Creates a head from its bytes (RFC 9112, sections 4 and 5).
@@ -30,34 +32,77 @@ public final class ResponseHead: Sendable {
     /// - Returns: `nil` if the first line is not a status line.
     public init?(bytes: [UInt8], url: String) {
         guard let status = Self.status(of: bytes) else { return nil }
-        self.bytes = bytes
+        content = .bytes(bytes, url: url)
         self.status = status
-        self.url = url
     }
 
+    /// Creates a head from a Foundation object.
+    public init(_ response: URLResponse) {
+        content = .foundation(response)
+        status = (response as? HTTPURLResponse)?.statusCode ?? 0
+    }
+
+    /// The URL of the response; empty if a Foundation object has none.
+    public var url: String {
+        switch content {
+        case .bytes(_, let url): url
+        case .foundation(let response): response.url?.absoluteString ?? ""
+        }
+    }
+
+    /// A Boolean value that indicates whether this is the head of an HTTP response.
+    var isHTTP: Bool {
+        switch content {
+        case .bytes: true
+        case .foundation(let response): response is HTTPURLResponse
+        }
+    }
+
+    /// A Boolean value that indicates whether fields of the same name arrive as one value, joined
+    /// by `", "`.
+    var joinsFields: Bool { if case .foundation = content { true } else { false } }
+
     /// All header fields in the order received.
+    ///
+    /// Foundation joins repeated fields and loses their order; they are sorted by name then.
     public var headers: Headers {
+        switch content {
+        case .bytes(let bytes, _):
+            return Self.headers(of: bytes)
+        case .foundation(let response):
+            let fields = (response as? HTTPURLResponse)?.allHeaderFields ?? [:]
+            return Headers(fields.map { ("\($0.key)", "\($0.value)") }.sorted { $0.0 < $1.0 })
+        }
+    }
+
+    /// Returns the fields of a header or trailer section in bytes, which starts with one other line.
+    package static func headers(of bytes: [UInt8]) -> Headers {
         var fields: [(String, String)] = []
-        forEachField { name, value in
-            fields.append((Self.text(name), Self.text(value)))
+        forEachField(of: bytes) { name, value in
+            fields.append((text(name), text(value)))
             return true
         }
         return Headers(fields)
     }
 
-    /// Returns every value of a header field, in order, not joined.
+    /// Returns every value of a header field, in order; one value if Foundation has joined them.
     public func values(for name: Headers.Name) -> [String] {
-        var values: [String] = []
-        let wanted = name.rawValue.utf8
-        forEachField { name, value in
-            if name.count == wanted.count,
-                zip(name, wanted).allSatisfy({ $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) })
-            {
-                values.append(Self.text(value))
+        switch content {
+        case .foundation(let response):
+            return (response as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue).map { [$0] } ?? []
+        case .bytes(let bytes, _):
+            var values: [String] = []
+            let wanted = name.rawValue.utf8
+            Self.forEachField(of: bytes) { name, value in
+                if name.count == wanted.count,
+                    zip(name, wanted).allSatisfy({ $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) })
+                {
+                    values.append(Self.text(value))
+                }
+                return true
             }
-            return true
+            return values
         }
-        return values
     }
 
     /// The value of a header field; `nil` if there is none.
@@ -71,17 +116,22 @@ public final class ResponseHead: Sendable {
     /// The head as a Foundation object, with repeated fields joined; created once.
     ///
     /// `nil` if Foundation cannot create it.
-    public var urlResponse: HTTPURLResponse? {
-        if let response = built.withLock({ $0 }) { return response }
-        guard let response = makeURLResponse() else { return nil }
-        return built.withLock { built in
-            if let built { return built }
-            built = response
+    public var urlResponse: URLResponse? {
+        switch content {
+        case .foundation(let response):
             return response
+        case .bytes(let bytes, let url):
+            if let response = built.withLock({ $0 }) { return response }
+            guard let response = makeURLResponse(bytes, url) else { return nil }
+            return built.withLock { built in
+                if let built { return built }
+                built = response
+                return response
+            }
         }
     }
 
-    private func makeURLResponse() -> HTTPURLResponse? {
+    private func makeURLResponse(_ bytes: [UInt8], _ url: String) -> HTTPURLResponse? {
         guard let url = URL(string: url) else { return nil }
         let version = Self.text(bytes.prefix { $0 != UInt8(ascii: " ") })
         return HTTPURLResponse(url: url, statusCode: status, httpVersion: version, headerFields: headers.combined())
@@ -102,21 +152,21 @@ public final class ResponseHead: Sendable {
 
     /// Calls `body` with the name and value of each field, without surrounding white space, until
     /// it returns `false`.
-    private func forEachField(_ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
+    private static func forEachField(of bytes: [UInt8], _ body: (ArraySlice<UInt8>, ArraySlice<UInt8>) -> Bool) {
         var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).dropFirst()[...]
         while let line = lines.popFirst() {
             guard let first = line.first, first != 0x0D else { return }
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            var value = Self.trimmed(line[(colon + 1)...])
+            var value = trimmed(line[(colon + 1)...])
             // A line that begins with white space continues the previous value (RFC 9112, section
             // 5.2).
             while let next = lines.first, next.first == 0x20 || next.first == 0x09 {
-                let text = Self.trimmed(next)
+                let text = trimmed(next)
                 if !value.isEmpty, !text.isEmpty { value.append(0x20) }
                 value.append(contentsOf: text)
                 lines.removeFirst()
             }
-            guard body(Self.trimmed(line[..<colon]), value) else { return }
+            guard body(trimmed(line[..<colon]), value) else { return }
         }
     }
 
@@ -141,66 +191,4 @@ extension ResponseHead: CustomStringConvertible, CustomReflectable {
     ///
     /// Header fields may contain secrets.
     public var customMirror: Mirror { Mirror(self, children: ["status": status], displayStyle: .class) }
-}
-
-/// The head of a response, as a Foundation object or as bytes, depending on the session.
-enum Head: Sendable {
-    case none
-    case foundation(URLResponse)
-    case bytes(ResponseHead)
-
-    init(_ response: URLResponse?) {
-        self = response.map(Head.foundation) ?? .none
-    }
-
-    var urlResponse: URLResponse? {
-        switch self {
-        case .none: nil
-        case .foundation(let response): response
-        case .bytes(let head): head.urlResponse
-        }
-    }
-
-    /// The status code; 0 if the response is not an HTTP response.
-    var status: Int {
-        switch self {
-        case .none: 0
-        case .foundation(let response): (response as? HTTPURLResponse)?.statusCode ?? 0
-        case .bytes(let head): head.status
-        }
-    }
-
-    /// A Boolean value that indicates whether fields of the same name arrive as one value, joined
-    /// by `", "`.
-    var joinsFields: Bool {
-        if case .foundation = self { true } else { false }
-    }
-
-    var isHTTP: Bool {
-        switch self {
-        case .none: false
-        case .foundation(let response): response is HTTPURLResponse
-        case .bytes: true
-        }
-    }
-
-    var headers: Headers {
-        switch self {
-        case .none: return [:]
-        case .foundation(let response):
-            let fields = (response as? HTTPURLResponse)?.allHeaderFields ?? [:]
-            return Headers(fields.map { ("\($0.key)", "\($0.value)") }.sorted { $0.0 < $1.0 })
-        case .bytes(let head): return head.headers
-        }
-    }
-
-    /// Returns every value of a header field; one value if Foundation has joined them.
-    func values(for name: Headers.Name) -> [String] {
-        switch self {
-        case .none: []
-        case .foundation(let response):
-            (response as? HTTPURLResponse)?.value(forHTTPHeaderField: name.rawValue).map { [$0] } ?? []
-        case .bytes(let head): head.values(for: name)
-        }
-    }
 }

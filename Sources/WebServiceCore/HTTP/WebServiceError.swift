@@ -77,6 +77,8 @@ public struct WebServiceError: Error, Sendable {
         public static let responseTooLarge = Code("responseTooLarge")
         /// An exchange that exceeded its ``Request/deadline``.
         public static let deadline = Code("deadline")
+        /// A streamed body is being read, or was read, by another iterator.
+        public static let streamConsumed = Code("streamConsumed")
         /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
         public static let tooManyMessages = Code("tooManyMessages")
         /// A request for which a mock session has no stub.

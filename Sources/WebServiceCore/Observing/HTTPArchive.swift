@@ -99,9 +99,9 @@ private enum HTTPArchive {
     }
 
     private static func response(_ attempt: ExchangeLog.Attempt, _ redaction: Redaction) -> [String: Any] {
-        let headers = attempt.head.headers
+        let headers = attempt.head?.headers ?? [:]
         return [
-            "status": attempt.head.status, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),
+            "status": attempt.head?.status ?? 0, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
             "content": ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""] as [String: Any],
             "redirectURL": headers[.location].map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,

@@ -10,6 +10,13 @@ final class ExchangeContext: Sendable {
     let gate: SendGate
     let clock: TaskClock
     let service: any PipelineSource
+    private let streaming = Mutex(Streaming())
+
+    /// Whether the exchanges stream the body, and the stream that was accepted.
+    private struct Streaming {
+        var bufferSize: Int?
+        weak var stream: ResponseStream?
+    }
 
     init(_ service: any PipelineSource) {
         self.service = service
@@ -17,6 +24,21 @@ final class ExchangeContext: Sendable {
         log = ExchangeLog(clock)
         gate = SendGate()
     }
+
+    /// The number of bytes of a streamed body that may wait for its reader before the transport
+    /// pauses; `nil` if the body is not streamed.
+    var bufferSize: Int? {
+        get { streaming.withLock { $0.bufferSize } }
+        set { streaming.withLock { $0.bufferSize = newValue } }
+    }
+
+    /// Sets the stream whose head was accepted.
+    func accept(_ stream: ResponseStream) {
+        streaming.withLock { $0.stream = stream }
+    }
+
+    /// The stream whose head was accepted; `nil` before, and after its end.
+    var stream: ResponseStream? { streaming.withLock { $0.stream } }
 }
 
 /// One encoded request, its redirects, and its result.

@@ -14,13 +14,15 @@ struct ExchangeLog: ~Copyable, Sendable {
         let request: EncodedRequest
         let start: UInt64
         var end: UInt64?
-        var head = Head.none
+        var head: ResponseHead?
         var bodySize = 0
         var error: (any Error)?
         var transport: TransportMetrics?
 
         /// The kind of the error, without values.
-        var failure: String {
+        var failure: String { Self.kind(of: error) }
+
+        fileprivate static func kind(of error: (any Error)?) -> String {
             switch error {
             case let error as URLError: "URLError \(error.code.rawValue)"
             case let error as WebServiceError: error.code.description
@@ -38,7 +40,7 @@ struct ExchangeLog: ~Copyable, Sendable {
                 transport = metrics ?? response.transport
             case .failure(let failure):
                 error = failure
-                head = Head((failure as? WebServiceError)?.response)
+                head = (failure as? WebServiceError)?.response.map(ResponseHead.init)
                 transport = metrics
             }
         }
@@ -106,7 +108,7 @@ struct ExchangeLog: ~Copyable, Sendable {
                     start: entry.start < start ? 0 : Double(entry.start - start) / 1e9,
                     length: entry.end.map { $0 < entry.start ? 0 : Double($0 - entry.start) / 1e9 },
                     detail: entry.detail,
-                    status: entry.attempt.flatMap { $0.head.isHTTP ? $0.head.status : nil },
+                    status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
                     request: entry.attempt?.request.summary
                 )
             }
@@ -180,6 +182,20 @@ struct ExchangeLog: ~Copyable, Sendable {
             state.record.attempt?.end(result, metrics, at: now)
             state.record.metrics.transport = state.record.attempt?.transport
         }
+    }
+
+    /// Records the end of a streamed body.
+    ///
+    /// - Parameters:
+    ///   - byteCount: The number of bytes received, before decompression.
+    ///   - start: The instant of the head.
+    func didEndBody(
+        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
+    ) {
+        let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
+        let failure = Attempt.kind(of: error)
+        record(.body, "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)"), from: start)
+        if let metrics { state.withLock { $0.record.metrics.transport = metrics } }
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it.

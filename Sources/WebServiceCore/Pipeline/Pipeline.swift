@@ -113,7 +113,7 @@ final class Pipeline: Sendable {
     {
         guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
         let progress = try context.log.willSend(request)
-        return try session.dataTask(for: request, delegateReference?.delegate, progress, completion)
+        return try session.dataTask(for: request, in: context, delegateReference?.delegate, progress, completion)
     }
 
     /// Runs the stages of a hop after the session.
@@ -164,15 +164,16 @@ final class Pipeline: Sendable {
 
     private func storeCookies(of response: Response, to request: EncodedRequest) {
         guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url) else { return }
-        let cookies = response.head.values(for: .setCookie)
-        if !cookies.isEmpty { cookieJar.store(cookies, joined: response.head.joinsFields, from: url) }
+        guard let head = response.head else { return }
+        let cookies = head.values(for: .setCookie)
+        if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url) }
     }
 
     private func redirect(_ response: Response, of request: EncodedRequest, in context: ExchangeContext) -> HopEnd {
         guard (300..<400).contains(response.status) else { return .complete(.success(response)) }
         let decision = request.source.redirectPolicy.decision(
             for: request.source, at: request.url, status: response.status,
-            locations: response.head.values(for: .location),
+            locations: response.head?.values(for: .location) ?? [],
             followed: response.redirects.count)
         switch decision {
         case .deliver:

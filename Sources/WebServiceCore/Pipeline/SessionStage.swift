@@ -5,58 +5,72 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The session stage: sends one request over the session, and returns its response in one form,
+/// The session stage: sends one request over the session and returns its response in one form,
 /// whichever protocol the session conforms to.
 struct SessionStage: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
 
     let session: any Session
-    private let responseSession: (any ResponseSession)?
+    private let streamingSession: (any StreamingSession)?
 
     init(_ session: any Session) {
         self.session = session
-        responseSession = session as? any ResponseSession
+        streamingSession = session as? any StreamingSession
     }
 
     /// Returns a data task for one request. The completion is called on the session's own thread
-    /// only where no code of the user follows.
+    /// only if no custom code follows.
     func dataTask(
-        for request: EncodedRequest, _ delegate: (any ServicePassthroughDelegate)?, _ progress: ProgressRelay?,
-        _ completion: @escaping Completion
+        for request: EncodedRequest, in context: ExchangeContext, _ delegate: (any ServicePassthroughDelegate)?,
+        _ progress: ProgressRelay?, _ completion: @escaping Completion
     ) throws -> any DataTask {
-        guard let delegate else { return sessionTask(request, nil, progress, completion) }
+        guard let delegate else { return sessionTask(request, context, nil, progress, completion) }
         return try DelegateStage(delegate: delegate).dataTask(for: request) {
-            sessionTask($0, $1, progress, completion)
+            sessionTask($0, context, $1, progress, completion)
         }
     }
 
     private func sessionTask(
-        _ request: any URLRequestEncodable, _ didReceive: DelegateStage.Completion?, _ progress: ProgressRelay?,
-        _ completion: @escaping Completion
+        _ request: any URLRequestEncodable, _ context: ExchangeContext, _ didReceive: DelegateStage.Completion?,
+        _ progress: ProgressRelay?, _ completion: @escaping Completion
     ) -> any DataTask {
-        guard let responseSession else {
-            return session.dataTask(request: request) { [source = session.responseSource] data, response, error in
+        let bufferSize = context.bufferSize
+        let source = session.responseSource
+        guard streamingSession != nil || bufferSize != nil else {
+            return session.dataTask(request: request) { data, response, error in
                 didReceive?(data, response, error)
                 completion(Result<Response, any Error>(data, response, error, source), nil)
             }
         }
-        return responseSession.responseTask(request: request, progress: progress?.handler) { result, metrics in
-            var result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
-            if let metrics, case .success(var response) = result, response.transport == nil {
-                response.transport = metrics
-                result = .success(response)
-            }
+        let completion: Completion = { result, metrics in
+            let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
             let isRedirect =
                 if case .success(let response) = result { (300..<400).contains(response.status) } else { false }
             guard didReceive != nil || isRedirect else { return completion(result, metrics) }
-            // The delegate, and what follows a redirect, run code of the user.
-            DispatchQueue.global().async { [result] in
+            // The delegate, and the code that follows a redirect, run custom code.
+            DispatchQueue.global().async {
                 switch result {
                 case .success(let response): didReceive?(response.data, response.urlResponse, nil)
                 case .failure(let error): didReceive?(nil, nil, error)
                 }
                 completion(result, metrics)
             }
+        }
+        if let bufferSize {
+            let body = ResponseStream(request, source, bufferSize: bufferSize, context, progress, completion)
+            let task = streamTask(request, body)
+            body.attach(task)
+            return task
+        }
+        return streamTask(
+            request, BodyCollector(request, source: source, progress: progress?.handler, completion: completion))
+    }
+
+    /// Returns a task of the session, whichever protocol it conforms to.
+    private func streamTask(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) -> any StreamTask {
+        if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
+        return DeliveringTask(receiver) { delivery in
+            session.dataTask(request: request) { delivery.finish($0, $1, $2) }
         }
     }
 }
@@ -70,7 +84,7 @@ extension Result where Success == Response, Failure == any Error {
         } else if data == nil, response == nil {
             self = .failure(URLError(.badServerResponse))
         } else {
-            self = .success(Response(data: data, head: Head(response), source: source))
+            self = .success(Response(data: data, head: response.map(ResponseHead.init), source: source))
         }
     }
 }

@@ -9,7 +9,7 @@ import Glibc
 /// that it guards; it supports POSIX mutexes.
 ///
 /// @unchecked: the value is accessed only between lock and unlock.
-package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
+package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
@@ -39,7 +39,7 @@ package struct Mutex<Value>: ~Copyable, @unchecked Sendable {
 
 /// The lock of all modules. A wrapper of `Synchronization.Mutex`, so that builds for the thread
 /// sanitizer can replace it.
-package struct Mutex<Value>: ~Copyable, Sendable {
+package struct Mutex<Value: ~Copyable>: ~Copyable, Sendable {
     private let base: Synchronization.Mutex<Value>
 
     package init(_ value: consuming sending Value) {

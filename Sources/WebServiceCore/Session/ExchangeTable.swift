@@ -15,44 +15,14 @@ import FoundationNetworking
 /// it.
 final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct Exchange {
-        var data = Data()
-        var response: URLResponse?
-        var wasChallenged = false
-        var lastActivity: UInt64
-        let timeout: Duration
-        let maximum: Int?
+        let owner: FoundationSession
+        let delivery: BodyDelivery
         let task: URLSessionTask
-        let progress: (@Sendable (TransferProgress) -> Void)?
-        var sent: (bytes: Int64, of: Int64) = (0, 0)
-        let completion: ResumableDataTask.Completion
+        let timeout: Duration
+        var lastActivity: UInt64
+        var hasHead = false
+        var wasChallenged = false
         var alarm: Alarm?
-
-        enum Reception {
-            case nothing
-            case news(@Sendable (TransferProgress) -> Void, TransferProgress)
-            case tooMuch(Int, URLResponse?)
-        }
-
-        mutating func receive(_ new: Data, at now: UInt64) -> Reception {
-            if let maximum, data.count + new.count > maximum { return .tooMuch(maximum, response) }
-            data.append(new)
-            lastActivity = now
-            return news.map { .news($0.tell, $0.1) } ?? .nothing
-        }
-
-        /// The progress handler and the current progress; `nil` without a handler.
-        var news: (tell: @Sendable (TransferProgress) -> Void, TransferProgress)? {
-            guard let progress else { return nil }
-            let expected = response.map(\.expectedContentLength) ?? -1
-            let isCoded = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") != nil
-            return (
-                progress,
-                TransferProgress(
-                    bytesSent: sent.bytes, bytesToSend: sent.of, bytesReceived: Int64(data.count),
-                    bytesToReceive: expected < 0 || isCoded ? nil : expected
-                )
-            )
-        }
     }
 
     private struct State {
@@ -67,12 +37,25 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         var unwanted = 0
         var isReleased = false
 
-        mutating func receive(_ data: Data, for id: Int, at now: UInt64) -> Exchange.Reception {
-            guard let reception = exchanges[id]?.receive(data, at: now) else {
+        /// Records that bytes arrived.
+        ///
+        /// - Returns: The delivery of the exchange; `nil` if it was abandoned.
+        mutating func receive(for id: Int, at now: UInt64) -> BodyDelivery? {
+            guard exchanges[id] != nil else {
                 unwanted += 1
-                return .nothing
+                return nil
             }
-            return reception
+            exchanges[id]?.lastActivity = now
+            return exchanges[id]?.delivery
+        }
+
+        /// Records that the head arrived.
+        ///
+        /// - Returns: The delivery of the exchange, if this is its first head.
+        mutating func receiveHead(for id: Int, at now: UInt64) -> BodyDelivery? {
+            guard exchanges[id]?.hasHead == false else { return nil }
+            exchanges[id]?.hasHead = true
+            return receive(for: id, at: now)
         }
 
         /// - Returns: The session, if it is no longer used.
@@ -139,23 +122,22 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     /// Creates a Foundation task and passes it to the handle.
     ///
     /// - Parameters:
+    ///   - owner: Retained until the exchange ends, so that no task is started after ``release()``.
     ///   - handle: Receives the task, unless it was cancelled.
-    ///   - completion: Called once. It retains the owner of the table, so that no task is started
-    ///     after ``release()``.
+    ///   - delivery: Receives the response.
     func start(
-        _ request: URLRequest, timeout: TimeInterval, maximum: Int?, progress: (@Sendable (TransferProgress) -> Void)?,
-        handle: ResumableDataTask, completion: @escaping ResumableDataTask.Completion
+        _ request: URLRequest, of owner: FoundationSession, timeout: TimeInterval, handle: ResumableDataTask,
+        delivery: BodyDelivery
     ) {
         queue.async { [self] in
             guard handle.state == .running, let session = state.withLock({ $0.session }) else {
-                return completion(nil, nil, URLError(.cancelled))
+                return delivery.abort(URLError(.cancelled))
             }
             let timeout = Duration.seconds(timeout.clampedTimeout)
             let task = session.dataTask(with: request)
             let id = task.taskIdentifier
             let exchange = Exchange(
-                lastActivity: clock.now, timeout: timeout, maximum: maximum, task: task, progress: progress,
-                completion: completion)
+                owner: owner, delivery: delivery, task: task, timeout: timeout, lastActivity: clock.now)
             state.withLock { state in
                 state.unfinished.insert(id)
                 state.exchanges[id] = exchange
@@ -182,7 +164,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             // is not cancelled: Foundation on Linux may terminate the process.
             if state.withLock({ $0.unfinished.contains(id) && !$0.declined.contains(id) }) { task.cancel() }
         }
-        exchange.completion(nil, nil, error)
+        exchange.delivery.abort(error)
     }
 
     // MARK: Idle timeout
@@ -211,7 +193,11 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private func checkSilence(_ id: Int) {
         let now = clock.now
         let remaining = state.withLock { state in
-            state.exchanges[id].map { $0.timeout - .nanoseconds(Int64(clamping: now - min(now, $0.lastActivity))) }
+            state.exchanges[id].map { exchange in
+                // The timeout does not run while bytes wait for a slow receiver.
+                if exchange.delivery.isPaused { return exchange.timeout }
+                return exchange.timeout - .nanoseconds(Int64(clamping: now - min(now, exchange.lastActivity)))
+            }
         }
         guard let remaining else { return }
         if remaining > .zero { watch(id, for: remaining) } else { end(id, URLError(.timedOut)) }
@@ -226,13 +212,13 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         let now = clock.now
-        let isGivenUp = state.withLock { state in
-            state.exchanges[dataTask.taskIdentifier]?.response = response
-            state.exchanges[dataTask.taskIdentifier]?.lastActivity = now
-            return state.declined.remove(dataTask.taskIdentifier) != nil
-                && state.exchanges[dataTask.taskIdentifier] == nil
+        let (delivery, isGivenUp) = state.withLock { state in
+            let delivery = state.receiveHead(for: dataTask.taskIdentifier, at: now)
+            let wasDeclined = state.declined.remove(dataTask.taskIdentifier) != nil
+            return (delivery, wasDeclined && state.exchanges[dataTask.taskIdentifier] == nil)
         }
         completionHandler(.allow)
+        delivery?.receive(ResponseHead(response), length: response.bodyLength)
         if isGivenUp { queue.async { dataTask.cancel() } }
     }
 
@@ -241,22 +227,13 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         totalBytesExpectedToSend: Int64
     ) {
         let now = clock.now
-        let news = state.withLock { state in
-            state.exchanges[task.taskIdentifier]?.lastActivity = now
-            state.exchanges[task.taskIdentifier]?.sent = (totalBytesSent, totalBytesExpectedToSend)
-            return state.exchanges[task.taskIdentifier]?.news
-        }
-        if let (tell, progress) = news { tell(progress) }
+        state.withLock { $0.receive(for: task.taskIdentifier, at: now) }?
+            .send(totalBytesSent, of: totalBytesExpectedToSend)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let now = clock.now
-        switch state.withLock({ $0.receive(data, for: dataTask.taskIdentifier, at: now) }) {
-        case .tooMuch(let maximum, let response):
-            end(dataTask.taskIdentifier, WebServiceError.tooLarge(maximum, nil, response))
-        case .news(let tell, let progress): tell(progress)
-        case .nothing: break
-        }
+        state.withLock { $0.receive(for: dataTask.taskIdentifier, at: now) }?.receive(data)
     }
 
     func urlSession(
@@ -300,12 +277,22 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         if let alarm = exchange.alarm { clock.cancel(alarm) }
         // Foundation on Linux does not report the response of a redirect without a target to the
         // delegate.
-        let response = exchange.response ?? task.response
-        if let error, !(exchange.wasChallenged && response != nil) {
-            exchange.completion(nil, nil, error.namingFailedConnection)
-        } else {
-            exchange.completion(exchange.data, response, nil)
+        if !exchange.hasHead, let response = task.response {
+            exchange.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
+        if let error, !(exchange.wasChallenged && (exchange.hasHead || task.response != nil)) {
+            exchange.delivery.finish(.failure(error.namingFailedConnection))
+        } else {
+            exchange.delivery.finish(.success([:]))
+        }
+    }
+}
+
+extension URLResponse {
+    /// The length of the decoded body in bytes; `nil` if it is unknown.
+    fileprivate var bodyLength: Int64? {
+        let isEncoded = (self as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") != nil
+        return expectedContentLength < 0 || isEncoded ? nil : expectedContentLength
     }
 }
 

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -13,7 +13,7 @@ public import FoundationNetworking
 ///
 /// Create one session per configuration and retain it: on Linux, repeatedly creating and
 /// invalidating sessions is not safe.
-public final class FoundationSession: ResponseSession {
+public final class FoundationSession: StreamingSession {
     /// The shared session, which services use by default.
     public static let shared = FoundationSession()
 
@@ -44,49 +44,21 @@ public final class FoundationSession: ResponseSession {
 
     /// Creates a task that sends the request when it is resumed.
     ///
-    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/timeout``, and with
-    /// ``WebServiceError/Code/responseTooLarge`` as soon as the body exceeds
-    /// ``Request/maximumResponseBytes``.
-    public func dataTask(
-        request: any URLRequestEncodable,
-        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
-    ) -> any DataTask {
-        task(request, progress: nil, completion)
-    }
-
-    /// Creates a task as ``dataTask(request:completion:)`` does, and reports its progress.
-    ///
-    /// There are no metrics: Foundation on Linux does not provide them.
-    public func responseTask(
-        request: any URLRequestEncodable,
-        progress: (@Sendable (TransferProgress) -> Void)?,
-        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
-    ) -> any DataTask {
-        task(request, progress: progress) { data, response, error in
-            if let error {
-                completion(.failure(error), nil)
-            } else if data == nil, response == nil {
-                completion(.failure(URLError(.badServerResponse)), nil)
-            } else {
-                completion(.success(Response(data: data ?? Data(), urlResponse: response)), nil)
-            }
-        }
-    }
-
-    private func task(
-        _ request: any URLRequestEncodable, progress: (@Sendable (TransferProgress) -> Void)?,
-        _ completion: @escaping ResumableDataTask.Completion
-    ) -> any DataTask {
-        let maximum = (request as? EncodedRequest)?.maximumResponseBytes
-        return ResumableDataTask(request: request, completion: completion) { [self] request, handle in
-            var net = request
-            // Foundation on Linux counts whole seconds and treats less than one as none. The
-            // timeout of ``ExchangeTable`` is exact; this one is only a fallback.
-            net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
-            exchanges.start(
-                net, timeout: request.timeoutInterval, maximum: maximum, progress: progress, handle: handle
-            ) { [self] data, response, error in
-                withExtendedLifetime(self) { completion(data, response, error) }
+    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/timeout``. There are no
+    /// metrics, trailer fields and interim heads: Foundation on Linux does not provide them. While
+    /// the receiver is paused, the session continues to receive: up to 256 KiB wait in memory and up
+    /// to 1 GiB in an unlinked temporary file, beyond which the exchange fails with
+    /// ``WebServiceError/Code/responseTooLarge``.
+    public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        DeliveringTask(receiver) { [self] delivery in
+            ResumableDataTask(request: request) { _, _, error in
+                delivery.abort(error ?? URLError(.cancelled))
+            } start: { [self] request, handle in
+                var net = request
+                // Foundation on Linux counts whole seconds and treats less than one as none. The
+                // timeout of ``ExchangeTable`` is exact; this one is only a fallback.
+                net.timeoutInterval = request.timeoutInterval.clampedTimeout.rounded(.up) + 1
+                exchanges.start(net, of: self, timeout: request.timeoutInterval, handle: handle, delivery: delivery)
             }
         }
     }

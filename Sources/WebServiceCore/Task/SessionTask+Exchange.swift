@@ -63,7 +63,8 @@ extension SessionTask {
     }
 
     func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        let progress = driver == nil ? context.log.end(result) : context.log.progress
+        var progress = driver == nil ? context.log.end(result) : context.log.progress
+        if case .success(let response) = result, response.isStreamed { progress = nil }  // ends with the body
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         context.gate.end()
         if progress == nil, action.early == nil {

@@ -98,13 +98,14 @@ public final class SessionTask: Sendable {
     /// Cancels the exchange, even before it is resumed.
     ///
     /// If there is no result yet, the result is `URLError.cancelled`: the error handlers receive
-    /// it, and a late response is ignored. If there is a result, only asynchronous steps of typed
-    /// tasks are cancelled, such as `mapAsync`.
+    /// it, and a late response is ignored. If there is a result, asynchronous steps of typed tasks
+    /// are cancelled, such as `mapAsync`, and a streamed body ends with `URLError.cancelled`.
     public func cancel() {
         if let action = shared.withLock({ $0.cancel() }) {
             perform(action, .failure(URLError(.cancelled)))
         } else {
             shared.withLock { $0.cancelSteps() }?.cancel()
+            context.stream?.cancel()
         }
     }
 

@@ -36,10 +36,12 @@ final class CurlEngine {
     private var ended: [Ended] = []
     /// The handles of the exchanges that libcurl has completed.
     private var done: [CurlHandle] = []
+    /// The handles of the exchanges whose receivers may pause.
+    private var streams: [ObjectIdentifier: CurlHandle] = [:]
 
     private struct Ended {
         let transfer: CurlTransfer
-        let result: Result<Response, any Error>
+        let result: Result<Headers, any Error>
         let metrics: TransportMetrics
     }
     /// The instant at which libcurl requests a call without an event.
@@ -80,14 +82,21 @@ final class CurlEngine {
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     private func configureMulti() {
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, max(1, configuration.maximumConnectionsPerHost))
-        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, max(1, configuration.maximumConnections))
+        limitConnections()
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumIdleConnections))
         ccurl_multi_set_callbacks(
             multi, { _, socket, what, context, _ in CurlEngine.from(context).watch(socket, what) },
             { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) },
             Unmanaged.passUnretained(self).toOpaque()
         )
+    }
+
+    /// Sets the limits of connections. Streams do not count towards them.
+    private func limitConnections() {
+        let perHost = min(max(1, configuration.maximumConnectionsPerHost), 1 << 30)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, perHost + streams.count)
+        let total = min(max(1, configuration.maximumConnections), 1 << 30)
+        ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, total + streams.count)
     }
 
     static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine {
@@ -110,11 +119,12 @@ final class CurlEngine {
                 }
             }
             for transfer in work.cancellations { cancel(transfer) }
+            for transfer in work.continuations { unpause(transfer) }
             if let wanted = work.closing { closing = wanted }
             if closing == .cancelling { cancelAll() }
             startAdmitted()
             collect()
-            if closing != nil, admission.isEmpty { break }
+            if closing != nil, admission.isEmpty, busy.isEmpty { break }
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
             let start = TaskClock.system.now
@@ -193,6 +203,10 @@ final class CurlEngine {
         }
         handle.place = busy.count
         busy.append(handle)
+        if handle.exchange?.receiver.mayPause == true {
+            streams[ObjectIdentifier(exchange.submission.transfer)] = handle
+            limitConnections()
+        }
         restMoment = .max
         silenceMoment = min(silenceMoment, start &+ handle.idleLimit)
     }
@@ -251,15 +265,35 @@ final class CurlEngine {
         release(handle)
     }
 
+    /// Ends the part of a stream that counts towards the limits of connections.
+    func leaveLine(_ handle: CurlHandle) {
+        guard let line = handle.exchange?.line else { return }
+        handle.exchange?.line = nil
+        admission.leave(line)
+    }
+
+    private func unpause(_ transfer: CurlTransfer) {
+        guard let handle = streams[ObjectIdentifier(transfer)] else { return }
+        if let error = handle.unpause() {
+            end(handle, error)
+        } else {
+            silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
+        }
+    }
+
     /// Removes a handle from libcurl and returns it to the free handles.
     private func release(_ handle: CurlHandle) {
-        if handle.isHTTP2 { handle.exchange?.line.isMultiplexed = true }
+        if handle.isHTTP2 { handle.exchange?.line?.isMultiplexed = true }
         curl_multi_remove_handle(multi, handle.easy)
         if let last = busy.popLast(), last !== handle {
             busy[handle.place] = last
             last.place = handle.place
         }
-        if let exchange = handle.end() { admission.leave(exchange.line) }
+        leaveLine(handle)
+        if let exchange = handle.end(), exchange.receiver.mayPause {
+            streams[ObjectIdentifier(exchange.submission.transfer)] = nil
+            limitConnections()
+        }
         if free.count < 128, !handle.isWorn { free.append(handle) } else { handle.free() }
         if busy.isEmpty, connections.count > 0 {
             restMoment = now.addingSaturated(configuration.idleConnectionLifetime)
@@ -267,7 +301,9 @@ final class CurlEngine {
     }
 
     private func cancel(_ transfer: CurlTransfer) {
-        if let handle = busy.first(where: { $0.exchange?.submission.transfer === transfer }) {
+        let handle =
+            streams[ObjectIdentifier(transfer)] ?? busy.first { $0.exchange?.submission.transfer === transfer }
+        if let handle {
             end(handle, URLError(.cancelled))
         } else {
             transfer.finish(.failure(URLError(.cancelled)), nil)
@@ -282,7 +318,7 @@ final class CurlEngine {
     /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
     private func endSilent(_ start: UInt64) {
         silenceMoment = .max
-        for handle in busy {
+        for handle in busy where !handle.isPaused {
             let limit = handle.lastActivity &+ handle.idleLimit
             if limit <= start {
                 // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to
@@ -295,10 +331,13 @@ final class CurlEngine {
                 let text = "no byte was sent or received for \(Double(handle.idleLimit) / 1e9) s"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
-                silenceMoment = min(silenceMoment, limit)
+                silenceMoment = min(silenceMoment, max(limit, start &+ Self.silenceInterval))
             }
         }
     }
+
+    /// The shortest interval between two checks, in nanoseconds, which limits their cost.
+    private static let silenceInterval: UInt64 = 2_000_000
 
     /// Closes the expired connections. libcurl checks them only when it needs one.
     ///

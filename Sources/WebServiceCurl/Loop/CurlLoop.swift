@@ -26,6 +26,8 @@ final class CurlLoop: Sendable {
     struct Work: Sendable {
         var submissions: [CurlTransfer] = []
         var cancellations: [CurlTransfer] = []
+        /// The paused transfers to continue.
+        var continuations: [CurlTransfer] = []
         var closing: CurlSession.Closing?
     }
 
@@ -36,7 +38,10 @@ final class CurlLoop: Sendable {
         var closing: CurlSession.Closing?
         var hasEnded = false
 
-        var hasWork: Bool { !work.submissions.isEmpty || !work.cancellations.isEmpty || work.closing != nil }
+        var hasWork: Bool {
+            !work.submissions.isEmpty || !work.cancellations.isEmpty || !work.continuations.isEmpty
+                || work.closing != nil
+        }
 
         /// - Returns: Whether the caller has to wake the loop.
         mutating func wake() -> Bool {
@@ -102,10 +107,19 @@ final class CurlLoop: Sendable {
 
     /// Requests the cancellation of a submitted transfer.
     func cancel(_ transfer: CurlTransfer) {
+        add { $0.cancellations.append(transfer) }
+    }
+
+    /// Requests the continuation of a paused transfer.
+    func receiveMore(_ transfer: CurlTransfer) {
+        add { $0.continuations.append(transfer) }
+    }
+
+    private func add(_ change: (inout Work) -> Void) {
         guard forkCount == Fork.count else { return }
         let needsWaking = inbox.withLock { inbox in
             guard !inbox.hasEnded else { return false }
-            inbox.work.cancellations.append(transfer)
+            change(&inbox.work)
             return inbox.wake()
         }
         if needsWaking { wakeUp.signal() }

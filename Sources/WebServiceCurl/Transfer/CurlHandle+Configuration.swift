@@ -23,7 +23,6 @@ extension CurlHandle {
         ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             CurlHandle.from(context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
-                ? size * count : 0
         }
         ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in

@@ -20,7 +20,7 @@ extension CurlHandle {
             metrics.connect = connected > 0 ? max(0, connected - lookup) : nil
             metrics.secureConnect = secured > 0 ? max(0, secured - connected) : nil
         }
-        if answer.hasHead { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
+        if head.isComplete { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
         return metrics
     }
 

@@ -11,7 +11,11 @@ final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
         let submission: CurlLoop.Submission
-        let line: Admission<CurlTransfer>.Line
+        /// The line in which the exchange counts towards the limits of connections; `nil` for a
+        /// stream whose head was received.
+        var line: Admission<CurlTransfer>.Line?
+
+        var receiver: any BodyReceiver { submission.transfer.receiver }
     }
 
     let easy: UnsafeMutableRawPointer
@@ -20,13 +24,15 @@ final class CurlHandle {
     /// The instant at which a byte was last sent or received, by the loop's clock.
     var lastActivity: UInt64 = 0
     private(set) var idleLimit: UInt64 = 0
-    private(set) var exchange: Exchange?
+    var exchange: Exchange?
 
     unowned let engine: CurlEngine
     /// The buffer in which libcurl stores the details of an error.
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fields: UnsafeMutablePointer<curl_slist>?
-    private(set) var answer: IncomingAnswer
+    private(set) var head: IncomingHead
+    /// A Boolean value that indicates whether the receiver has paused the exchange.
+    private(set) var isPaused = false
     /// The reader of a streamed request body.
     private var upload: BodyReader?
     /// The number of times the request was sent.
@@ -59,7 +65,7 @@ final class CurlHandle {
         guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl could not allocate a handle") }
         self.easy = easy
         self.engine = engine
-        answer = IncomingAnswer(maximumHeaderBytes: configuration.maximumHeaderBytes, zlib: engine.zlib)
+        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes, zlib: engine.zlib)
         detail[0] = 0
         do { try configure(configuration, share) } catch {
             free()
@@ -96,7 +102,7 @@ final class CurlHandle {
         self.exchange = exchange
         lastActivity = now
         idleLimit = UInt64(min(max(request.timeout, 0.001), 1e9) * 1e9)
-        answer.begin(for: request)
+        head.begin(for: request, exchange.receiver)
         mayBeSentTwice = request.method.isIdempotent
         let limit = request.source.connectTimeout.flatMap(Duration.init(connectTimeout:)) ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
@@ -104,6 +110,10 @@ final class CurlHandle {
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it pays off. Without TLS, only the first response would.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
+        if exchange.receiver.mayPause {
+            ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            isWorn = true  // its version and its pause are not reset
+        }
         try setMethod(request)
         try setFields(request)
     }
@@ -116,7 +126,7 @@ final class CurlHandle {
             (kind, defaultMethod) = (.content, .POST)
         } else if let body = request.body ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil) {
             // A small body is sent together with the header.
-            if body.count <= 32 << 10, exchange?.submission.transfer.progress == nil {
+            if body.count <= 32 << 10 {
                 ccurl_set_long(easy, CURLOPT_POST, 1)
                 ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
                 try check(
@@ -199,7 +209,8 @@ final class CurlHandle {
         defer {
             exchange = nil
             failure = nil
-            answer.clear()
+            head.clear()
+            isPaused = false
             if let closing { engine.closing.forget(closing) }
             closing = nil
             upload = nil
@@ -221,11 +232,11 @@ final class CurlHandle {
 
     // MARK: Result
 
-    /// Returns the response or the error of an exchange that libcurl has completed.
-    func result(_ code: CURLcode) -> Result<Response, any Error> {
+    /// Returns the trailer fields or the error of an exchange that libcurl has completed.
+    func result(_ code: CURLcode) -> Result<Headers, any Error> {
         if let failure { return .failure(failure) }
         if let closing, !engine.closing.isClosed(closing), code == CURLE_OK { return .failure(TLSClosing.error) }
-        if code == CURLE_OK { return Result { try answer.response() } }
+        if code == CURLE_OK { return .success(head.trailers) }
         let detail = String(cString: detail)
         switch code {
         case CURLE_OPERATION_TIMEDOUT:
@@ -277,14 +288,23 @@ final class CurlHandle {
 
     func receiveHead(_ line: UnsafeRawBufferPointer) -> Bool {
         succeeds {
-            if !answer.hasHead {
-                try check(pieceOfHead: line)
-                isWithinLine = false
-                headLines = line.first == 0x0D || line.first == 0x0A ? 0 : headLines + 1
-            }
-            try answer.receive(line: line)
-            if closing == nil, answer.endsWithConnection { closing = engine.closing.watch(easy) }
+            guard !head.isComplete else { return try head.receive(line: line) }
+            try check(pieceOfHead: line)
+            isWithinLine = false
+            headLines = line.first == 0x0D || line.first == 0x0A ? 0 : headLines + 1
+            if headLines == 1 { reportSmallBody() }
+            try head.receive(line: line)
+            guard head.isComplete else { return }
+            if head.endsWithConnection { closing = engine.closing.watch(easy) }
+            if exchange?.receiver.mayPause == true { engine.leaveLine(self) }
         }
+    }
+
+    /// Reports a body that libcurl sent together with the header.
+    private func reportSmallBody() {
+        guard upload == nil, let exchange, case let count = Int64(exchange.submission.request.bodyCount), count > 0
+        else { return }
+        exchange.receiver.didSend(count, of: count)
     }
 
     /// Rejects white space between the status line and the first field (RFC 9112, section 2.2).
@@ -297,15 +317,25 @@ final class CurlHandle {
         }
     }
 
-    func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        if receivesHeadTwice, !answer.hasHead {
-            guard headLines == 1 else { return true }
-            return succeeds { try check(pieceOfHead: bytes) }
+    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE`.
+    func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if receivesHeadTwice, !head.isComplete {
+            guard headLines == 1 else { return bytes.count }
+            return succeeds { try check(pieceOfHead: bytes) } ? bytes.count : 0
         }
-        return succeeds {
-            try answer.receive(bytes)
-            report()
-        }
+        let isTaken = succeeds { isPaused = try exchange?.receiver.didReceive(bytes) == .pause }
+        return isPaused ? Int(CURL_WRITEFUNC_PAUSE) : isTaken ? bytes.count : 0
+    }
+
+    /// Continues a paused exchange. libcurl calls ``receiveBody(_:)`` before this method returns.
+    ///
+    /// - Returns: The error that ends the exchange; `nil` if it continues.
+    func unpause() -> (any Error)? {
+        guard isPaused else { return nil }
+        isPaused = false
+        lastActivity = engine.now
+        let code = curl_easy_pause(easy, CURLPAUSE_CONT)
+        return code == CURLE_OK ? failure : failure ?? CurlError.error(code, String(cString: detail))
     }
 
     /// - Returns: Whether the exchange continues.
@@ -324,7 +354,9 @@ final class CurlHandle {
         lastActivity = engine.now
         do throws(WebServiceError) {
             let count = try upload?.read(into: room) ?? 0
-            if count > 0 { report() }
+            if count > 0, let upload {
+                exchange?.receiver.didSend(Int64(upload.offset), of: Int64(upload.source.count))
+            }
             return count
         } catch {
             var error = error
@@ -340,16 +372,6 @@ final class CurlHandle {
         }
         upload.seek(to: Int(offset))
         return CInt(CURL_SEEKFUNC_OK)
-    }
-
-    private func report() {
-        guard let progress = exchange?.submission.transfer.progress else { return }
-        progress(
-            TransferProgress(
-                bytesSent: Int64(upload?.offset ?? 0), bytesToSend: Int64(upload?.source.count ?? 0),
-                bytesReceived: Int64(answer.bodyCount),
-                bytesToReceive: answer.bodyLength
-            ))
     }
 }
 

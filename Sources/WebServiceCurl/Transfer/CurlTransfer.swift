@@ -5,33 +5,29 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The task of a ``CurlSession``: one exchange with its request and its completion.
-final class CurlTransfer: DataTask {
-    typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
-    typealias Progress = @Sendable (TransferProgress) -> Void
-
+/// The task of a ``CurlSession``: one exchange with its request and its receiver.
+final class CurlTransfer: StreamTask {
     private enum Phase {
-        case created(any URLRequestEncodable, CurlSession, Completion)
-        case encoding(Completion)
+        case created(any URLRequestEncodable, CurlSession)
+        case encoding
         /// The request is in flight.
         ///
         /// It is released when the transfer completes, even if the transfer is still in a queue of
         /// the loop.
-        case running(EncodedRequest, CurlSession, Completion)
+        case running(EncodedRequest, CurlSession)
         case complete
     }
 
-    let progress: Progress?
+    let receiver: any BodyReceiver
     private let loop: CurlLoop
     private let phase: Mutex<Phase>
 
     init(
-        _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, progress: Progress?,
-        completion: @escaping Completion
+        _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, receiver: any BodyReceiver
     ) {
-        self.progress = progress
+        self.receiver = receiver
         self.loop = loop
-        phase = Mutex(.created(request, session, completion))
+        phase = Mutex(.created(request, session))
     }
 
     var state: DataTaskState {
@@ -47,15 +43,15 @@ final class CurlTransfer: DataTask {
     /// The request to send; `nil` if the transfer is not running.
     var submission: CurlLoop.Submission? {
         phase.withLock { phase in
-            guard case .running(let request, let session, _) = phase else { return nil }
+            guard case .running(let request, let session) = phase else { return nil }
             return CurlLoop.Submission(transfer: self, request: request, session: session)
         }
     }
 
     func resume() {
         let begun = phase.withLock { phase -> (any URLRequestEncodable, CurlSession)? in
-            guard case .created(let request, let session, let completion) = phase else { return nil }
-            phase = .encoding(completion)
+            guard case .created(let request, let session) = phase else { return nil }
+            phase = .encoding
             return (request, session)
         }
         guard let (request, session) = begun else { return }
@@ -67,8 +63,8 @@ final class CurlTransfer: DataTask {
                     request: request.source)
             }
             let isWanted = phase.withLock { phase in
-                guard case .encoding(let completion) = phase else { return false }
-                phase = .running(request, session, completion)
+                guard case .encoding = phase else { return false }
+                phase = .running(request, session)
                 return true
             }
             if isWanted { try loop.submit(self, request.source) }
@@ -95,16 +91,17 @@ final class CurlTransfer: DataTask {
         }
     }
 
+    func receiveMore() {
+        loop.receiveMore(self)
+    }
+
     /// Completes the transfer. Only the first call has an effect. Any thread.
-    func finish(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
+    func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
         let last = phase.withLock { phase in
             defer { phase = .complete }
             return phase
         }
-        switch last {
-        case .created(_, _, let completion), .encoding(let completion), .running(_, _, let completion):
-            completion(result, metrics)
-        case .complete: break
-        }
+        if case .complete = last { return }
+        receiver.didComplete(result, metrics: metrics)
     }
 }

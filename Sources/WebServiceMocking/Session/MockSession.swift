@@ -26,7 +26,7 @@ public import FoundationNetworking
 /// If several stubs match, the last one added before `resume()` is used. If none matches, the
 /// request fails with a `WebServiceError` with the code `noStub`, which names the method, the path
 /// and the source locations of the stubs. All members may be called from any thread.
-public final class MockSession: ResponseSession {
+public final class MockSession: StreamingSession {
     /// Returns whether a stub applies to a request.
     ///
     /// Called on a background queue, concurrently for different requests.
@@ -123,32 +123,28 @@ public final class MockSession: ResponseSession {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        MockDataTask(clock: clock, completion: completion) { [self] in
-            let sent = try SentRequest(request)
-            let stubs = state.withLock { $0.send(sent) }
-            return (sent.timeout, { Self.limited(Stub.answer(to: sent.encodable, from: stubs), to: sent) })
+        MockDataTask(clock: clock, completion: completion) { [self] in try send(request) }
+    }
+
+    /// Creates a task that responds from the stubs after it is resumed, in parts.
+    ///
+    /// There are no metrics, trailer fields and interim heads.
+    public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        DeliveringTask(receiver) { delivery in
+            let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
+            return MockDataTask(clock: clock) { data, response, error in
+                if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
+                delivery.finish(data, response, error)
+            } send: { [self] in
+                try send(request)
+            }
         }
     }
 
-    /// Creates a task that also reports progress, once and complete, before the response.
-    public func responseTask(
-        request: any URLRequestEncodable,
-        progress: (@Sendable (TransferProgress) -> Void)?,
-        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
-    ) -> any DataTask {
-        dataTask(request: request) { data, response, error in
-            if let error { return completion(.failure(error), nil) }
-            guard data != nil || response != nil else { return completion(.failure(URLError(.badServerResponse)), nil) }
-            if let progress {
-                let sent = Int64(
-                    (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0)
-                let received = Int64(data?.count ?? 0)
-                progress(
-                    TransferProgress(
-                        bytesSent: sent, bytesToSend: sent, bytesReceived: received, bytesToReceive: received))
-            }
-            completion(.success(Response(data: data ?? Data(), urlResponse: response, source: .mock)), nil)
-        }
+    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Result) {
+        let sent = try SentRequest(request)
+        let stubs = state.withLock { $0.send(sent) }
+        return (sent.timeout, { Self.limited(Stub.answer(to: sent.encodable, from: stubs), to: sent) })
     }
 
     private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {

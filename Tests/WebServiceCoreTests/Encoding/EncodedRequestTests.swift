@@ -14,7 +14,7 @@ import FoundationNetworking
         return request
     }
 
-    @Test("A plain URLRequest comes back as it was")
+    @Test("A URLRequest survives a round trip through a Request")
     func roundTrip() throws {
         let rows: [(inout URLRequest) -> Void] = [
             { _ in }, { $0.httpMethod = "HEAD" }, { $0.httpMethod = "PURGE" },
@@ -48,7 +48,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("The fields of a request made from a plain URLRequest are its own")
+    @Test("A Request created from a URLRequest has the same properties")
     func fields() throws {
         let request = Request(
             try plain {
@@ -64,7 +64,7 @@ import FoundationNetworking
         #expect(!request.shouldHandleCookies && request.timeout == 5 && request.deadline == Request.defaultDeadline)
     }
 
-    @Test("What is changed on a request made from a plain URLRequest is what is sent")
+    @Test("Changes to a Request created from a URLRequest are sent")
     func changed() throws {
         var request = Request(
             try plain {
@@ -99,7 +99,7 @@ import FoundationNetworking
         #expect(try request.urlRequest().allHTTPHeaderFields == ["Content-Type": "application/x-www-form-urlencoded"])
     }
 
-    @Test("A body stream is kept until a body or parameters that belong in the body are set")
+    @Test("A body stream is preserved until a body or body parameters are set")
     func stream() throws {
         let stream = InputStream(data: Data("stream".utf8))
         var request = Request(
@@ -114,7 +114,7 @@ import FoundationNetworking
         #expect(try replaced.urlRequest().httpBody == Data("new".utf8) && replaced.urlRequest().httpBodyStream == nil)
         replaced.body = nil
         #expect(try replaced.urlRequest().httpBody == nil && replaced.urlRequest().httpBodyStream == nil)
-        #expect(try request.urlRequest().httpBodyStream === stream, "a copy of a request is its own")
+        #expect(try request.urlRequest().httpBodyStream === stream, "a copy of a request is independent")
         var form = request
         form.parameters = ["p": 1]
         #expect(try form.urlRequest().httpBody == Data("p=1".utf8) && form.urlRequest().httpBodyStream == nil)
@@ -125,7 +125,7 @@ import FoundationNetworking
         expectFailure(.encoding, naming: ["body", "parameters"]) { try request.urlRequest() }
     }
 
-    @Test("Cookie flag, cache policy and timeout of a request are those of the URLRequest", arguments: [true, false])
+    @Test("The URLRequest has the cookie flag, cache policy and timeout of the request", arguments: [true, false])
     func policies(handlesCookies: Bool) throws {
         for policy in [
             URLRequest.CachePolicy.useProtocolCachePolicy, .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad,
@@ -142,14 +142,14 @@ import FoundationNetworking
         }
     }
 
-    @Test("A simple GET is a URLRequest with nothing set")
+    @Test("A simple GET request encodes to a URLRequest with default values")
     func simple() throws {
         let sent = try Request.make().urlRequest()
         #expect(sent == URLRequest(url: try #require(URL(string: "https://h/v1"))))
         #expect(sent.httpMethod == "GET" && sent.httpBody == nil && sent.allHTTPHeaderFields?.isEmpty != false)
     }
 
-    @Test("The header fields that frame the message are not there, the media type stands apart")
+    @Test("An encoded request has no framing header fields, and its media type is a separate property")
     func pieces() throws {
         let encoded = try Request.make(.POST) {
             $0.headers = ["X": " 1 ", "A": "2", "x": "3"]
@@ -168,7 +168,7 @@ import FoundationNetworking
             ])
     }
 
-    @Test("M-26: encoding twice gives the same, and a copy that is changed leaves the first alone")
+    @Test("M-26: Encoding is deterministic, and changing a copy does not affect the original")
     func valueSemantics() throws {
         let request = Request.make(.POST) {
             $0.headers = ["A": "1"]

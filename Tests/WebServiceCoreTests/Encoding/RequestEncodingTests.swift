@@ -9,10 +9,10 @@ import FoundationNetworking
 #endif
 
 @Suite(.timeLimit(.minutes(10))) struct RequestEncodingTests {
-    // MARK: Where parameters go
+    // MARK: Placement of parameters
 
     @Test(
-        "Parameters go into the URL for GET, HEAD and DELETE, behind its query and the query parameters",
+        "Parameters of GET, HEAD and DELETE are appended to the URL after its query and the query parameters",
         arguments: ["GET", "HEAD", "DELETE"])
     func parametersInURL(name: String) throws {
         for encoding in [Request.ParameterEncoding.percent, .json] {
@@ -28,7 +28,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "Parameters go into the body for all other methods, query parameters into the URL",
+        "Parameters of all other methods are encoded in the body, and query parameters in the URL",
         arguments: ["POST", "PUT", "PATCH", "OPTIONS", "PURGE"])
     func parametersInBody(name: String) throws {
         for (encoding, body, type) in [
@@ -46,7 +46,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("Query parameters and a body go together", arguments: ["POST", "DELETE"])
+    @Test("Query parameters and a body can be combined", arguments: ["POST", "DELETE"])
     func queryAndBody(name: String) throws {
         let request = Request.make(Request.Method(rawValue: name)) {
             $0.queryParameters = ["q": 1]
@@ -57,7 +57,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "No parameters leave no question mark and no body",
+        "Empty parameters add neither a question mark nor a body",
         arguments: [nil, [:], ["q": nil], ["q": [Int]()]] as [Parameters?])
     func noParameters(parameters: Parameters?) throws {
         let get = try Request.make {
@@ -69,7 +69,7 @@ import FoundationNetworking
         #expect(post.url == "https://h/v1" && post.body?.isEmpty != false)
     }
 
-    @Test("Parameters as JSON keep their types; nil is null, and a moment is a text")
+    @Test("Parameters encoded as JSON preserve their types, nil becomes null, and dates become strings")
     func json() throws {
         let parameters: Parameters = [
             "s": "a/b\u{0}é", "i": Int64.min, "u": UInt64.max, "d": 0.1, "b": true, "n": nil, "z": -0.0,
@@ -88,7 +88,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A name that stands twice cannot be said in JSON, at no depth",
+        "A repeated name is an error in JSON parameters at any depth",
         arguments: [
             ["n": 1, "n": 2], ["o": ["n": 1, "n": 2] as ParameterValue], ["a": [["n": 1, "n": nil]] as ParameterValue],
         ]
@@ -100,7 +100,7 @@ import FoundationNetworking
     // MARK: Conflicts
 
     @Test(
-        "Of a body and parameters that belong in the body the last one set counts",
+        "Of a body and body parameters, the one set last is used",
         arguments: [Request.ParameterEncoding.percent, .json])
     func conflict(encoding: Request.ParameterEncoding) throws {
         let bodies: [(String, (inout Request) throws -> Void)] = [
@@ -123,7 +123,9 @@ import FoundationNetworking
         }
     }
 
-    @Test("M-09: a body on GET, HEAD or TRACE is an error; an empty one is none", arguments: ["GET", "HEAD", "TRACE"])
+    @Test(
+        "M-09: A body in a GET, HEAD or TRACE request is an error unless it is empty",
+        arguments: ["GET", "HEAD", "TRACE"])
     func bodyForbidden(name: String) throws {
         let method = Request.Method(rawValue: name)
         let bodies: [(inout Request) throws -> Void] = [
@@ -143,7 +145,7 @@ import FoundationNetworking
 
     // MARK: Encoders
 
-    @Test("The query parameter encoder gets the URL and all parameters of the URL in order, and says where to send")
+    @Test("The query parameter encoder receives the URL and all its parameters in order and returns the URL to use")
     func queryParameterEncoder() throws {
         let seen = Collected<String>()
         let request = Request.make(.GET, "https://H/v1?own=0#f") {
@@ -159,7 +161,7 @@ import FoundationNetworking
         #expect(request.url?.absoluteString == "https://h/v1?own=0")
     }
 
-    @Test("The query parameter encoder is not asked without parameters of the URL")
+    @Test("The query parameter encoder is not called if the URL has no parameters")
     func queryParameterEncoderNotAsked() throws {
         for parameters in [nil, [:]] as [Parameters?] {
             let request = Request.make(.POST) {
@@ -172,7 +174,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-08: what the query parameter encoder returns is checked like any URL",
+        "C-08: The result of the query parameter encoder is validated like any URL",
         arguments: [
             (nil, "encoding"), ("ftp://h/s3cret", "invalidURL"), ("https://user:s3cret@h/", "invalidURL"),
             ("/s3cret", "invalidURL"),
@@ -186,7 +188,7 @@ import FoundationNetworking
         expectFailure(WebServiceError.Code(code), hiding: ["s3cret"]) { try request.urlRequest() }
     }
 
-    @Test("encodeURL adds parameters behind the query parameters, by the request's encoder where it has one")
+    @Test("encodeURL appends parameters to the query parameters and uses the encoder of the request, if any")
     func encodeURL() throws {
         var request = Request.make(.POST, "https://h/v1?own=0#f")
         #expect(try request.encodeURL(adding: ["a": "x y"]).absoluteString == "https://h/v1?own=0&a=x%20y")
@@ -201,7 +203,7 @@ import FoundationNetworking
         expectFailure(.encoding, naming: ["'a'"]) { try Request.make().encodeURL(adding: ["a": Double.nan]) }
     }
 
-    @Test("encodeBody writes parameters as the request's encoding says, whatever the method")
+    @Test("encodeBody uses the parameter encoding of the request, regardless of its method")
     func encodeBody() throws {
         var request = Request.make(.GET) { $0.formParametersAllowedCharacters = CharacterSet(charactersIn: "/ab") }
         #expect(try request.encodeBody(["a": "/b c"]) == Data("a=/b+%63".utf8))
@@ -212,16 +214,16 @@ import FoundationNetworking
         expectFailure(.encoding, naming: ["'a'"]) { try request.encodeBody(["a": Double.nan]) }
     }
 
-    // MARK: Times
+    // MARK: Timeouts
 
     @Test(
-        "M-27: a timeout or deadline that is no positive number is an error",
+        "M-27: A timeout that is not a positive finite number is an error",
         arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
     func timeout(seconds: Double) {
         expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = seconds }.urlRequest() }
     }
 
-    @Test("M-27: a deadline of nothing or less is an error, the least positive one is not")
+    @Test("M-27: A deadline of zero or less is an error, and any positive deadline is valid")
     func deadline() throws {
         for deadline in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] {
             expectFailure(.encoding, naming: ["deadline"]) { try Request.make { $0.deadline = deadline }.urlRequest() }
@@ -235,7 +237,7 @@ import FoundationNetworking
         #expect(Request.make().timeout == 60 && Request.make().deadline == .seconds(600))
     }
 
-    @Test("An error of encoding holds the request that it is about")
+    @Test("An encoding error contains its request")
     func errorHoldsRequest() {
         let error = expectFailure(.encoding) { try Request.make(.PUT, "https://h/thing") { $0.timeout = 0 }.encode() }
         #expect(error?.request?.description == "PUT https://h/thing")

@@ -10,7 +10,7 @@ import FoundationNetworking
 @Suite("Bodies in temporary files", .timeLimit(.minutes(10)))
 struct TemporaryFileTests {
     @Test(
-        "a temporary file has no name while it is written and holds the body, and what is not wanted any more is not written"
+        "A body is written to an unnamed temporary file, and writing stops when it is cancelled"
     )
     func temporaryFile() throws {
         let folder = try FormFolder()
@@ -24,7 +24,7 @@ struct TemporaryFileTests {
         var pieces = 0
         func look(_ isWanted: Bool) -> Bool {
             pieces += 1
-            // Which fails the test.
+            // An error adds a name, which fails the test.
             names += (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? ["?"]
             return isWanted
         }
@@ -45,7 +45,7 @@ struct TemporaryFileTests {
     }
 
     #if os(Linux)
-    /// A file system of 64 KB, which only the administrator can make; `nil` for others.
+    /// Mounts a file system of 64 KB, which requires root privileges; otherwise returns `nil`.
     private static func smallDisk() -> URL? {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "temporary-file-\(UUID())", isDirectory: true)
@@ -63,8 +63,8 @@ struct TemporaryFileTests {
     private static let canMount = smallDisk().map(remove) != nil
 
     @Test(
-        "H-36: a disk that is full while a body is written is an error, and the space is free again",
-        .enabled(if: canMount, "needs the right to mount a file system"), arguments: [100_000, 200_000, 1 << 20])
+        "H-36: A full disk while a body is written is an error, and the space is released",
+        .enabled(if: canMount, "requires the privilege to mount a file system"), arguments: [100_000, 200_000, 1 << 20])
     func fullDisk(count: Int) throws {
         let place = try #require(Self.smallDisk())
         defer { Self.remove(place) }
@@ -86,7 +86,7 @@ struct TemporaryFileTests {
     #endif
 
     @Test(
-        "a task that is cancelled before its body is written ends as cancelled and starts nothing, also where the file is gone",
+        "A task cancelled before its body is written ends as cancelled without starting, even if the file is missing",
         arguments: [false, true])
     func cancelled(isGone: Bool) async throws {
         let folder = try FormFolder()
@@ -112,7 +112,7 @@ struct TemporaryFileTests {
     }
 }
 
-/// A request that does something when it is asked for.
+/// A request that calls a closure when it is encoded.
 private struct Preparing: URLRequestEncodable {
     let urlRequestValue: URLRequest
     let prepare: @Sendable () throws -> Void

@@ -18,7 +18,7 @@ struct ErrorEqualityTests {
         .authenticationFailed, .tooManyRedirects,
     ]
 
-    @Test("L-03: errors of one kind have equal codes, whatever else they hold; codes of different kinds differ")
+    @Test("L-03: Errors of the same kind have equal codes, and errors of different kinds have different codes")
     func codes() {
         #expect(Set(Self.codes).count == Self.codes.count)
         for code in Self.codes {
@@ -30,7 +30,7 @@ struct ErrorEqualityTests {
         }
     }
 
-    @Test("L-03: every typed error crosses threads and is told by its code where it is caught")
+    @Test("L-03: Every typed error is Sendable, and a caught WebServiceError is identified by its code")
     func caught() async throws {
         func requireSendable<Failure: Error & Sendable>(_: Failure.Type) {}
         requireSendable(WebServiceError.self)

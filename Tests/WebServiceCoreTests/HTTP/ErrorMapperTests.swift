@@ -30,7 +30,7 @@ struct ErrorMapperTests {
 
     private let body = #"{"error":"invalid_grant"}"#
 
-    @Test("an answer that is not accepted becomes the mapper's error, which sees status, header fields and body")
+    @Test("A mapper receives status, header fields and body of an unacceptable response and returns its error")
     func closure() async throws {
         let service = WebService.make(HandSession(text: body, status: 400))
         service.errorMapper = .closure { response in
@@ -41,7 +41,7 @@ struct ErrorMapperTests {
         await #expect(throws: LoginError.invalidCode) { try await service.perform(Login()).value }
     }
 
-    @Test("a body is decoded to an error of one's own; one that is something else leaves the status's")
+    @Test("A body is decoded to a custom error, and other bodies or statuses leave the status error in place")
     func decoding() async throws {
         let service = WebService.make(HandSession(text: body, status: 401))
         service.errorMapper = .decoding(APIError.self)
@@ -55,7 +55,7 @@ struct ErrorMapperTests {
         #expect(other?.code == .unacceptableStatus)
     }
 
-    @Test("the request's mapper is asked before the service's, which is asked where it knows nothing")
+    @Test("The mapper of the request runs first, and the mapper of the service runs if it returns nil")
     func order() async throws {
         let service = WebService.make(HandSession(text: body, status: 423))
         service.errorMapper = .decoding(APIError.self)
@@ -74,7 +74,7 @@ struct ErrorMapperTests {
         }
     }
 
-    @Test("a status that is accepted is no failure, and neither is a mapper asked of a transport error")
+    @Test("A mapper does not run for an accepted status or for a transport error")
     func notAsked() async throws {
         let asked = Collected<Int>()
         let service = WebService.make(HandSession(text: "x", status: 404))
@@ -89,7 +89,7 @@ struct ErrorMapperTests {
         #expect(asked.values.isEmpty)
     }
 
-    @Test("the whole family of failed connections is told apart from what a server or a caller did")
+    @Test("isConnectionFailure is true for connection errors and false for cancellation and server errors")
     func connectionFailures() {
         let connection: [URLError.Code] = [
             .notConnectedToInternet, .networkConnectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed,
@@ -104,7 +104,7 @@ struct ErrorMapperTests {
         }
     }
 
-    @Test("204 is an empty object, nothing, or Void; 304 is told")
+    @Test("A 204 response decodes to an empty object, nil or Void, and a 304 response is marked as not modified")
     func noContent() async throws {
         let service = WebService.make(HandSession(text: "", status: 204))
         #expect(try await service.GET("/x").json().value == .object([:]))

@@ -7,14 +7,13 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What encoding a request says to each byte of a header field's name and value.
+/// The validation of header field names and values while a request is encoded.
 @Suite(.timeLimit(.minutes(10))) struct HeaderChecksTests {
-    /// RFC 9110, section 5.6.2, typed in once more.
+    /// The token characters of RFC 9110, section 5.6.2, independent of the implementation.
     static let tokenBytes = Set(
         "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))
 
-    /// A text with a byte, as the scalar of that number, at its start, in its middle and at its
-    /// end.
+    /// A string with the scalar of the given code at its start, in its middle and at its end.
     static func placed(_ code: Int, in text: String) -> [String] {
         let scalar = String(Unicode.Scalar(UInt8(code)))
         return [scalar + text, text + scalar + text, text + scalar]
@@ -25,7 +24,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-20, C-24: a control character in a value is refused, and the error names the field only; every other byte is sent",
+        "C-20, C-24: Only control characters are rejected in a value, and the error hides the value",
         arguments: 0..<256)
     func valueBytes(code: Int) throws {
         for value in Self.placed(code, in: "s3cret") {
@@ -39,7 +38,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-20, C-21, C-24: line breaks of more than one byte are refused as well",
+        "C-20, C-21, C-24: A value that contains a line break or NUL is rejected, and the error hides the value",
         arguments: [
             "\r\n", "a\r\nb", "a\r\n b", "a\r\n\tb", "a\n b", "a\r b", "\r\nX: y", "a\r\n\r\nGET / HTTP/1.1\r\n",
             "a\r\n\u{301}", "\u{1F4A9}\r\n",
@@ -55,7 +54,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-22: every byte in a name that is no token byte is refused, and the error prints none of them",
+        "C-22: Only token characters are allowed in a field name, and the error hides the value",
         arguments: 0..<256)
     func nameBytes(code: Int) throws {
         for name in Self.placed(code, in: "X-Probe") {
@@ -68,7 +67,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-22: names that are no token at all are refused",
+        "C-22: A field name that is not a token is rejected with a short error",
         arguments: [
             "", " ", ":", "A:", "A: b\r\nC", "A\r\nB", "A B", "É", "\u{1F4A9}", "A\u{0}", "\r\n", "(A)", "A/B", "\"A\"",
             String(repeating: "é", count: 5_000),
@@ -79,7 +78,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-25: fields that frame or route the message are refused in every case of their letters",
+        "C-25: Fields that frame or route the request are rejected regardless of letter case",
         arguments: [
             "Content-Length", "Transfer-Encoding", "Host", "Connection", "Keep-Alive", "Upgrade", "TE", "Trailer",
             "Expect", "Proxy-Authorization",
@@ -99,7 +98,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-25: fields whose names only look alike are sent",
+        "C-25: Fields with names similar to the rejected ones are sent",
         arguments: [
             "X-Host", "Hosts", "Content-Lengths", "Content-Length-X", "X-Content-Length", "Transfer-Encodings",
             "Connections", "TEa", "T", "Proxy",
@@ -113,7 +112,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-08: blanks around a value are no part of it, those inside are",
+        "M-08: Spaces and tabs around a value are removed, and those inside it are preserved",
         arguments: [
             (" v", "v"), ("v ", "v"), ("\tv\t", "v"), (" \t v \t w \t ", "v \t w"), ("", ""), (" ", ""), ("\t \t", ""),
             ("\u{A0}v\u{A0}", "\u{A0}v\u{A0}"), ("é\u{2003}", "é\u{2003}"),
@@ -125,7 +124,7 @@ import FoundationNetworking
         #expect(encoded.map { Array($0.value.utf8) } == ["1", sent, "2"].map { Array($0.utf8) })
     }
 
-    @Test("M-08: a value of 65,536 bytes is sent, one more is refused", arguments: ["a", "é", "\u{1F4A9}"])
+    @Test("M-08: A value of 65,536 bytes is sent, and a longer one is rejected", arguments: ["a", "é", "\u{1F4A9}"])
     func length(unit: String) throws {
         let whole = String(repeating: unit, count: 65_536 / unit.utf8.count)
         #expect(Request.maximumHeaderValueLength == 65_536 && whole.utf8.count == 65_536)
@@ -136,7 +135,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-20: the media type that a body brings along is checked like any field",
+        "C-20: The media type of a body is validated like any other field value",
         arguments: ["a/b\r\nX-Injected: y", "a/b\n", "a\u{0}/b", "a/b\u{7F}"])
     func contentType(text: String) {
         expectFailure(.invalidHeader, naming: ["Content-Type"], hiding: ["Injected"]) {
@@ -151,7 +150,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("C-20: what is wrong in a plain URLRequest is refused as well")
+    @Test("C-20: Invalid header fields of a URLRequest are rejected")
     func plainRequest() throws {
         var plain = try Request.make().urlRequest()
         plain.allHTTPHeaderFields = ["X": "a\r\nY: s3cret"]
@@ -161,7 +160,8 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-20, C-67: the injection and escape lists never break a line", .enabled(if: Corpora.areThere, Corpora.comment)
+        "C-20, C-67: Strings from the injection and escape sequence lists never add a line break to a field",
+        .enabled(if: Corpora.areThere, Corpora.comment)
     )
     func corpora() throws {
         let lines = try ["crlf-injection.txt", "terminal-escape-codes.txt", "naughty-unicode.txt", "right-to-left.txt"]

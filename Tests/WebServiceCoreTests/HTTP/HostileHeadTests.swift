@@ -7,13 +7,13 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Heads of about 128 KB that RFC 9112 allows, each with one thing in excess.
+/// Response heads of about 128 KB that RFC 9112 allows, each with an excess of one element.
 enum HostileHead: String, CaseIterable, Sendable {
     case longValue, pairs, blanks, slashes, names, repeatedName, links, anchoredLinks, cookies, folds, directives, vary
 
     static let size = 128 * 1024
 
-    /// A URL of 64 KB, against which every link would be resolved.
+    /// A URL of 64 KB, the base against which every link is resolved.
     static let url = "https://h/" + String(repeating: "a", count: 65_000)
 
     var head: ResponseHead? { ResponseHead(bytes: Array("HTTP/1.1 200 OK\r\n\(fields)\r\n".utf8), url: Self.url) }
@@ -40,7 +40,7 @@ enum HostileHead: String, CaseIterable, Sendable {
     }
 }
 
-/// Responds to every request with a head in bytes.
+/// A session that responds to every request with the same head.
 struct HeadSession: ResponseSession {
     let head: ResponseHead
 
@@ -60,16 +60,17 @@ struct HeadSession: ResponseSession {
     }
 }
 
-@Suite("Heads of 128 KB that are legal and hostile", .timeLimit(.minutes(10)))
+@Suite("Response heads of 128 KB, valid but hostile", .timeLimit(.minutes(10)))
 struct HostileHeadTests {
-    /// Seconds of processor time in a debug build. What is linear takes a tenth of it, what is
-    /// quadratic ten times as much.
+    /// The limit in seconds of processor time in a debug build. A linear algorithm takes a tenth of
+    /// it, a quadratic one takes ten times as long.
     private static let limit = 3.0
 
     private func head(_ kind: HostileHead) throws -> ResponseHead { try #require(kind.head) }
 
     @Test(
-        "fields, single values and the response of Foundation are built in linear time", arguments: HostileHead.allCases
+        "Header fields, single values and the HTTPURLResponse are created in linear time",
+        arguments: HostileHead.allCases
     )
     func fields(kind: HostileHead) throws {
         let head = try head(kind)
@@ -98,7 +99,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "lines of a folded value are joined with one space, and empty ones add nothing",
+        "Lines of a folded value are joined with one space, and empty lines are skipped",
         arguments: [
             ("A: b\r\n \r\n", "b"), ("A: b\n \n", "b"), ("A: b\r\n c\r\n", "b c"),
             ("A: b\r\n\t \r\n  c \r\n \r\n", "b c"),
@@ -112,7 +113,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "the logger, descriptions of header fields and errors are as long as the head allows",
+        "The output of the logger and the descriptions of fields and errors are bounded by the size of the head",
         arguments: HostileHead.allCases)
     func logging(kind: HostileHead) throws {
         let head = try head(kind)
@@ -121,7 +122,7 @@ struct HostileHeadTests {
         let logger = RequestLogger { lines.add($0) }
         let time = processorTime { logger.responseReceived(response: response, data: Data(), request: nil, error: nil) }
         #expect(time < Self.limit)
-        // An escaped control character has up to eight bytes.
+        // An escaped control character takes up to eight bytes.
         #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)
         #expect(processorTime { lines.add(headers.description) } < Self.limit)
         let error = WebServiceError(
@@ -133,7 +134,7 @@ struct HostileHeadTests {
         #expect(text.utf8.count < 8_192)
     }
 
-    @Test("the HTTP archive is built in linear time", arguments: HostileHead.allCases)
+    @Test("An HTTP archive is created in linear time", arguments: HostileHead.allCases)
     func archive(kind: HostileHead) async throws {
         let task = WebService.make(HeadSession(head: try head(kind)), timekeeper: nil).GET("/x").recordHandlers()
         _ = try await task.data().validateNothing().response
@@ -143,7 +144,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "links are found in linear time, and none is resolved before its target is read",
+        "Links are parsed in linear time and resolved only when their target is read",
         arguments: HostileHead.allCases)
     func links(kind: HostileHead) throws {
         let response = Response(data: Data(), head: try head(kind))
@@ -156,7 +157,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "cookies are stored in linear time, over http and https, and one site does not fill the jar",
+        "Cookies are stored in linear time over http and https, and a site is limited to its share of the jar",
         arguments: HostileHead.allCases)
     func cookies(kind: HostileHead) throws {
         let head = try head(kind)
@@ -179,14 +180,14 @@ struct HostileHeadTests {
         }
     }
 
-    @Test("the response is cached, or refused, in linear time", arguments: HostileHead.allCases)
+    @Test("A response is cached or rejected by the cache in linear time", arguments: HostileHead.allCases)
     func caching(kind: HostileHead) throws {
         let response = Response(data: Data(), head: try head(kind))
         let request = Request.make(.GET, HostileHead.url)
         let date = Date(timeIntervalSince1970: 1_700_000_000)
         var cached: CachedResponse?
         let time = processorTime {
-            // A refusal has no value to check.
+            // A response that cannot be cached needs no further checks.
             cached = try? CachedResponse(response, to: request, account: nil, requestTime: date, responseTime: date)
         }
         #expect(time < Self.limit)
@@ -212,7 +213,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "a request with such fields is a command line for curl, or a comment, in linear time",
+        "The curl description of a request with such fields is created in linear time",
         arguments: HostileHead.allCases)
     func curl(kind: HostileHead) throws {
         var request = Request.make(.POST, HostileHead.url)
@@ -222,7 +223,7 @@ struct HostileHeadTests {
         #expect(text.utf8.count < 6 * HostileHead.size)
     }
 
-    @Test("H-52: after 3,100 cycles of setting and removing, the cookies of other sites are still there")
+    @Test("H-52: 3,100 cycles of adding and removing a cookie do not evict the cookies of other sites")
     func cycles() throws {
         let jar = CookieJar()
         let other = try #require(URL(string: "https://keep.example/"))
@@ -233,7 +234,7 @@ struct HostileHeadTests {
         #expect(jar.header(for: other) == "keep=1")
     }
 
-    @Test("H-52: a site that floods the jar from many hosts loses its own cookies, not those of others")
+    @Test("H-52: A site that floods the jar from many hosts evicts only its own cookies")
     func flooding() throws {
         let jar = CookieJar()
         for site in 0..<50 {
@@ -251,7 +252,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "H-52: a comma in a field that arrived by itself begins no other cookie",
+        "H-52: A comma in a separate Set-Cookie field does not begin another cookie",
         arguments: [
             "pref=hello, __Host-sid=evil; Secure; Path=/", "pref=hello, sid=evil; Secure; Path=/", "pref=a, b=c, d=e",
         ])
@@ -268,7 +269,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "H-52: in fields that Foundation has joined, a comma begins a cookie, but none with a prefix that promises its origin"
+        "H-52: A comma in fields joined by Foundation begins a cookie unless it has a __Host- or __Secure- prefix"
     )
     func joinedFields() async throws {
         let url = try #require(URL(string: "https://h.example/"))
@@ -290,7 +291,7 @@ struct HostileHeadTests {
             let jar = CookieJar()
             jar.store(["\(name)=real; Secure; Path=/"], from: url)
             jar.store(["pref=x, \(name)=; Secure; Path=/; Max-Age=0"], from: url)
-            #expect(jar.cookies.contains { $0.name == name && $0.value == "real" }, "none is removed either")
+            #expect(jar.cookies.contains { $0.name == name && $0.value == "real" }, "an existing cookie is not removed")
         }
     }
 }

@@ -9,7 +9,7 @@ import FoundationNetworking
 
 @Suite(.timeLimit(.minutes(10))) struct MethodTests {
     @Test(
-        "C-23: standard methods are put in upper case",
+        "C-23: Standard methods are converted to upper case",
         arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
     func standard(name: String) throws {
         for spelled in [name, name.lowercased(), name.capitalized] {
@@ -19,7 +19,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-23, M-15: any other token is sent as it is; letters beyond ASCII make no standard method",
+        "C-23, M-15: Any other token is sent unchanged as the method",
         arguments: [
             "PURGE", "purge", "Report", "M-SEARCH", "GETS", "ge", "x", "!#$%&'*+-.^_`|~", "get2", "VERSION-CONTROL",
         ])
@@ -29,7 +29,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-23: a method that is no token is refused, and the error does not repeat it",
+        "C-23: A method that is not a token is rejected, and the error does not contain it",
         arguments: [
             "", " ", "GE T", "GET ", " GET", "GET /s3cret HTTP/1.1\r\nX:", "GET\r\n", "GET\u{0}", "GÉT", "poſt",
             "optıons", "poﬅ", "ＧＥＴ", "GET/",
@@ -42,7 +42,7 @@ import FoundationNetworking
         #expect(!request.description.utf8.contains { $0 < 0x20 } && !printed(request).contains("s3cret"))
     }
 
-    @Test("C-23: every byte that is no token byte is refused, wherever it stands", arguments: 0..<256)
+    @Test("C-23: A byte that is not a token character is rejected at any position in a method", arguments: 0..<256)
     func bytes(code: Int) throws {
         for name in HeaderChecksTests.placed(code, in: "PROBE") {
             let request = Request.make(Request.Method(rawValue: name))
@@ -54,7 +54,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("A plain URLRequest's method is read likewise")
+    @Test("The method of a URLRequest is normalized in the same way")
     func plainRequest() throws {
         var plain = try Request.make().urlRequest()
         for (name, read) in [("post", "POST"), ("purge", "purge")] {
@@ -63,7 +63,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("Constants, literals and raw values are the same method, and it prints as it is sent")
+    @Test("Constants, literals and raw values create equal methods, whose description is the name that is sent")
     func spelling() {
         #expect(
             Request.Method.PATCH == "patch" && Request.Method(rawValue: "PATCH") == .PATCH
@@ -75,7 +75,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "GET, HEAD and DELETE put their parameters into the URL, all others into the body",
+        "GET, HEAD and DELETE encode parameters in the URL, and all other methods in the body",
         arguments: [
             ("GET", true), ("head", true), ("DELETE", true), ("POST", false), ("PUT", false), ("PATCH", false),
             ("OPTIONS", false), ("PURGE", false),

@@ -9,10 +9,10 @@ import FoundationNetworking
 
 @Suite("Multipart bodies: files", .timeLimit(.minutes(10)))
 struct MultipartFileTests {
-    /// Bytes of which every 251 are different.
+    /// A sequence of bytes that repeats every 251 bytes.
     private static let content = Data((0..<200_000).map { UInt8($0 % 251) })
 
-    /// A form with texts and files, and the body it has to give.
+    /// A form with text and file parts, and its expected body.
     private func mixed(_ folder: FormFolder) throws -> (form: MultipartFormData, body: Data) {
         let form = try MultipartFormData.make {
             $0.append(file: try folder.file("é \".bin", Self.content), name: "a")
@@ -32,7 +32,7 @@ struct MultipartFileTests {
         return (form, body)
     }
 
-    @Test("M-11: a body with files is read in pieces of any size, and its length is known before")
+    @Test("M-11: A body with files is read in chunks of any size, and its length is known in advance")
     func pieces() throws {
         let folder = try FormFolder()
         defer { withExtendedLifetime(folder) {} }
@@ -43,7 +43,7 @@ struct MultipartFileTests {
         for size in [1, 7, 4096, 65_536, 1 << 20] { #expect(try source.read(in: size) == body) }
     }
 
-    @Test("M-11: reading begins again at any place")
+    @Test("M-11: Reading continues at any offset after a seek")
     func seeking() throws {
         let folder = try FormFolder()
         defer { withExtendedLifetime(folder) {} }
@@ -62,7 +62,7 @@ struct MultipartFileTests {
         #expect(try reader.read(into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == 0)
     }
 
-    @Test("a URLRequest holds a body with files as a stream, and is the same request again")
+    @Test("A body with files becomes a stream of the URLRequest, which converts back to the same request")
     func stream() throws {
         let folder = try FormFolder()
         defer { withExtendedLifetime(folder) {} }
@@ -97,7 +97,7 @@ struct MultipartFileTests {
                 && encoded.headers["X-Other"] == "1")
     }
 
-    @Test("H-47: a file that is missing, a folder, a FIFO or no file at all is an error that names the part")
+    @Test("H-47: A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part")
     func unusable() throws {
         let folder = try FormFolder()
         let fifo = folder.url.appendingPathComponent("fifo")
@@ -112,14 +112,14 @@ struct MultipartFileTests {
             (URL(fileURLWithPath: "/dev/null"), "not a regular file"),
             (try #require(URL(string: "https://h/photo.png")), "URL"),
         ]
-        // There, files that the system makes up while they are read say that they hold nothing.
+        // Files in /proc report a size of zero, because they are generated while they are read.
         let madeUp = URL(fileURLWithPath: "/proc/self/status")
         if FileManager.default.fileExists(atPath: madeUp.path) { rows.append((madeUp, "not a regular file")) }
         for (url, reason) in rows {
             let form = MultipartFormData.make { $0.append(file: url, name: "photo") }
             expectFailure(.encoding, naming: ["'photo'", reason]) { try form.request.encode() }
         }
-        guard geteuid() != 0 else { return }  // who may read everything
+        guard geteuid() != 0 else { return }  // root can read every file
         let secret = try folder.file("secret")
         try FileManager.default.setAttributes([.posixPermissions: 0], ofItemAtPath: secret.path)
         expectFailure(.encoding, naming: ["'photo'", "Permission denied"]) {
@@ -127,7 +127,7 @@ struct MultipartFileTests {
         }
     }
 
-    @Test("a file that has changed since the request was encoded is an error, and nothing of its new content is read")
+    @Test("A file that changed after the request was encoded is an error")
     func changed() throws {
         let folder = try FormFolder()
         let changes: [(String, (URL) throws -> Void)] = [
@@ -140,7 +140,7 @@ struct MultipartFileTests {
                         [.modificationDate: Date(timeIntervalSince1970: 5)], ofItemAtPath: $0.path)
                 }
             ),
-            ("goes", { try FileManager.default.removeItem(at: $0) }),
+            ("is removed", { try FileManager.default.removeItem(at: $0) }),
         ]
         for (what, change) in changes {
             let file = try folder.file("file", Self.content)
@@ -159,7 +159,7 @@ struct MultipartFileTests {
     }
 
     @Test(
-        "a file that shrinks or grows while it is read is an error in the middle, not the end of the body",
+        "A file that shrinks or grows while it is read is an error and does not end the body",
         arguments: [60_000, 200_001])
     func resized(to size: Int) throws {
         let folder = try FormFolder()
@@ -175,7 +175,7 @@ struct MultipartFileTests {
         #expect(reader.offset == 50_000)
     }
 
-    @Test("a body that is longer than can be counted is an error")
+    @Test("A body whose length overflows Int is an error")
     func overflow() throws {
         var status = stat()
         status.st_mode = S_IFREG
@@ -188,7 +188,7 @@ struct MultipartFileTests {
         expectFailure(.encoding, naming: ["exceeds the range of Int"]) { try pieces.source() }
     }
 
-    @Test("C-32: the curl description of a body with files reads them where nothing is redacted")
+    @Test("C-32: The curl command of a body with files reads the files unless it is redacted")
     func curlDescription() throws {
         let folder = try FormFolder()
         let file = try folder.file("it's", Self.content)

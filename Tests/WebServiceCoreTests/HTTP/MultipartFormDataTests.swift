@@ -9,12 +9,12 @@ import FoundationNetworking
 
 @Suite("Multipart bodies", .timeLimit(.minutes(10)))
 struct MultipartFormDataTests {
-    /// The body in which a part with this name and content stands alone.
+    /// The body with a single part that has this head and content.
     private func body(_ head: String, _ content: String = "", of form: MultipartFormData) -> Data {
         Data("--\(form.boundary)\r\n\(head)\r\n\r\n\(content)\r\n--\(form.boundary)--\r\n".utf8)
     }
 
-    @Test("M-11: parts are written in order, repeated names and empty parts as well")
+    @Test("M-11: Parts are written in order, including repeated names and empty parts")
     func layout() throws {
         let form = MultipartFormData.make {
             $0.append("a\r\nb\n", name: "text")
@@ -38,7 +38,7 @@ struct MultipartFormDataTests {
         #expect(try form.request.encode().bodyCount == expected.count)
     }
 
-    @Test("M-11: no parts at all are the closing boundary alone; 10,000 parts are 10,000 parts")
+    @Test("M-11: A form without parts consists of the closing boundary, and 10,000 parts are written completely")
     func counts() throws {
         let empty = MultipartFormData.make { _ in }
         #expect(try empty.body() == Data("--\(empty.boundary)--\r\n".utf8))
@@ -54,7 +54,7 @@ struct MultipartFormDataTests {
         #expect(isRight)
     }
 
-    @Test("C-27: of all characters only quotes and line breaks are escaped, in names and in file names")
+    @Test("C-27: Only quotation marks and line breaks are escaped in names and file names")
     func escaping() throws {
         let all = String(String.UnicodeScalarView((UInt8(1)...255).map { Unicode.Scalar($0) }))
         let rows = [
@@ -91,7 +91,7 @@ struct MultipartFormDataTests {
         }
     }
 
-    @Test("C-27: NUL in a name or a file name is an error that names the part")
+    @Test("C-27: A NUL in a name or a file name is an error that names the part")
     func nul() throws {
         for text in ["\0", "photo\0", "\0\"", "a\0\u{301}"] {
             let shown = text.escapingControls
@@ -105,7 +105,7 @@ struct MultipartFormDataTests {
     }
 
     @Test(
-        "C-29: a content type that is none, and header fields that are illegal or ours, are errors that name the part")
+        "C-29: An invalid content type and invalid or reserved header fields are errors that name the part")
     func heads() throws {
         let types = [
             "", "/", "a", "a/", "/b", "a/b/c", "a b/c", "a/b c", "a/b\r\nX: 1", "a/b; c\r\n", "a/b\n", "a/b\0",
@@ -136,14 +136,14 @@ struct MultipartFormDataTests {
         }
     }
 
-    @Test("C-28: ten thousand boundaries are all different, legal and evenly spread")
+    @Test("C-28: 10,000 boundaries are unique, valid and evenly distributed")
     func boundaries() throws {
         let boundaries = (0..<10_000).map { _ in MultipartFormData().boundary }
         #expect(Set(boundaries).count == 10_000)
         let legal = Set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'()+_,-./:=?".utf8)
         #expect(boundaries.allSatisfy { (1...70).contains($0.utf8.count) && $0.utf8.allSatisfy(legal.contains) })
-        // 32 digits of 4 bits each; for every place, how far the 16 counts are from even. The sum
-        // of 32 × 15 squares has the mean 480 and the deviation 31.
+        // A chi-squared test over 32 digits of 4 bits each. The sum has 32 × 15 degrees of freedom,
+        // a mean of 480 and a standard deviation of 31.
         var sum = 0.0
         for place in 0..<32 {
             var counts = [Character: Double]()
@@ -154,7 +154,7 @@ struct MultipartFormDataTests {
         #expect(sum > 480 - 8 * 31 && sum < 480 + 8 * 31)
     }
 
-    @Test("C-28: copies of a form share the boundary, others do not, and content that looks like a boundary is content")
+    @Test("C-28: Copies of a form share a boundary, and content similar to a boundary is written unchanged")
     func boundaryInContent() throws {
         var form = MultipartFormData()
         let copy = form
@@ -168,7 +168,7 @@ struct MultipartFormDataTests {
 
     // MARK: As the body of a request
 
-    @Test("a multipart body and the other bodies replace each other")
+    @Test("A multipart body and bodies of other kinds replace each other")
     func replaces() throws {
         let form = MultipartFormData.make { $0.append("1", name: "a") }
         var request = form.request
@@ -186,11 +186,11 @@ struct MultipartFormDataTests {
         #expect(body == nil && request.contentType == nil)
         request.multipart = form
         request.parameters = ["a": 1]
-        #expect(try request.encode().body == Data("a=1".utf8), "the last one that was set counts")
+        #expect(try request.encode().body == Data("a=1".utf8), "the body that was set last is used")
         expectFailure(.encoding, naming: ["GET"]) { try Request.make(.GET) { $0.multipart = form }.encode() }
     }
 
-    @Test("a Content-Type that is set by hand has to hold the boundary")
+    @Test("A Content-Type field that is set explicitly must contain the boundary")
     func contentType() throws {
         let form = MultipartFormData.make { _ in }
         var request = form.request
@@ -204,7 +204,7 @@ struct MultipartFormDataTests {
                 == "multipart/mixed; boundary=\(form.boundary)")
     }
 
-    @Test("C-66: neither the form nor its request shows names or contents")
+    @Test("C-66: The descriptions of a form and of its request contain no names and no content")
     func description() throws {
         let form = MultipartFormData.make {
             $0.append("s3cret", name: "s3cret-name")
@@ -220,7 +220,7 @@ struct MultipartFormDataTests {
         #expect(form.request.curlDescription().contains("--data-binary '[redacted]'"))
     }
 
-    @Test("a task sends the form that is set on it")
+    @Test("A task sends the form that was set on it")
     func setter() async throws {
         let session = HandSession(text: "ok")
         let form = MultipartFormData.make { $0.append("1", name: "a") }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebServiceCore
 
-/// Gives the same numbers each time.
+/// A random number generator with a deterministic sequence.
 struct CountingGenerator: RandomNumberGenerator {
     private var state: UInt64 = 0
 
@@ -14,7 +14,7 @@ struct CountingGenerator: RandomNumberGenerator {
 }
 
 extension MultipartFormData {
-    /// A form whose boundary is the same in every run.
+    /// Returns a form whose boundary is the same in every run.
     static func make(_ change: (inout MultipartFormData) throws -> Void) rethrows -> MultipartFormData {
         var generator = CountingGenerator()
         var form = MultipartFormData(using: &generator)
@@ -22,10 +22,10 @@ extension MultipartFormData {
         return form
     }
 
-    /// A request with this body.
+    /// A POST request with this form as its body.
     var request: Request { Request.make(.POST) { $0.multipart = self } }
 
-    /// The whole body, files read.
+    /// The whole body, including the contents of its files.
     func body() throws -> Data {
         let encoded = try request.encode()
         return try encoded.body ?? #require(encoded.bodySource).read(in: 64 << 10)
@@ -33,7 +33,7 @@ extension MultipartFormData {
 }
 
 extension BodySource {
-    /// All bytes, read in pieces of a size.
+    /// All bytes, read in chunks of the given size.
     func read(in size: Int) throws -> Data {
         let reader = BodyReader(self)
         var body = Data()
@@ -41,7 +41,7 @@ extension BodySource {
         defer { room.deallocate() }
         while true {
             let count = try reader.read(into: room)
-            #expect(count == min(size, self.count - body.count), "the room is filled while there is something to read")
+            #expect(count == min(size, self.count - body.count), "the buffer is filled while bytes remain")
             if count == 0 { return body }
             body += room.prefix(count)
             #expect(reader.offset == body.count)
@@ -58,7 +58,7 @@ final class FormFolder {
     }
 
     deinit {
-        try? FileManager.default.removeItem(at: url)  // it lies in the folder for temporary files
+        try? FileManager.default.removeItem(at: url)  // cleanup is optional in the folder for temporary files
     }
 
     func file(_ name: String, _ content: Data = Data()) throws -> URL {

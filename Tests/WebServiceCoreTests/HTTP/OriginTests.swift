@@ -5,7 +5,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(10))) struct OriginTests {
     @Test(
-        "M-03: scheme, host and port of a URL; case and a port that is the scheme's own make no difference",
+        "M-03: An origin is the scheme, host and port of a URL, with case and default port normalized",
         arguments: [
             ("https://h", "https", "h", 443, "https://h"), ("https://h:443/x?y#z", "https", "h", 443, "https://h"),
             ("HTTPS://H:00443", "https", "h", 443, "https://h"), ("http://h:", "http", "h", 80, "http://h"),
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(
-        "C-12, M-03: origins that only look alike are not equal",
+        "C-12, M-03: Similar but different origins are not equal",
         arguments: [
             ("https://h", "http://h"), ("https://h", "https://h:8443"), ("https://h", "https://h:80"),
             ("https://h", "https://h."),
@@ -51,7 +51,7 @@ import Testing
         #expect(origins[0].description != origins[1].description)
     }
 
-    @Test("C-12: origins that are equal have one hash and one text")
+    @Test("C-12: Equal origins have equal hashes and descriptions")
     func equal() throws {
         let texts = [
             "https://h", "https://h/", "HTTPS://H:443", "https://h:0443/x?y=//z#@", "https://h?q", "https://h#f",
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "M-02: the ways to write one IPv6 address are one origin",
+        "M-02: All notations of an IPv6 address have the same origin",
         arguments: [
             ["[::1]", "[0:0:0:0:0:0:0:1]", "[::0001]", "[0::1]", "[::0.0.0.1]"],
             ["[2001:DB8::1]", "[2001:db8:0:0::1]", "[2001:0db8::0:1]"],
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(
-        "C-06, C-08: what is no http or https URL with a plain host has no origin",
+        "C-06, C-08: A string that is not an http or https URL with a plain host has no origin",
         arguments: [
             "", "h", "/x", "//h", "https:", "https:/h", "https:h", "https://", "https:///x", "https://:443", "ftp://h",
             "file:///etc/passwd",
@@ -97,14 +97,14 @@ import Testing
     }
 
     @Test(
-        "A URL with a base has the origin of the whole",
+        "A URL with a base URL has the origin of the resolved URL",
         arguments: [("x", "https://h:8443"), ("//g/x", "https://g"), ("http://g", "http://g")])
     func relative(text: String, description: String) throws {
         let url = try #require(URL(string: text, relativeTo: URL(string: "https://h:8443/v1/")))
         #expect(Origin(url)?.description == description)
     }
 
-    @Test("A megabyte has no origin, or the one at its front", .timeLimit(.minutes(10)))
+    @Test("A string of one megabyte has no origin or the origin at its start", .timeLimit(.minutes(10)))
     func megabyte() {
         let long = String(repeating: "a", count: 1_048_576)
         #expect(Origin(long) == nil)

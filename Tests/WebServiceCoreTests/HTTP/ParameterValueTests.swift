@@ -10,7 +10,7 @@ import Testing
         var parameterValue: ParameterValue { ["lat": 1, "lon": 2] }
     }
 
-    @Test("M-05: every supported type gives its value")
+    @Test("M-05: Every supported type converts to its parameter value")
     func types() throws {
         let id = try #require(UUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
         let url = try #require(URL(string: "https://o/?a=b"))
@@ -41,7 +41,7 @@ import Testing
         for (value, expected) in rows { #expect(ParameterValue(value) == expected, "\(String(describing: value))") }
     }
 
-    @Test("M-05: anything found in a [String: Any] gives the same value as its own type")
+    @Test("M-05: A value of type Any converts to the same parameter value as its dynamic type")
     func anything() {
         let rows: [(Any?, ParameterValue)] = [
             (nil, nil), (NSNull(), nil), (Optional<Int>.none as Any, nil),
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("M-05: Foundation's classes give the same value as the Swift types they stand for")
+    @Test("M-05: Foundation classes convert to the same parameter value as their Swift counterparts")
     func foundationClasses() throws {
         let id = try #require(NSUUID(uuidString: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
         let rows: [(Any, ParameterValue)] = [
@@ -80,7 +80,7 @@ import Testing
         for (value, expected) in rows { #expect(ParameterValue(any: value) == expected, "\(type(of: value)) \(value)") }
     }
 
-    @Test("What JSONSerialization reads can be sent as parameters")
+    @Test("The output of JSONSerialization can be sent as parameters")
     func fromJSON() throws {
         let json =
             #"{"a":true,"b":1,"c":1.5,"d":null,"e":[1,{"x":"y"}],"f":18446744073709551615,"g":0,"h":"é","i":false}"#
@@ -91,7 +91,7 @@ import Testing
         #expect(String(decoding: try Parameters(object).jsonData(), as: UTF8.self) == json)
     }
 
-    @Test("A type that cannot be a parameter is an error that names the parameter and the type, not the value")
+    @Test("An unsupported type is an error that names the parameter and the type and hides the value")
     func unsupported() {
         struct Secret { var text = "s3cret" }
         final class Box { let text = "s3cret" }
@@ -119,7 +119,7 @@ import Testing
     }
 
     @Test(
-        "C-38: a value nested without end in a [String: Any] is refused and exhausts no stack",
+        "C-38: A value of type Any with more than 32 nested levels is rejected without exhausting the stack",
         arguments: [31, 32, 33, 100, 5_000])
     func depth(levels: Int) throws {
         for wrap in [{ [$0] }, { ["k": $0] }, { [Optional($0)] as [Any?] }] as [(Any) -> Any] {
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test("A literal gives the value it looks like")
+    @Test("A literal creates the corresponding value")
     func literals() {
         let value: ParameterValue = ["s": "x", "i": 1, "d": 1.5, "b": true, "n": nil, "a": [1, "two"], "s": "again"]
         let parameters = Parameters([
@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test(
-        "A value describes itself as the default strategy writes it",
+        "The description of a value matches the encoding of the default strategy",
         arguments: [
             (nil, ""), (true, "true"), (-5, "-5"), (.unsigned(.max), "18446744073709551615"), (2.0, "2"),
             ("a b", "a b"),

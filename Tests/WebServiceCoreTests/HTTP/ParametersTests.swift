@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct ParametersTests {
     private func pairs(_ parameters: Parameters) -> [String] { parameters.map { "\($0.key)=\($0.value)" } }
 
-    @Test("A literal keeps order, repeated names and nil")
+    @Test("A literal preserves order, repeated names and nil")
     func literal() {
         let page: Int? = nil
         let parameters: Parameters = ["b": 1, "a": "x", "b": 2, "page": page, "n": nil]
@@ -17,7 +17,7 @@ import Testing
                 && Parameters([:]).isEmpty)
     }
 
-    @Test("append adds behind the others, also where the name exists")
+    @Test("append adds a parameter at the end, even if its name exists")
     func append() {
         var parameters: Parameters = ["a": 1]
         parameters.append("a", "2")
@@ -27,7 +27,7 @@ import Testing
         #expect(pairs(parameters + ["a": 9]) == ["a=1", "a=2", "b=", "c=[1, 2]", "a=9"])
     }
 
-    @Test("M-05: a dictionary is sorted by the bytes of its names, so that it always gives the same request")
+    @Test("M-05: A dictionary is sorted by the bytes of its keys, so that its encoding is deterministic")
     func dictionary() throws {
         let names = ["b", "a", "B", "é", "z", "10", "9", "", "a.b", "e\u{301}x", "ab", "\u{1F4A9}", "\u{FFFF}"]
         var queries: Set<String?> = []
@@ -44,13 +44,13 @@ import Testing
         let sorted = names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         #expect(Parameters(Dictionary(uniqueKeysWithValues: names.map { ($0, 1 as Any) })).map(\.key) == sorted)
         guard case .object(let nested) = Dictionary(uniqueKeysWithValues: names.map { ($0, 1) }).parameterValue else {
-            Issue.record("a dictionary is an object")
+            Issue.record("a dictionary did not convert to an object")
             return
         }
         #expect(nested.map(\.key) == sorted)
     }
 
-    @Test("Parameters are equal when names, values and their order are")
+    @Test("Parameters are equal if their names, values and order are equal")
     func equality() {
         #expect(["a": 1, "b": 2] as Parameters == ["a": 1, "b": 2])
         #expect(["a": 1, "b": 2] as Parameters != ["b": 2, "a": 1])

@@ -7,9 +7,9 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What another origin gets to see.
+/// The header fields and bodies that are sent to another origin.
 extension RedirectPolicyTests {
-    /// What of a request any server may see: planted everywhere, looked for in everything that is
+    /// A secret that is planted in every part of a request and searched for in everything that is
     /// sent.
     static let secret = "s3cr3t"
 
@@ -36,7 +36,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    /// Everything that is sent, by both ways to read an encoded request.
+    /// Everything that is sent, as an encoded request and as a `URLRequest`.
     func wire(_ request: Request) throws -> String {
         let encoded = try request.encode()
         let plain = encoded.urlRequestValue
@@ -56,7 +56,7 @@ extension RedirectPolicyTests {
     ]
 
     @Test(
-        "C-10, C-12, C-17: another scheme, host or port sees nothing but a few harmless header fields",
+        "C-10, C-12, C-17: A redirect to another origin sends only the permitted header fields",
         arguments: elsewhere)
     func otherOrigin(location: String) throws {
         for (method, status) in [
@@ -81,7 +81,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-10, C-13: from http to https and, where it is allowed, back, the origin changes")
+    @Test("C-10, C-13: A redirect between http and https changes the origin and drops secrets")
     func otherScheme() throws {
         for (from, to) in [
             ("http://a", "https://a/"), ("https://a", "http://a/"), ("http://a:443", "https://a/"),
@@ -94,14 +94,14 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-10, M-03: the same origin, written in another way, keeps all header fields",
+        "C-10, M-03: A redirect to the same origin in another notation preserves all header fields",
         arguments: ["/y", "https://a:443/y", "HTTPS://A/y", "//a/y", "y"])
     func sameOrigin(location: String) throws {
         let request = Self.planted(.GET, "https://a")
         guard
             case .follow(let next, droppedCredentials: false) = try RedirectPolicy.follow.decide(request, 302, location)
         else {
-            Issue.record("not followed, or as another origin")
+            Issue.record("the redirect was not followed, or credentials were dropped")
             return
         }
         #expect(next.headers == request.headers)
@@ -109,7 +109,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-11: what was dropped stays dropped, also where the chain leads back",
+        "C-11: Dropped secrets are not restored when a chain of redirects returns to the first origin",
         arguments: ["https://b:8443/2", "https://a/2", "https://b/2", "http://c/2"])
     func chain(third: String) throws {
         for (method, status) in [(Request.Method.GET, 302), (.GET, 307), (.POST, 303), (.POST, 301)] {
@@ -121,7 +121,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-10, C-15: the body, header fields and query of a plain URLRequest do not go along either")
+    @Test("C-10, C-15: The body, header fields and query of a URLRequest are not sent to another origin")
     func template() throws {
         var plain = URLRequest(url: try #require(URL(string: "https://a/?token=\(Self.secret)")))
         plain.httpMethod = "POST"
@@ -141,7 +141,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-15: a body goes to another origin only where that is allowed, whatever keeps it",
+        "C-15: A body of any kind is sent to another origin only if the policy allows it",
         arguments: [301, 302, 307, 308],
         ["https://b/", "http://a/"])
     func body(status: Int, location: String) throws {
@@ -174,7 +174,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("H-11: a body stream is not sent twice; where the body goes, so does the stream")
+    @Test("H-11: A body stream is not sent twice, and it is removed together with the body")
     func stream() throws {
         var plain = URLRequest(url: try #require(URL(string: "https://a/x")))
         plain.httpMethod = "POST"
@@ -194,7 +194,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-13: from https to http is refused")
+    @Test("C-13: A redirect from https to http is refused by default")
     func downgrade() throws {
         for location in ["http://a/", "HTTP://a/", "http://a:443/", "http://b/"] {
             #expect(try RedirectPolicy.follow.outcome(location) == .fail(.redirectRefused))

@@ -3,10 +3,10 @@ import Testing
 
 @testable import WebServiceCore
 
-/// Where a `Location` leads.
+/// The target of a `Location` field.
 extension RedirectPolicyTests {
     @Test(
-        "H-09, F7, M-04: the target is the reference resolved, byte by byte, without its fragment",
+        "H-09, F7, M-04: The target is the resolved reference without its fragment",
         arguments: [
             ("../ok", "https://a/ok"), ("ok?x=%2F", "https://a/dir/ok?x=%2F"), ("/a%2Fb", "https://a/a%2Fb"),
             ("", "https://a/dir/x?q=1"),
@@ -31,7 +31,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "H-09: an answer without a usable target is delivered",
+        "H-09: A response without a usable target is delivered",
         arguments: [
             "http:evil", "https:evil", "https:/evil", "https:///evil", "https://", "//", "///evil", "https://:8443/",
             "https://a:0/",
@@ -48,7 +48,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "M-02: a target whose host ends in a number and is no canonical IPv4 address is refused, and the error names the reason",
+        "M-02: A host that ends in a number and is not a canonical IPv4 address is refused with that reason",
         arguments: [
             "https://127.1/", "//127.1", "https://2130706433/", "https://0x7f000001:8443/", "https://0177.0.0.1/",
             "https://192.168.257/",
@@ -70,7 +70,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "M-01, M-02: a target that writes the host in another way has the same origin, and its canonical form is sent to"
+        "M-01, M-02: Another notation of the host has the same origin, and its canonical form is used"
     )
     func sameHost() throws {
         for (base, location, url) in [
@@ -89,7 +89,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "H-09: without Location, with two of them, and with a megabyte of it, the answer is delivered",
+        "H-09: A response with no Location field, two of them or an overlong one is delivered",
         .timeLimit(.minutes(10)))
     func values() throws {
         let request = Request.make()
@@ -110,7 +110,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "A URL that no request can have is left as it is",
+        "A response is delivered if the URL of its request is invalid",
         arguments: ["", "x", "/x", "ftp://a/", "https://u:p@a/", "https://", "https:a"])
     func hostileBase(url: String) {
         for location in ["/y", "https://b/", ""] {
@@ -121,7 +121,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-08, C-16: other schemes and user information are refused, and the error holds no secret",
+        "C-08, C-16: Other schemes and user information are refused, and the error contains no secret",
         arguments: [
             "javascript:alert(1)", "JavaScript:alert(1)", "file:///etc/passwd", "data:text/html,s3cr3t", "ftp://b/",
             "gopher://b/", "ws://a/",
@@ -143,8 +143,8 @@ extension RedirectPolicyTests {
 
     // MARK: Random input
 
-    /// What is wrong with a decision for a request to `https://good.example/…` full of secrets,
-    /// `nil` when nothing is.
+    /// Returns the defect of a decision for a request to `https://good.example/…` that contains
+    /// secrets, or `nil` if the decision is correct.
     private func complaint(_ location: String, _ status: Int, _ method: Request.Method) throws -> String? {
         let request = Self.planted(method, "https://good.example")
         guard case .follow(let next, let dropped) = try RedirectPolicy.follow.decide(request, status, location) else {
@@ -160,14 +160,14 @@ extension RedirectPolicyTests {
             return "not a URL: \(url)"
         }
         let isHome = seen.host == "good.example" && [nil, 443].contains(seen.port)
-        guard dropped != isHome else { return "taken for the wrong origin: \(url)" }
+        guard dropped != isHome else { return "compared with the wrong origin: \(url)" }
         if !isHome, try wire(next).contains(Self.secret), !location.contains(Self.secret) {
-            return "a secret went to \(url)"
+            return "a secret was sent to \(url)"
         }
         return nil
     }
 
-    @Test("C-10, C-16: of 10,000 random targets none gets a secret or leaves https", arguments: 0..<4)
+    @Test("C-10, C-16: None of 10,000 random targets receives a secret or is downgraded to http", arguments: 0..<4)
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
@@ -188,11 +188,11 @@ extension RedirectPolicyTests {
             if try RedirectPolicy.follow.outcome(location, from: "https://good.example/") != .deliver { followed += 1 }
         }
         #expect(
-            (500...2_250).contains(followed), "both outcomes are met often, else the test says nothing: \(followed)")
+            (500...2_250).contains(followed), "both outcomes must be frequent for a meaningful test: \(followed)")
     }
 
     @Test(
-        "C-10, C-16: no target of the redirect, traversal and injection lists gets a secret",
+        "C-10, C-16: No target from the redirect, traversal and injection lists receives a secret",
         .enabled(if: Corpora.areThere, Corpora.comment),
         arguments: [
             ("redirect-injection-template.txt", 5), ("redirect-urls-template.txt", 20), ("crlf-injection.txt", 20),

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What a policy decided, as texts.
+/// The decision of a redirect policy, with its URL as a string.
 enum RedirectOutcome: Equatable {
     case deliver
     case follow(String, droppedCredentials: Bool)
@@ -15,7 +15,7 @@ enum RedirectOutcome: Equatable {
 }
 
 extension RedirectPolicy {
-    /// Decides with the URL that the request really goes to.
+    /// Decides with the encoded URL of the request.
     func decide(
         _ request: Request, _ status: Int = 302, _ locations: String..., followed: Int = 0
     ) throws -> Decision {
@@ -56,7 +56,8 @@ extension RedirectPolicy.Decision {
     // MARK: Status and method
 
     @Test(
-        "H-10: the method and the body after each of six statuses", arguments: [300, 301, 302, 303, 307, 308],
+        "H-10: The status and the method determine the method and the body of the next request",
+        arguments: [300, 301, 302, 303, 307, 308],
         allMethods)
     func methods(status: Int, method: Request.Method) throws {
         let takesBody = method != .GET && method != .HEAD
@@ -84,7 +85,7 @@ extension RedirectPolicy.Decision {
         #expect(next.contentType == nil)
     }
 
-    @Test("Other statuses are delivered, and so is everything where redirects are not followed")
+    @Test("Responses with other statuses and all responses under the manual policy are delivered")
     func otherStatuses() throws {
         for status in [
             Int.min, -301, 0, 100, 200, 201, 202, 299, 300, 304, 305, 306, 309, 399, 400, 404, 500, 3010, Int.max,
@@ -98,14 +99,14 @@ extension RedirectPolicy.Decision {
         }
     }
 
-    @Test("H-10: a method of one's own is POST for 303 alone")
+    @Test("H-10: A custom method changes to GET only for status 303")
     func ownMethod() throws {
         for (status, method) in [(301, "PURGE"), (302, "PURGE"), (303, "GET"), (307, "PURGE"), (308, "PURGE")] {
             #expect(try RedirectPolicy.follow.decide(.make("PURGE"), status, "/y").next?.method.rawValue == method)
         }
     }
 
-    @Test("H-10: parameters that are the body stay with it, those of the URL are the target's business")
+    @Test("H-10: Parameters in the body are sent again, and those in the URL are replaced by the target")
     func parameters() throws {
         func next(_ method: Request.Method, _ status: Int, _ location: String = "?t=2") throws -> EncodedRequest {
             let request = Request.make(method, "https://a/x?own=1") {
@@ -138,7 +139,7 @@ extension RedirectPolicy.Decision {
         #expect(try RedirectPolicy.follow.decide(json, 302, "/y").next?.encodedBody() == #"{"p":1}"#)
     }
 
-    @Test("Forms, providers and everything else that a request says go along")
+    @Test("Forms, body providers and the options of a request are preserved by a redirect")
     func rest() throws {
         var request = Request.make(.PUT, "https://a/x") { $0.formParameters = ["a": "b c"] }
         request.timeout = 7
@@ -162,7 +163,7 @@ extension RedirectPolicy.Decision {
     // MARK: Limits
 
     @Test(
-        "H-08, M-27: one redirect more than the maximum is an error",
+        "H-08, M-27: Exceeding the maximum number of redirects is an error",
         arguments: [(20, 20), (3, 3), (1, 1), (0, 0), (-1, 0), (Int.min, 0), (Int.max, Int.max)])
     func maximum(given: Int, meant: Int) throws {
         var policy = RedirectPolicy(maximum: given)
@@ -179,7 +180,7 @@ extension RedirectPolicy.Decision {
         #expect(RedirectPolicy().maximum == 20)
     }
 
-    /// Follows what a server says until the chain ends.
+    /// Follows redirects until the chain ends.
     private func walk(_ policy: RedirectPolicy, _ location: (Int) -> String) throws -> (
         followed: Int, url: String, end: RedirectPolicy.Decision
     ) {
@@ -192,7 +193,7 @@ extension RedirectPolicy.Decision {
         return (200, try request.encode().url, .deliver)
     }
 
-    @Test("H-08: loops, ping-pong and growing URLs come to an end")
+    @Test("H-08: Redirect loops, alternating origins and growing URLs terminate")
     func loops() throws {
         for location in ["", "/x", "#f", "https://a/x", "x/"] {
             let walk = try walk(.follow) { _ in location }

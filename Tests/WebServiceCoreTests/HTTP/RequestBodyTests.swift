@@ -22,7 +22,7 @@ import FoundationNetworking
 
     // MARK: JSON
 
-    @Test("C-31: a JSON body is the object with sorted keys, also a single value")
+    @Test("C-31: A JSON body is encoded with sorted keys and can be a single value")
     func json() throws {
         let rows: [(Any, String)] = [
             (
@@ -43,7 +43,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-46: what JSON cannot say is an error that names the type, and the body stays as it was")
+    @Test("H-46: A value that JSON cannot represent is an error that names its type, and the body is unchanged")
     func noJSON() throws {
         final class Custom { let text = "s3cret" }
         let rows: [(Any, String)] = [
@@ -67,7 +67,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-46: what JSON cannot say is found at any depth, and what it can say is written at any depth",
+        "H-46: Values are validated and encoded as JSON at any depth",
         arguments: [1, 2, 40, 511])
     func deepValues(levels: Int) throws {
         func nested(_ value: Any) -> [Any] {
@@ -101,7 +101,7 @@ import FoundationNetworking
 
     // MARK: Encodable
 
-    @Test("A value is encoded by the given encoder under the given media type")
+    @Test("A value is encoded with the given encoder and media type")
     func encodable() throws {
         var request = try Request.make(.PUT) { try $0.serialize(Brewer()) }
         #expect(try JSONDecoder().decode(Brewer.self, from: #require(try request.encode().body)) == Brewer())
@@ -118,7 +118,7 @@ import FoundationNetworking
         #expect(request.contentType == "application/x-plist")
     }
 
-    @Test("A value that cannot be encoded is an error with the encoder's as its cause, and the body stays as it was")
+    @Test("A value that cannot be encoded is an error with the underlying encoder error, and the body is unchanged")
     func failingEncodable() throws {
         var request = Request.make(.POST) { $0.formParameters = ["a": 1] }
         for encoder in [JSONEncoder(), PropertyListEncoder()] as [any BodyEncoder] {
@@ -131,7 +131,7 @@ import FoundationNetworking
         #expect(request.formParameters == ["a": 1] && request.contentType == ContentType.formEncoded)
     }
 
-    @Test("The error of a kept step comes back when the request is encoded, until another body is set")
+    @Test("A stored error is thrown when the request is encoded, until another body is set")
     func keptError() throws {
         var request = Request.make(.POST)
         request.keepingError { try $0.serialize(Failing()) }
@@ -145,7 +145,7 @@ import FoundationNetworking
 
     // MARK: One body
 
-    @Test("The last body counts, and its media type with it")
+    @Test("The body that was set last is used together with its media type")
     func lastBody() throws {
         let steps: [(String, String, (inout Request) throws -> Void)] = [
             ("data", "application/octet-stream", { $0.body = Data("data".utf8) }),
@@ -174,7 +174,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "Of a body and parameters that belong in it the last one set counts, and a provider that does not count is not asked"
+        "Of a body and body parameters, the one set last is used, and an unused body provider is not called"
     )
     func lastOfBodyAndParameters() async throws {
         var form = MultipartFormData()
@@ -217,7 +217,7 @@ import FoundationNetworking
                 #expect(try first.encode().body == Data("p=1&q=2".utf8))
             }
         }
-        // Parameters of a method without a body are in the URL, whatever the order.
+        // The parameters of a DELETE request are encoded in the URL, regardless of the order.
         var get = Request.make(.DELETE) {
             $0.body = Data("x".utf8)
             $0.parameters = ["p": 1]
@@ -226,13 +226,13 @@ import FoundationNetworking
         #expect(try get.encode().url.hasSuffix("?p=1"))
         get.method = .POST
         #expect(try get.encode().body == Data("p=1".utf8))
-        // An error of a body that does not count is not the error of the request.
+        // The error of a body that was replaced is not an error of the request.
         var replaced = Request.make(.POST) { $0.keepingError { _ in throw CocoaError(.fileNoSuchFile) } }
         replaced.parameters = ["p": 1]
         #expect(try replaced.encodedBody() == "p=1")
     }
 
-    @Test("Setters of a task: the last body counts, and a provider that does not count is not asked")
+    @Test("A task sends the body or parameters set last and does not call an unused body provider")
     func lastBodyOfTask() async throws {
         let session = HandSession(text: "{}")
         let service = WebService.make(session)
@@ -254,7 +254,7 @@ import FoundationNetworking
         #expect(sent.map { $0.value(forHTTPHeaderField: "Content-Type") } == types)
     }
 
-    @Test("Bytes without a media type are JSON where the parameter encoding is JSON")
+    @Test("A body without a media type is sent as JSON if the parameter encoding is JSON")
     func jsonData() async throws {
         let session = HandSession(text: "{}")
         let service = WebService.make(session)
@@ -278,7 +278,7 @@ import FoundationNetworking
         #expect(text.contains("Content-Type: application/json"))
     }
 
-    @Test("M-10: a Content-Type field counts before what the body brings along, whatever the order and the case")
+    @Test("M-10: A Content-Type field overrides the media type of the body, regardless of order and case")
     func explicitContentType() throws {
         for setFirst in [true, false] {
             let request = try Request.make(.POST) {
@@ -292,7 +292,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-10: a body without a media type is sent as bytes of an unknown kind, an empty one as well",
+        "M-10: A body without a media type is sent as application/octet-stream, even if it is empty",
         arguments: ["", "x"])
     func octetStream(text: String) throws {
         let request = Request.make(.POST) { $0.body = Data(text.utf8) }
@@ -304,7 +304,7 @@ import FoundationNetworking
         #expect(try Request.make(.POST).urlRequest().value(forHTTPHeaderField: "Content-Type") == nil)
     }
 
-    @Test("contentType and userAgent are the header fields")
+    @Test("contentType and userAgent read and write the header fields")
     func accessors() throws {
         var request = Request.make(.POST) { $0.parameters = ["a": 1] }
         #expect(request.contentType == "application/x-www-form-urlencoded" && request.userAgent == nil)
@@ -323,7 +323,7 @@ import FoundationNetworking
         #expect(Request.make(.GET) { $0.parameters = ["a": 1] }.contentType == nil)
     }
 
-    @Test("M-24: a User-Agent is sent as it was set, and none is made up")
+    @Test("M-24: A User-Agent field is sent as it was set and is not generated")
     func userAgent() throws {
         #expect(
             try Request.make { $0.userAgent = "Agent/1 (x; y)" }.urlRequest().allHTTPHeaderFields == [
@@ -333,7 +333,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "G4: every naughty string comes back from a JSON body byte by byte",
+        "G4: Every naughty string survives a round trip through a JSON body byte for byte",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyJSON() throws {
         let strings = try Corpora.naughtyStrings()
@@ -349,7 +349,7 @@ import FoundationNetworking
                 })
             for request in bodies {
                 let body = try #require(try request.encode().body)
-                // JSONSerialization drops a byte order mark from a string, so this body is compared as it is.
+                // JSONSerialization drops a byte order mark, so the raw bytes are compared.
                 guard string != "\u{FEFF}" else {
                     #expect(body == Data("{\"\u{FEFF}\":\"\u{FEFF}\"}".utf8))
                     continue

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 @Suite(.timeLimit(.minutes(10))) struct RequestTests {
-    /// Requests with a secret in each place where one can stand.
+    /// Requests that contain a secret, each in a different part.
     private func requestsWithSecrets() throws -> [Request] {
         var plain = try Request.make(.POST).urlRequest()
         plain.httpBody = Data("s3cret".utf8)
@@ -33,7 +33,7 @@ import FoundationNetworking
         ]
     }
 
-    @Test("C-06, C-66: nothing that a request prints holds a secret")
+    @Test("C-06, C-66: The descriptions of a request contain no secret")
     func requestHidesSecrets() throws {
         for request in try requestsWithSecrets() {
             let log = printed(request)
@@ -42,7 +42,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("C-66: nothing that an error prints holds a secret of its request, response, body or cause")
+    @Test("C-66: The descriptions of an error contain no secret of its request, response, body or underlying error")
     func errorHidesSecrets() throws {
         let url = try #require(URL(string: "https://h/?token=s3cret"))
         let response = HTTPURLResponse(
@@ -64,7 +64,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A request describes itself by its method and its URL without the query",
+        "The description of a request is its method and its URL without the query",
         arguments: [
             ("GET", "https://H/v1/a b?q#f", "GET https://h/v1/a%20b"), ("post", "https://h", "POST https://h"),
             ("PURGE", "ftp://h", "PURGE (invalid URL)"),
@@ -74,7 +74,7 @@ import FoundationNetworking
         #expect(Request(Request.Method(rawValue: method), url: url).description == text)
     }
 
-    @Test("A dump shows the description alone")
+    @Test("A dump contains only the description")
     func dumped() {
         var text = ""
         dump(Request.make { $0.headers = ["A": "s3cret"] }, to: &text)
@@ -95,7 +95,7 @@ import FoundationNetworking
                 && request.formParametersAllowedCharacters == nil)
     }
 
-    @Test("The URL can be replaced; nil or a bad one is the error of the request")
+    @Test("The URL can be replaced, and encoding a request with a nil or invalid URL is an error")
     func url() throws {
         var request = Request(.POST, url: try #require(URL(string: "https://h/a?b#c")))
         #expect(request.url?.absoluteString == "https://h/a?b")

@@ -3,14 +3,14 @@ import Testing
 
 @testable import WebServiceCore
 
-/// Lists of hostile input from elsewhere. They are no part of the package: tests that read them are
-/// skipped where `WEBSERVICE_CORPORA` does not name their folder, and the test report says so.
+/// Third-party lists of hostile input, which are not part of the package. Tests that read them are
+/// skipped with a comment unless `WEBSERVICE_CORPORA` names their folder.
 enum Corpora {
     static let folder = ProcessInfo.processInfo.environment["WEBSERVICE_CORPORA"].map {
         URL(fileURLWithPath: $0, isDirectory: true)
     }
     static let areThere = folder != nil
-    static let comment: Comment = "WEBSERVICE_CORPORA has to name the folder of the corpora"
+    static let comment: Comment = "WEBSERVICE_CORPORA must name the folder of the corpora"
 
     static func data(_ path: String) throws -> Data {
         try Data(contentsOf: #require(folder).appendingPathComponent(path))
@@ -25,8 +25,7 @@ enum Corpora {
     }
 }
 
-/// A decoder that knows nothing of the encoder: bytes back from `%XX`, and from `+` where it stands
-/// for a space.
+/// A decoder that is independent of the encoder. Decodes `%XX` and, optionally, `+` as a space.
 enum Decoded {
     static func bytes(_ text: some StringProtocol, plusIsSpace: Bool = false) -> [UInt8] {
         var bytes: [UInt8] = []
@@ -43,7 +42,8 @@ enum Decoded {
         return bytes
     }
 
-    /// Name and, behind an equals sign, value of each pair (WHATWG URL, section 5.1), as bytes.
+    /// The name and, after an equals sign, the value of each pair as bytes (WHATWG URL, section
+    /// 5.1).
     static func pairs(_ text: String) -> [[[UInt8]]] {
         text.utf8.split(separator: UInt8(ascii: "&")).map { pair in
             let parts = pair.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false)
@@ -52,7 +52,7 @@ enum Decoded {
     }
 }
 
-/// Everything an error or a request may print into a log.
+/// Returns every printable form of a value, such as an error or a request.
 func printed(_ value: Any) -> String {
     var dumped = ""
     dump(value, to: &dumped)
@@ -64,8 +64,8 @@ func printed(_ value: Any) -> String {
     return texts.joined(separator: "\n")
 }
 
-/// Expects an error of one kind, whose message holds some texts and nothing of whose printed forms
-/// holds the others.
+/// Expects an error with the given code whose message contains every name and whose printable forms
+/// contain no secret.
 @discardableResult
 func expectFailure<Value>(
     _ code: WebServiceError.Code, naming names: [String] = [], hiding secrets: [String] = [], _ comment: Comment? = nil,
@@ -78,18 +78,18 @@ func expectFailure<Value>(
     let log = printed(error)
     for secret in secrets { #expect(!log.contains(secret), comment, sourceLocation: sourceLocation) }
     #expect(
-        !error.message.utf8.contains { $0 < 0x20 || $0 == 0x7F }, "a message is one line",
+        !error.message.utf8.contains { $0 < 0x20 || $0 == 0x7F }, "an error message must be one line",
         sourceLocation: sourceLocation)
     return error
 }
 
 extension Request {
-    /// A request that is right in everything.
+    /// Returns a valid request.
     static func make(_ method: Method = .GET, _ url: String = "https://h/v1") -> Request {
         Request(method, url: url)
     }
 
-    /// A request that is right in everything but for what the test changes.
+    /// Returns a valid request with the changes of the test.
     static func make(_ method: Method = .GET, _ url: String = "https://h/v1", _ change: (inout Request) throws -> Void)
         rethrows -> Request
     {
@@ -98,20 +98,20 @@ extension Request {
         return request
     }
 
-    /// What stands behind the question mark, `nil` when there is none.
+    /// Returns the query without the question mark, or `nil` if the URL has no query.
     func encodedQuery() throws -> String? {
         let url = try encode().url
         return url.firstIndex(of: "?").map { String(url[url.index(after: $0)...]) }
     }
 
-    /// The body as text.
+    /// Returns the body as a string.
     func encodedBody() throws -> String? {
         try encode().body.map { String(decoding: $0, as: UTF8.self) }
     }
 }
 
 extension Request {
-    /// What is sent when the body provider, where there is one, gives this.
+    /// Encodes the request with the given data as the result of its body provider, if it has one.
     func encode(provided data: Data) throws -> EncodedRequest {
         var request = self
         if case .provider(let contentType, _) = content { request.content = .data(data, contentType: contentType) }

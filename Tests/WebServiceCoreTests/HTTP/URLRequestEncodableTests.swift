@@ -21,7 +21,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("A type of one's own is sent as the URLRequest that it says")
+    @Test("A custom type is sent as the URLRequest it returns")
     func ownType() throws {
         #expect(try Ping(host: "h").urlRequest() == Ping(host: "h").urlRequestValue)
         #expect(try Request(Ping(host: "h")).urlRequest().url?.absoluteString == "https://h/ping")
@@ -29,7 +29,7 @@ import FoundationNetworking
         expectFailure(.invalidURL) { try Request(Ping(host: "h h")).urlRequest() }
     }
 
-    @Test("The error of a type of one's own comes back when the request is encoded")
+    @Test("An error of a custom type is thrown when the request is encoded")
     func ownError() {
         let foreign = Request(Throwing(error: TestError(name: "s3cret")))
         let error = expectFailure(.encoding, hiding: ["s3cret"]) { try foreign.urlRequest() }
@@ -40,7 +40,7 @@ import FoundationNetworking
         #expect(foreign.url == nil && foreign.description == "GET (invalid URL)")
     }
 
-    @Test("A request passes through unchanged")
+    @Test("A Request created from a Request is unchanged")
     func request() throws {
         let request = Request.make(.PUT) {
             $0.deadline = .seconds(3)
@@ -49,11 +49,11 @@ import FoundationNetworking
         }
         let same = Request(request as any URLRequestEncodable)
         #expect(same.deadline == .seconds(3) && same.parameters == ["a": 1] && same.method == .PUT)
-        if case .provider = same.content {} else { Issue.record("the body provider is lost") }
+        if case .provider = same.content {} else { Issue.record("the body provider is missing") }
     }
 
     @Test(
-        "A request that cannot be encoded has a URLRequest that no session sends",
+        "The URLRequest of a request that cannot be encoded cannot be sent",
         arguments: ["ftp://h", "", "https://", "https://u:p@h"])
     func unsendable(url: String) {
         let value = Request(url: url).urlRequestValue
@@ -61,7 +61,7 @@ import FoundationNetworking
         expectFailure(.invalidURL) { try Request(value).urlRequest() }
     }
 
-    @Test("A plain URLRequest is itself, and without a URL it cannot be sent")
+    @Test("A URLRequest encodes to itself and cannot be sent without a URL")
     func plain() throws {
         var plain = try Request.make().urlRequest()
         #expect(try plain.urlRequest() == plain && plain.urlRequestValue == plain)
@@ -69,7 +69,7 @@ import FoundationNetworking
         expectFailure(.invalidURL) { try Request(plain).urlRequest() }
     }
 
-    @Test("A URLRequest for a relative URL is resolved before it is sent")
+    @Test("A relative URL of a URLRequest is resolved before it is sent")
     func relative() throws {
         let base = try #require(URL(string: "https://h/v1/"))
         let plain = URLRequest(url: try #require(URL(string: "a?b", relativeTo: base)))

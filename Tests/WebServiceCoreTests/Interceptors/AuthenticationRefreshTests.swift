@@ -8,12 +8,12 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Refreshes that fail, come late or are not waited for.
-@Suite("Authentication: refreshes", .timeLimit(.minutes(10)))
+/// Verifies refreshes that fail, complete late or are abandoned.
+@Suite("Authentication: Refreshes", .timeLimit(.minutes(10)))
 struct AuthenticationRefreshTests {
     private typealias Completion = @Sendable (Result<Credential, any Error>) -> Void
 
-    /// Accepts one token; everything else is 401.
+    /// Returns a session that accepts one token and responds with 401 to any other.
     private func server(accepting token: String) -> HandSession {
         HandSession { exchange in
             let isAccepted =
@@ -39,14 +39,14 @@ struct AuthenticationRefreshTests {
     }
 
     private func status(_ task: SessionTask) async -> Int? {
-        try? await task.data().response.status  // an error is seen as no status
+        try? await task.data().response.status  // an error counts as no status
     }
 
     private func parked(_ authentication: Authentication, _ count: Int) async {
         await eventually { authentication.parkedRequests >= count }
     }
 
-    @Test("the result of a refresh that took too long is ignored while the next refresh runs")
+    @Test("The result of a refresh that exceeded its limit is ignored while the next refresh runs")
     func lateResult() async {
         let session = server(accepting: "good")
         let clock = ManualTimekeeper()
@@ -66,15 +66,15 @@ struct AuthenticationRefreshTests {
         let completions = await refreshes.wait(for: 2)
         await parked(authentication, 1)
         completions[0](.success(.bearer("late")))
-        // The result of the first refresh takes effect, or is ignored, in a Swift task.
+        // A Swift task handles or ignores the result of the first refresh.
         for _ in 0..<1_000 { await Task.yield() }
         #expect(authentication.parkedRequests == 1)
         completions[1](.success(.bearer("good")))
-        #expect((try? await second.response.status) == 200)  // an error is seen as no status
+        #expect((try? await second.response.status) == 200)  // an error counts as no status
         #expect(!tokens(session).contains("Bearer late"))
     }
 
-    @Test("C-57: clear() while a credential that expires is being read: it is neither refreshed nor sent")
+    @Test("C-57: A credential about to expire is neither refreshed nor sent if clear() is called while it is read")
     func clearWhileReading() async {
         let session = server(accepting: "old account")
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
@@ -92,7 +92,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "a credential that expires is not refreshed where update() gave a newer one while it was read: the newer one is sent"
+        "A credential passed to update() is sent instead of refreshing an expiring one that is being read"
     )
     func updateWhileReading() async {
         let session = server(accepting: "given")
@@ -108,18 +108,18 @@ struct AuthenticationRefreshTests {
         let read = await reads.wait()[0]
         authentication.update(.bearer("given"))
         read.resume(returning: .bearer("old", expires: now.addingTimeInterval(10)))
-        #expect((try? await task.response.status) == 200)  // an error is seen as no status
+        #expect((try? await task.response.status) == 200)  // an error counts as no status
         #expect(tokens(session) == ["Bearer given"])
         #expect(refreshes.values.isEmpty)
     }
 
     @Test(
-        "C-57: clear() while the credential is read for the second time: the credential of the next account is not sent"
+        "C-57: The credential of the next account is not sent if clear() is called during the second read"
     )
     func clearWhileReadingAgain() async {
         let session = server(accepting: "new account")
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
-        // The refresh gives no credential, so it is read once more.
+        // The refresh returns no credential, so the credential is read again.
         let authentication = Authentication(
             TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in nil })
         let task = service(session, authentication).GET("/x").data()
@@ -132,7 +132,7 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == ["Bearer old account"])
     }
 
-    @Test("C-57: clear() while the refresh runs and its request reads the credential again: the late result is ignored")
+    @Test("C-57: After clear(), the late result of a running refresh is ignored")
     func clearDuringRefresh() async {
         let session = server(accepting: "never")
         let refreshes = Collected<Completion>()
@@ -157,7 +157,7 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == ["Bearer old", "Bearer old", "Bearer of the new account"])
     }
 
-    @Test("a refresh that returns the refused credential: the refusal is the response, and nothing is sent again")
+    @Test("If a refresh returns the rejected credential, the 401 is the response, and nothing is sent again")
     func sameCredential() async {
         let session = server(accepting: "other")
         let authentication = Authentication(TokenSource({ .bearer("t1") }) { rejected in rejected })
@@ -167,7 +167,7 @@ struct AuthenticationRefreshTests {
         #expect(!task.timeline.events.contains { $0.kind == .retry })
     }
 
-    @Test("C-52: refreshes that go on failing are not repeated for every request: one after a back-off that doubles")
+    @Test("C-52: Failing refreshes are repeated only after a back-off that doubles, not for every request")
     func backOff() async {
         let session = server(accepting: "none")
         let clock = ManualTimekeeper()
@@ -192,7 +192,7 @@ struct AuthenticationRefreshTests {
         clock.advance(by: .seconds(2))
         await fail(5)
         #expect(refreshes.values.count == 4)
-        // The back-off is never longer than the window.
+        // The back-off never exceeds the window.
         clock.advance(by: .seconds(3))
         await fail(5)
         #expect(refreshes.values.count == 5)
@@ -203,7 +203,7 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.count == 6)
     }
 
-    @Test("C-55: when all who wait are cancelled, the refresh goes on, and the next request uses its credential")
+    @Test("C-55: A refresh continues if all waiting requests are cancelled, and the next request uses its credential")
     func allCancelled() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
@@ -223,11 +223,11 @@ struct AuthenticationRefreshTests {
         next.resume()
         await parked(authentication, 1)
         (await refreshes.wait()[0])(.success(.bearer("t2")))
-        #expect((try? await next.response.status) == 200)  // an error is seen as no status
+        #expect((try? await next.response.status) == 200)  // an error counts as no status
         #expect(refreshes.values.count == 1)
     }
 
-    @Test("C-55: a service that its owner releases during the refresh: the request that waits completes")
+    @Test("C-55: A waiting request completes if its service is released during the refresh")
     func deallocatedService() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
@@ -243,7 +243,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "G18: a refresh may begin when the window has passed since the first one, and not a nanosecond before",
+        "G18: A refresh can start as soon as the window since the first one has passed, to the nanosecond",
         arguments: [-1, 0, 1])
     func window(nanoseconds: Int) async {
         let session = server(accepting: "none")
@@ -265,7 +265,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "a refresh that sends its request from a Dispatch queue does not wait for itself when it bypasses the authentication"
+        "A refresh request from a Dispatch queue does not wait for itself if it bypasses the authentication"
     )
     func dispatchQueue() async {
         let session = server(accepting: "t2")
@@ -291,7 +291,7 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == ["Bearer t1", nil, "Bearer t2"])
     }
 
-    @Test("a refresh whose request waits for it ends with the limit of the refresh, and both fail")
+    @Test("A refresh whose request waits for it ends at the refresh limit, and both fail")
     func refreshThatWaitsForItself() async {
         let session = server(accepting: "t2")
         let clock = ManualTimekeeper()

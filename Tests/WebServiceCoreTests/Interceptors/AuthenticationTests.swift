@@ -8,8 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// A server with accounts: it accepts one token, counts what it sees, and answers on another
-/// thread.
+/// A server that accepts one token, records the tokens it receives and responds on another thread.
 private final class TokenServer: Session {
     struct State {
         var accepted: String?
@@ -17,7 +16,7 @@ private final class TokenServer: Session {
     }
 
     let state: Mutex<State>
-    /// One entry for each request.
+    /// Contains one element for each request.
     let arrivals = Collected<Void>()
     private let status: Int
 
@@ -47,7 +46,7 @@ private final class TokenServer: Session {
 
 @Suite("Authentication", .timeLimit(.minutes(10)))
 struct AuthenticationTests {
-    /// Tokens t1, t2 …: each refresh gives the next one and makes the server accept it.
+    /// Issues the tokens t2, t3 and so on, one for each refresh.
     private final class Issuer: Sendable {
         private let count = Mutex(0)
         var refreshes: Int { count.withLock { $0 } }
@@ -70,7 +69,7 @@ struct AuthenticationTests {
 
     // MARK: Sending
 
-    @Test("credentials are read at each send, basic ones as well, and a field that is set already is left alone")
+    @Test("Bearer, Basic and custom credentials are read at each send and do not replace a field of the caller")
     func sending() async throws {
         let session = HandSession(text: "x")
         let tokens = Collected<Int>()
@@ -96,14 +95,14 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "user names with a colon and control characters cannot be sent by Basic",
+        "Basic credentials reject user names with a colon and control characters",
         arguments: [("a:b", "c"), ("a\n", "c"), ("a", "c\r\n")])
     func badBasic(user: String, password: String) {
         #expect(throws: WebServiceError.self) { try Credential.basic(user: user, password: password) }
     }
 
     @Test(
-        "C-58: credentials go to the base URL's origin and to the allowed ones only",
+        "C-58: Credentials are sent only to the origin of the base URL and to the allowed origins",
         arguments: [
             ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false),
             ("https://h:8443/x", false),
@@ -125,7 +124,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "C-50, C-54, G10: 10,000 requests refused at once make one refresh, and each ends once, 20 rounds in all",
+        "C-50, C-54, G10: 10,000 simultaneous 401 responses cause one refresh, and each request ends once",
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
@@ -135,8 +134,7 @@ struct AuthenticationTests {
             let refreshes = Collected<Int>()
             let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
             let read: @Sendable () async throws -> Credential? = { .bearer("t1") }
-            // The refresh waits until every request has been refused, so that all of them are
-            // parked.
+            // The refresh waits until every request has received a 401, so that all of them wait.
             let allRefused: @Sendable () async -> Void = { await server.arrivals.wait(for: count) }
             let source: TokenSource =
                 switch kind {
@@ -187,7 +185,7 @@ struct AuthenticationTests {
             if kind == .hangs {
                 await refreshes.wait()
                 await allRefused()
-                // Every waiter is parked once no request is on its way any more.
+                // Every request waits for the refresh once none is in flight.
                 await eventually { service.parkedRequests >= count }
                 clock.advance(by: .seconds(5))
             }
@@ -201,7 +199,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("C-51: a late refusal of an older credential is only sent again, without a refresh")
+    @Test("C-51: A request with a late 401 for an older credential is sent again without a refresh")
     func lateRefusal() async {
         let hand = HandSession()
         let issuer = Issuer()
@@ -227,7 +225,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "only 401 is a refusal of the credential: other statuses are the response, without a refresh",
+        "Only 401 rejects the credential; any other status is the response and causes no refresh",
         arguments: [400, 403, 407, 419, 498])
     func otherStatuses(status: Int) async throws {
         let server = TokenServer(accepts: "t2", refusal: status)
@@ -238,7 +236,7 @@ struct AuthenticationTests {
         #expect(server.seen == ["Bearer t1"])
     }
 
-    @Test("C-56: an endless refusal is replayed once a request, and refreshes are bounded in their window")
+    @Test("C-56: With endless 401 responses, each request is sent twice, and the refreshes per window are limited")
     func endlessRefusal() async {
         let server = TokenServer(accepts: nil)
         let issuer = Issuer()
@@ -246,7 +244,7 @@ struct AuthenticationTests {
         let service = service(
             server, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }), clock: clock)
         for attempt in 1...5 {
-            let response = try? await service.GET("/x").data().response  // a refusal is an answer
+            let response = try? await service.GET("/x").data().response  // an error counts as no response
             #expect(response?.status == 401)
             #expect(server.seen.count == 2 * attempt)
         }
@@ -257,14 +255,14 @@ struct AuthenticationTests {
         #expect(issuer.refreshes == 6)
     }
 
-    @Test("a credential that cannot be refreshed stays refused, however often, and no refresh is counted")
+    @Test("Without a refresh, every 401 is the response, and the refresh limit does not apply")
     func withoutRefresh() async throws {
         let service = service(
             TokenServer(accepts: nil), Authentication(TokenSource(.bearer("fixed")), maximumRefreshes: 2))
         for _ in 0..<8 { #expect(try await service.GET("/x").data().response.status == 401) }
     }
 
-    @Test("C-58: a refusal from another origin, behind a redirect, refreshes nothing and is not replayed")
+    @Test("C-58: A 401 from another origin after a redirect causes no refresh and no second attempt")
     func refusalFromElsewhere() async throws {
         let issuer = Issuer()
         let elsewhere = try #require(URL(string: "https://other/x"))
@@ -287,7 +285,7 @@ struct AuthenticationTests {
         #expect(sent == ["Bearer t1", nil])
     }
 
-    @Test("a proactive refresh that fails sends what has not expired yet, and fails what has")
+    @Test("If a proactive refresh fails, an unexpired credential is sent, and an expired one fails the request")
     func failedProactiveRefresh() async throws {
         let server = TokenServer(accepts: "t1")
         let now = Date(timeIntervalSince1970: 1_000)
@@ -308,7 +306,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("C-52, L-02: a refresh that fails fails those who wait, and the next request tries again")
+    @Test("C-52, L-02: A failed refresh fails the waiting request, and the next request refreshes again")
     func failingRefresh() async throws {
         let server = TokenServer(accepts: "t2")
         let attempts = Collected<Int>()
@@ -329,7 +327,7 @@ struct AuthenticationTests {
         #expect(attempts.values.count == 2)
     }
 
-    @Test("C-53: a refresh that lets go of its completion has failed")
+    @Test("C-53: A refresh that releases its completion handler without calling it fails")
     func forgottenCompletion() async {
         let service = service(
             TokenServer(accepts: "t2"), Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in }))
@@ -337,7 +335,7 @@ struct AuthenticationTests {
         #expect(code(await service.GET("/x").data().result) == .authenticationFailed)
     }
 
-    @Test("a refresh that sends its request through the same service does not wait for itself")
+    @Test("A refresh that sends its request with the same service does not wait for itself")
     func recursion() async throws {
         let server = TokenServer(accepts: "t2")
         let box = Collected<WebService>()
@@ -354,7 +352,7 @@ struct AuthenticationTests {
         #expect(server.seen == ["Bearer t1", nil, "Bearer t2"])
     }
 
-    @Test("a credential that is about to expire is refreshed before it is sent, once for all")
+    @Test("A credential that is about to expire is refreshed once for all requests before it is sent")
     func proactive() async throws {
         let server = TokenServer(accepts: "t2")
         let issuer = Issuer()
@@ -373,7 +371,7 @@ struct AuthenticationTests {
         #expect(server.seen.allSatisfy { $0 == "Bearer t2" })
     }
 
-    @Test("C-55: cancelling one who waits ends its wait alone")
+    @Test("C-55: Cancelling a waiting request ends only that request")
     func cancelledWaiter() async {
         let server = TokenServer(accepts: "t2")
         let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
@@ -390,13 +388,13 @@ struct AuthenticationTests {
         #expect(throws: URLError(.cancelled)) { try cancelled.get() }
         let done = await finish.wait()[0]
         done(.success(.bearer("t2")))
-        #expect((try? await second.response.status) == 200)  // an error is seen as no status
+        #expect((try? await second.response.status) == 200)  // an error counts as no status
         #expect(server.seen.filter { $0 == "Bearer t2" }.count == 1)
     }
 
-    // MARK: Log-out
+    // MARK: Logout
 
-    @Test("C-57: log-out fails those who wait, ignores the refresh that runs, and replays nothing of the old account")
+    @Test("C-57: Logout fails waiting requests, ignores the running refresh and sends no request of the old account")
     func clear() async {
         let server = TokenServer(accepts: "new")
         let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
@@ -412,11 +410,11 @@ struct AuthenticationTests {
         #expect(code(await task.result) == .authenticationFailed)
         let done = await finish.wait()[0]
         done(.success(.bearer("late, of the old account")))
-        #expect((try? await service.GET("/y").data().response.status) == 200)  // an error is seen as no status
+        #expect((try? await service.GET("/y").data().response.status) == 200)  // an error counts as no status
         #expect(server.seen == ["Bearer old", "Bearer new"])
     }
 
-    @Test("C-57: a refusal that comes after log-out is not sent again with the next account's credential")
+    @Test("C-57: A request with a 401 after logout is not sent again with the credential of the next account")
     func refusalAfterClear() async {
         let hand = HandSession()
         let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
@@ -431,7 +429,7 @@ struct AuthenticationTests {
         #expect(hand.exchanges.values.count == 1)
     }
 
-    @Test("C-57: a retry after log-out is not sent, whoever is logged in then")
+    @Test("C-57: A request is not retried after logout")
     func retryAfterClear() async {
         let hand = HandSession()
         let clock = ManualTimekeeper()
@@ -442,14 +440,14 @@ struct AuthenticationTests {
         task.resume()
         let exchange = await hand.exchanges.wait()[0]
         exchange.answer(status: 503)
-        await eventually { clock.pending >= 2 }  // the deadline, and the wait for the next attempt
+        await eventually { clock.pending >= 2 }  // the deadline and the pause before the next attempt
         authentication.clear()
         clock.advance(by: .seconds(60))
         #expect(code(await task.result) == .authenticationFailed)
         #expect(hand.exchanges.values.count == 1)
     }
 
-    @Test("update gives those who wait the new credential at once, and the refresh that runs is ignored")
+    @Test("update() immediately resumes the waiting requests with the new credential")
     func update() async throws {
         let server = TokenServer(accepts: "given")
         let held = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
@@ -464,7 +462,7 @@ struct AuthenticationTests {
         #expect(task.task.timeline.events.map(\.kind).contains(.refresh))
     }
 
-    @Test("C-66: no description of a credential shows it")
+    @Test("C-66: No description of a credential contains its value")
     func descriptions() {
         let credential = Credential.bearer("canary")
         var dumped = ""
@@ -474,7 +472,7 @@ struct AuthenticationTests {
 }
 
 extension WebService {
-    /// How many requests wait for a refresh.
+    /// The number of requests that wait for a refresh.
     fileprivate var parkedRequests: Int {
         interceptors.compactMap { ($0 as? Authentication)?.parkedRequests }.reduce(0, +)
     }

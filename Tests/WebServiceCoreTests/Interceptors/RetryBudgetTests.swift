@@ -3,8 +3,8 @@ import Testing
 
 @testable import WebServiceCore
 
-/// H-15: the budget of retries that requests share.
-@Suite("Retry budget", .timeLimit(.minutes(10)))
+/// H-15: Verifies the budget of retries that requests share.
+@Suite("RetryBudget", .timeLimit(.minutes(10)))
 struct RetryBudgetTests {
     private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper())
         -> WebService
@@ -14,7 +14,7 @@ struct RetryBudgetTests {
         return service
     }
 
-    @Test("H-15: 2,000 requests that all fail make no more retries than the bucket holds and the requests put back")
+    @Test("H-15: 2,000 failing requests cause no more retries than the capacity and the returned tokens allow")
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let budget = RetryBudget(capacity: 100, ratio: 0.1)
@@ -27,7 +27,7 @@ struct RetryBudgetTests {
         #expect(budget.availableRetries <= 100)
     }
 
-    @Test("H-15: without a token no pause begins, no timer is left, and the response is the outcome")
+    @Test("H-15: Without a token, no pause starts, no timer remains, and the response is the outcome")
     func timers() async {
         let session = ScriptedSession([.status(503)])
         let clock = ManualTimekeeper()
@@ -36,7 +36,7 @@ struct RetryBudgetTests {
         let ends = Collected<Int>()
         for _ in 0..<500 { service.GET("/x").response { _, _ in ends.add(1) }.resume() }
         await ends.wait(for: 497)
-        // Each of the three that wait has its pause and its deadline.
+        // Each of the three waiting requests has a pause and a deadline.
         await eventually { clock.pending <= 6 }
         #expect(clock.pending == 6)
         #expect(session.sent.count == 500)
@@ -46,7 +46,7 @@ struct RetryBudgetTests {
         await eventually { clock.pending == 0 }
     }
 
-    @Test("the timeline names the budget, and a success takes nothing from it")
+    @Test("The timeline names the exhausted budget, and a success takes no token")
     func timeline() async throws {
         let budget = RetryBudget(capacity: 1, ratio: 0)
         let failing = service(
@@ -64,7 +64,7 @@ struct RetryBudgetTests {
     }
 
     @Test(
-        "M-27: any capacity and ratio give a budget, which never holds more than its capacity",
+        "M-27: A budget accepts any capacity and ratio and never holds more tokens than its capacity",
         arguments: [
             (-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2),
             (Int.max, 1, 1_000_000),
@@ -77,7 +77,7 @@ struct RetryBudgetTests {
         #expect(budget.takeRetry() == (available > 0))
     }
 
-    @Test("a request puts back the ratio of a token")
+    @Test("Each request returns a fraction of a token, as specified by the ratio")
     func ratio() {
         let budget = RetryBudget(capacity: 1, ratio: 0.25)
         #expect(budget.takeRetry())

@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Answers one after another; the last one again and again.
+/// A session that returns scripted responses in order and repeats the last one.
 final class ScriptedSession: Session {
     enum Answer: Sendable {
         case status(Int, headers: [String: String] = [:], body: String = "")
@@ -41,9 +41,9 @@ final class ScriptedSession: Session {
     }
 }
 
-@Suite("Retry", .timeLimit(.minutes(10)))
+@Suite("RetryPolicy", .timeLimit(.minutes(10)))
 struct RetryPolicyTests {
-    /// A policy whose pauses are written down instead of waited for.
+    /// Returns a policy that records its pauses instead of waiting.
     private func policy(
         _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0),
         _ change: (inout RetryPolicy) -> Void = { _ in }
@@ -63,11 +63,11 @@ struct RetryPolicyTests {
         var request = service.request(method, path: "/x")
         change(&request)
         let task = service.sessionTask(request: request).data()
-        let response = try? await task.response  // an error is seen as no response
+        let response = try? await task.response  // an error counts as no response
         return (session, response, task.task.timeline)
     }
 
-    @Test("a status that passes is tried again, and the timeline says why and how long was waited")
+    @Test("A transient status is retried, and the timeline contains the reason and the pause")
     func status() async throws {
         let pauses = Collected<Duration>()
         let run = await run([.status(503), .status(502), .status(200)], policy(pauses))
@@ -80,7 +80,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "transport errors that pass are tried again, others are not",
+        "Only transient transport errors are retried",
         arguments: [
             (URLError.Code.networkConnectionLost, 3), (.timedOut, 3), (.cannotConnectToHost, 3), (.badURL, 1),
             (.cancelled, 1), (.unsupportedURL, 1),
@@ -92,7 +92,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-12: only idempotent methods are sent again, others with an Idempotency-Key or when the policy says so",
+        "H-12: A method that is not idempotent is retried only with an Idempotency-Key or if the policy allows it",
         arguments: [
             ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
         ])
@@ -109,7 +109,7 @@ struct RetryPolicyTests {
         #expect(any.session.sent.count == 3)
     }
 
-    @Test("H-11: a body stream is not sent twice, and the timeline says so")
+    @Test("H-11: A request with a body stream is not retried, and the timeline contains the reason")
     func stream() async {
         var plain = URLRequest(url: URL(string: "https://h/v1/x") ?? URL(fileURLWithPath: "/"))
         plain.httpMethod = "PUT"
@@ -124,7 +124,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14: Retry-After is obeyed as seconds and as a date, and what makes no sense is ignored",
+        "H-14: Retry-After is accepted in seconds and as a date, and invalid values are ignored",
         arguments: [
             ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0),
             ("Thu Jan  1 00:00:05 1970", 5.0),
@@ -139,7 +139,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14, M-27: a Retry-After beyond the budget is not waited for, however large",
+        "H-14, M-27: A Retry-After of any size beyond the budget prevents a retry",
         arguments: ["61", "1000000", "99999999999999999999999"])
     func longRetryAfter(value: String) async {
         let pauses = Collected<Duration>()
@@ -151,7 +151,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "pauses grow from half to all of their double, up to the maximum",
+        "Pauses double up to the maximum, and jitter selects from half to all of each pause",
         arguments: [
             (0.0, [0.25, 0.5, 1, 1]), (0.5, [0.375, 0.75, 1.5, 1.5]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2]),
         ])
@@ -166,7 +166,7 @@ struct RetryPolicyTests {
         #expect(pauses.values == seconds.map { .seconds($0) })
     }
 
-    @Test("M-27: extreme settings neither trap nor loop", arguments: [Int.min, 0, 1])
+    @Test("M-27: Extreme settings neither trap nor loop", arguments: [Int.min, 0, 1])
     func extremes(attempts: Int) async {
         let run = await run(
             [.status(500)],
@@ -186,7 +186,7 @@ struct RetryPolicyTests {
         #expect(huge.response?.status == 500)
     }
 
-    @Test("H-18: the budget counts the time of attempts", arguments: [(8.999, 2), (9.0, 1)])
+    @Test("H-18: The budget includes the duration of the attempts", arguments: [(8.999, 2), (9.0, 1)])
     func budgetCountsAttempts(seconds: Double, attempts: Int) async {
         let clock = ManualTimekeeper()
         let hand = HandSession()
@@ -208,7 +208,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14: a date or a number of seconds in Retry-After counts as six hours at most",
+        "H-14: A Retry-After in seconds or as a date is limited to six hours",
         arguments: ["Fri, 01 Jan 1971 00:00:00 GMT", "21601", "999999999", "9999999999", "99999999999999999999999"])
     func distantDate(value: String) async {
         let pauses = Collected<Duration>()
@@ -220,7 +220,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "M-27: a random number or a clock without a number neither traps nor waits longer",
+        "M-27: A random number or a date that is not finite neither traps nor extends the pause",
         arguments: [Double.nan, .infinity, -.infinity])
     func noNumbers(value: Double) async {
         let pauses = Collected<Duration>()
@@ -232,7 +232,7 @@ struct RetryPolicyTests {
         #expect(run.session.sent.count >= 2)
     }
 
-    @Test("H-18: pauses are taken from the service's clock")
+    @Test("H-18: Pauses are measured by the clock of the service")
     func clock() async {
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503, headers: ["Retry-After": "10"]), .status(200)])
@@ -251,7 +251,7 @@ struct RetryPolicyTests {
         #expect(wait?.length == 10)
     }
 
-    @Test("H-16: cancel during a pause ends the exchange, and nothing more is sent")
+    @Test("H-16: Cancelling during a pause ends the exchange, and nothing more is sent")
     func cancelDuringPause() async {
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503)])
@@ -268,7 +268,7 @@ struct RetryPolicyTests {
         #expect(session.sent.count == 1)
     }
 
-    @Test("H-15: 2,000 exchanges that all fail make no more attempts than allowed")
+    @Test("H-15: 2,000 failing exchanges send no more attempts than allowed")
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let service = WebService.make(session)

@@ -9,7 +9,7 @@ import FoundationNetworking
 
 @Suite("Curl description", .timeLimit(.minutes(10)))
 struct CurlDescriptionTests {
-    /// The command of a request to `https://h/v1` by its options, each with a blank before it.
+    /// Returns the command for a request to `https://h/v1`. Each option begins with a space.
     private func curl(_ options: String, pipe: String = "") -> String {
         "\(pipe)curl --disable --globoff --path-as-is\(options) --url 'https://h/v1'"
     }
@@ -18,14 +18,14 @@ struct CurlDescriptionTests {
         Request.make(.POST) { $0.content = .data(body, contentType: type) }
     }
 
-    /// The command of a POST with a body of the type `text/plain`, by how the body is given.
+    /// Returns the command for a POST request with a `text/plain` body and the given body options.
     private func curlPost(_ data: String, pipe: String = "") -> String {
         curl(" --request 'POST' --header 'Content-Type: text/plain'\(data)", pipe: pipe)
     }
 
-    // MARK: - What the request says
+    // MARK: - Parts of a request
 
-    @Test("a whole request: method, header fields by name, body, URL, in this order")
+    @Test("The command contains the method, the header fields sorted by name, the body and the URL, in this order")
     func whole() throws {
         let request = try Request.make(.PUT, "https://h/brewers/7?a=b") {
             $0.headers = ["X-Two": "2", "accept": "text/plain", "X-One": "1"]
@@ -40,7 +40,7 @@ struct CurlDescriptionTests {
     }
 
     @Test(
-        "the method: GET needs no option, HEAD has its own, every other is named, with the length 0 where a body could be",
+        "Methods other than GET have an option, and those that allow a body add Content-Length: 0",
         arguments: [
             (.GET, ""), (.HEAD, " --head"), ("TRACE", " --request 'TRACE'"),
             (.POST, " --request 'POST' --header 'Content-Length: 0'"),
@@ -52,14 +52,14 @@ struct CurlDescriptionTests {
         #expect(Request.make(method).curlDescription() == curl(expected))
     }
 
-    @Test("an empty body differs from none in its media type alone")
+    @Test("The command for an empty body differs from one without a body only in its media type")
     func emptyBody() {
         #expect(post(Data()).curlDescription() == curlPost(" --header 'Content-Length: 0'"))
         let get = Request.make { $0.body = Data() }
         #expect(get.curlDescription() == curl(" --header 'Content-Type: application/octet-stream'"))
     }
 
-    @Test("header fields: repeated ones are joined, empty ones kept, what cannot be printed is written by printf")
+    @Test("Repeated header fields are joined, empty ones are preserved, and unprintable ones use printf")
     func headers() {
         let request = Request.make {
             $0.headers = [
@@ -75,7 +75,7 @@ struct CurlDescriptionTests {
                 ))
     }
 
-    @Test("C-32: a body of printable text is one argument, whatever it means to a shell")
+    @Test("C-32: A body of printable text is one quoted argument, regardless of shell metacharacters")
     func textBodies() {
         for (body, expected) in [
             ("plain", "'plain'"), ("-x", "'-x'"), ("--config", "'--config'"), ("!!", "'!!'"), ("%41\\n", #"'%41\n'"#),
@@ -88,7 +88,7 @@ struct CurlDescriptionTests {
         }
     }
 
-    @Test("C-32: a body that begins with @, is no UTF-8 or cannot be printed goes through printf")
+    @Test("C-32: A body that begins with @, is not UTF-8 or is not printable is piped from printf")
     func pipedBodies() {
         for (body, expected) in [
             ("@file", "@file"), ("@\u{301}", #"@\314\201"#), ("a\nb", #"a\012b"#), ("\r\n", #"\015\012"#),
@@ -106,7 +106,7 @@ struct CurlDescriptionTests {
                 == curlPost(" --data-binary '@-'", pipe: #"printf -- 'a\377\200\000\177' | "#))
     }
 
-    @Test("a body longer than an argument may be is piped; Expect is suppressed where curl would send it")
+    @Test("A body that exceeds the maximum argument length is piped, and Expect is suppressed for long bodies")
     func longBodies() {
         let small = String(repeating: "x", count: 1024)
         let larger = String(repeating: "x", count: 65_536)
@@ -117,7 +117,7 @@ struct CurlDescriptionTests {
                 == curlPost(" --header 'Expect:' --data-binary '@-'", pipe: "printf -- '\(larger)y' | "))
     }
 
-    @Test("a body that is not known before the request is sent is a text of ours, and its provider does not run")
+    @Test("A body created when the request is sent is a fixed placeholder, and its provider is not called")
     func unknownBodies() {
         let ran = Collected<Int>()
         let provided = Request.make(.POST) { request in
@@ -150,7 +150,7 @@ struct CurlDescriptionTests {
     // MARK: - Secrets
 
     @Test(
-        "C-66, G17: by default secrets in header fields, query, form and JSON are replaced; without a redaction everything is shown"
+        "C-66, G17: Secrets in header fields, query, form and JSON are replaced unless redaction is nil"
     )
     func secrets() throws {
         let json = try Request.make(.POST, "https://h/v1?access_token=canary&page=2") {
@@ -183,7 +183,7 @@ struct CurlDescriptionTests {
     }
 
     @Test(
-        "C-66: a header field that gives the body another media type does not uncover its secrets",
+        "C-66: A Content-Type field with another media type does not reveal the secrets of a body",
         arguments: ["text/plain", "application/json", ""])
     func disguised(type: String) throws {
         let form = Request.make(.POST) { request in
@@ -203,7 +203,7 @@ struct CurlDescriptionTests {
         #expect(json.curlDescription().contains(#" --data-binary '{"password":"[redacted]"}' "#))
     }
 
-    @Test("C-66: a body that the redaction cannot look into is replaced as a whole")
+    @Test("C-66: A body that cannot be parsed for redaction is replaced completely")
     func opaque() {
         let multipart = Data("--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\ncanary\r\n--b--\r\n".utf8)
         let replaced = " --data-binary '[redacted]'"
@@ -217,7 +217,7 @@ struct CurlDescriptionTests {
         #expect(post(Data(#"{"password":"canary"}"#.utf8) + [0xC3]).curlDescription() == curlPost(replaced))
     }
 
-    @Test("a placeholder of one's own is quoted like everything else, and escaped in the URL")
+    @Test("A custom placeholder is quoted for the shell and escaped in the URL")
     func placeholder() {
         let request = Request.make(.POST, "https://h/v1?token=canary") { request in
             request.headers = ["Authorization": "canary", "Cookie": "canary"]
@@ -234,7 +234,7 @@ struct CurlDescriptionTests {
     // MARK: - Errors
 
     @Test(
-        "a request that cannot be encoded is one line of comment, without values, and quoted where a shell has no comments"
+        "A request that cannot be encoded becomes a quoted one-line comment with the error and without values"
     )
     func errors() {
         let value = Request.make { $0.headers = ["X-Secret": "canary\r\nX: y"] }
@@ -262,7 +262,7 @@ struct CurlDescriptionTests {
     // MARK: - Any input
 
     @Test(
-        "C-67: whatever scalar a header field, a body or a name of a parameter holds, the text is one line of printable characters"
+        "C-67: The command is one line of printable characters for any scalar in header fields, bodies and names"
     )
     func oneLine() {
         let values = Array(UInt32(0)...0x2FFF) + [0xE000, 0xFEFF, 0xFFFE, 0xFFFF, 0x1F37A, 0xE0041, 0x10FFFF]

@@ -8,7 +8,7 @@ struct RedactionTests {
     private let redaction = Redaction.standard
 
     @Test(
-        "header values lose user information and the values of secret names, and nothing else",
+        "Only user information and the values of secret names are redacted in header values",
         arguments: [
             ("https://u:p@h/?token=canary#f", "https://h/?token=[redacted]"), ("https://u:p@ss@h/", "https://h/"),
             ("//u@h, //v@i", "//h, //i"), ("////u@h", "////h"), ("//u/x@h", "//u/x@h"), ("a@b //c", "a@b //c"),
@@ -33,7 +33,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: names of header fields are secret with and without their prefix",
+        "C-66: A field name is secret with and without the X- prefix",
         arguments: [
             ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true),
             ("X-Keys", false),
@@ -44,7 +44,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "user information of a URL ends at the last @ of its authority",
+        "The user information of a URL ends at the last @ of its authority",
         arguments: [
             ("https://u:p@ss@h/", "https://h/"), ("https://u:p@h/a@b?c@d=1", "https://h/a@b?c@d=1"), ("//u@h/", "//h/"),
             ("https://h/", "https://h/"),
@@ -56,7 +56,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: a character that combines with a delimiter hides no secret of a URL",
+        "C-66: Secrets are redacted even if a character combines with a delimiter",
         arguments: [
             ("https://h/?a&password=\u{301}canary", "https://h/?a&password=[redacted]"),
             ("https://h/x\u{600}?a&access_token=canary", "https://h/x\u{600}?a&access_token=[redacted]"),
@@ -74,13 +74,14 @@ struct RedactionTests {
     func combiningCharacters(url: String, expected: String) {
         let form = Data("password=\u{301}canary&a\u{600}&token=canary#".utf8)
         let shown = redaction.body(form, contentType: "application/x-www-form-urlencoded") ?? ""
-        // As bytes, because strings with other delimiters may be equal: U+0338 after = is U+2260.
+        // Compared as bytes, because strings with different bytes can be equal, such as = followed
+        // by U+0338 and U+2260.
         #expect(Array(redaction.url(url).utf8) == Array(expected.utf8))
         #expect(Array(shown.utf8) == Array("password=[redacted]&a\u{600}&token=[redacted]".utf8))
     }
 
     @Test(
-        "names hold a fragment whatever - _ . and spaces stand in it, and a fragment of a URL is never shown",
+        "Hyphens, underscores, periods and spaces in a name do not prevent a match, and URL fragments are removed",
         arguments: ["pass.word", "access.token", "a-p_i k.e.y", "x.to.ken.y"])
     func separatedNames(name: String) {
         #expect(
@@ -91,7 +92,7 @@ struct RedactionTests {
         #expect(!redaction.isSecret(key: "pass,word") && !redaction.isSecret(key: "pass/word"))
     }
 
-    @Test("control characters of 256 KB are escaped in time that grows with their length")
+    @Test("Control characters are escaped, and 256 KB of them in linear time")
     func escaping() {
         let rows = [
             ("\0", "\\u{0}"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\u{1B}", "\\u{1B}"),
@@ -109,7 +110,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "values of 60 KB are redacted in time that grows with their length",
+        "Values of 60 KB are redacted in linear time",
         arguments: [
             "a", "=", "@", "//", "/", "//@", "a=", "=a", "token=", "token=\"", "%", "a.", " ", "//a@", "token=a&",
             "\\\"", "é", ": ", "a:", "\"",
@@ -134,7 +135,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66, G17: secret names in text bodies lose their values, whatever they are written like",
+        "C-66, G17: The values of secret names are redacted in text bodies of any notation",
         arguments: [
             ("password=canary&user=ann", "password=[redacted]&user=ann"),
             ("password: can ary\nuser: ann", "password: [redacted]\nuser: ann"),
@@ -160,7 +161,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: code is an authorization code in URLs, forms and beside grant_type, and an error code in other JSON",
+        "C-66: The code parameter is secret in URLs, in forms and next to grant_type, but not in other JSON",
         arguments: [
             (#"{"code":"missing_field","message":"x"}"#, #"{"code":"missing_field","message":"x"}"#),
             (#"{"errors":[{"CODE":7}]}"#, #"{"errors":[{"CODE":7}]}"#),
@@ -184,7 +185,7 @@ struct RedactionTests {
                 == "grant_type=authorization_code&code=[redacted]")
     }
 
-    @Test("names that are set count in every place, as do the defaults that remain")
+    @Test("Custom names and the remaining default names apply to parameters, JSON keys and header fields")
     func custom() {
         let redaction = Redaction(keys: ["beer"], parameters: ["ale"], fragments: [], placeholder: "-")
         #expect(redaction.pairs("beer=1&ale=2&token=3") == "beer=-&ale=-&token=3")

@@ -28,7 +28,7 @@ struct RequestLoggerTests {
         return await lines.wait(for: 2)
     }
 
-    @Test("a request and its answer are written in readable form")
+    @Test("A request and its response are logged in a readable format")
     func format() async {
         let lines = await log(status: 201, headers: ["Content-Type": "application/json"], answer: #"{"id":7}"#) {
             $0.setHeaderValue("text/plain", forName: "Accept").setJSON(["name": "Trashboat"])
@@ -49,7 +49,7 @@ struct RequestLoggerTests {
             ])
     }
 
-    @Test("C-66, G17: secrets planted in header fields, query, JSON and answer are nowhere in the log")
+    @Test("C-66, G17: The log contains no secret of header fields, query, JSON body or response")
     func secrets() async {
         let lines = await log(
             headers: [
@@ -70,7 +70,7 @@ struct RequestLoggerTests {
         #expect(text.contains("Location: https://h/?token=[redacted]"))
     }
 
-    @Test("secret form parameters are replaced, whatever way their names are written")
+    @Test("Secret form parameters are redacted, regardless of the notation of their names")
     func formSecrets() {
         let form = Data("user=ann&pass%77ord=canary&grant_type=x&refresh-token=canary&empty=&flag".utf8)
         #expect(
@@ -79,7 +79,7 @@ struct RequestLoggerTests {
     }
 
     @Test(
-        "secret JSON keys are found through escapes, blanks, cuts and broken texts",
+        "Secret JSON keys are found despite escapes, spaces, truncation and invalid JSON",
         arguments: [
             (#"{"pass\u0077ord":"canary","a":1}"#, #"{"pass\u0077ord":"[redacted]","a":1}"#),
             ("{\"token\"\n :\t \"can\\\"ary\" , \"a\":2}", "{\"token\"\n :\"[redacted]\" , \"a\":2}"),
@@ -95,7 +95,7 @@ struct RequestLoggerTests {
     }
 
     @Test(
-        "JSON is looked into whatever it is called, and wherever it begins",
+        "JSON is redacted regardless of its media type and of leading characters",
         arguments: [
             ("application/json", "\u{FEFF}{\"token\":\"canary\"}"),
             ("application/json-seq", "\u{1E}{\"token\":\"canary\"}\n"),
@@ -108,14 +108,14 @@ struct RequestLoggerTests {
         #expect(text == body.replacingOccurrences(of: "canary", with: "[redacted]"))
     }
 
-    @Test("C-38: JSON nested a hundred thousand deep is redacted without recursion")
+    @Test("C-38: JSON with 100,000 nested levels is redacted without recursion")
     func deepJSON() {
         let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#
         let text = Redaction.standard.body(Data(deep.utf8), contentType: "application/json")
         #expect(text?.hasSuffix(#"{"token":"[redacted]"}"#) == true)
     }
 
-    @Test("C-67: line breaks, terminal escapes and marks that turn the direction of writing are escaped")
+    @Test("C-67: Line breaks, terminal escape sequences and bidirectional controls are escaped")
     func controls() async {
         let lines = await log(
             headers: ["X-Evil": "a\u{1B}[31mred\u{202E}"], answer: "[\"one\r\n<-- 200 forged\u{9B}\u{2028}\"]"
@@ -127,7 +127,7 @@ struct RequestLoggerTests {
         #expect(text.contains(#"one\r\n<-- 200 forged\u{9B}\u{2028}"#))
     }
 
-    @Test("H-54: bodies are capped in the log, shown as a count where they are no text, and never changed")
+    @Test("H-54: Logged bodies are truncated, binary bodies become a byte count, and sent bodies are unchanged")
     func bodies() async {
         let sent = Collected<Data>()
         let body = Data(#"{"text":"äöüäöüäöü"}"#.utf8)
@@ -140,7 +140,7 @@ struct RequestLoggerTests {
         #expect(sent.values == [body])
     }
 
-    @Test("a transport error and a handler's failure are written without their values")
+    @Test("Transport errors and handler failures are logged without their values")
     func errors() async {
         enum Plain: Error { case nope }
         struct Loaded: Error { let secret: String }
@@ -160,7 +160,7 @@ struct RequestLoggerTests {
         #expect(!lines.values.joined().contains("canary"))
     }
 
-    @Test("H-53: an output that takes long delays no other task, and changes no result", .enabled(if: isAlone))
+    @Test("H-53: A slow output neither delays other tasks nor changes a result", .enabled(if: isAlone))
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
         let logger = RequestLogger { text in
@@ -174,7 +174,7 @@ struct RequestLoggerTests {
         DispatchQueue.global().async { slow.resume() }
         await entered.wait()
         for _ in 0..<20 { #expect(try await service.GET("/fast").string().value == "[1]") }
-        #expect(entered.values.count == 1, "the slow output has not returned")
+        #expect(entered.values.count == 1, "the slow output must not have returned")
         for _ in 0..<4 { gate.signal() }
         #expect(try await slow.value == "[1]")
     }

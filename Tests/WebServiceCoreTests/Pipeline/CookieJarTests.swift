@@ -6,14 +6,14 @@ import Testing
 
 @Suite("Cookie jar", .timeLimit(.minutes(10)))
 struct CookieJarTests {
-    /// Stores fields from one URL and gives what is sent to another.
+    /// Stores fields from one URL and returns the `Cookie` field for another.
     static func sent(_ fields: [String], from: String, to: String, in jar: CookieJar = CookieJar()) throws -> String? {
         jar.store(fields, from: try #require(URL(string: from)))
         return jar.header(for: try #require(URL(string: to)))
     }
 
     @Test(
-        "a cookie is sent back as it was written, attributes apart",
+        "A cookie is sent exactly as it was set, without its attributes",
         arguments: [
             ("foo=bar", "foo=bar"), ("x=", "x="), ("foo=\"bar\"", "foo=\"bar\""), ("foo=\"  bar \"", "foo=\"  bar \""),
             ("foo=\"a;b\"", "foo=\"a"),
@@ -31,7 +31,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: a cookie goes to its host and, with a Domain that the host is in, to the hosts below that",
+        "H-52: A cookie is sent to its host and, with a valid Domain attribute, to the hosts in that domain",
         arguments: [
             ("", "a.example.com", ["a.example.com", "A.Example.COM", "a.example.com:8080"]),
             ("; Domain=a.example.com", "a.example.com", ["a.example.com", "b.a.example.com"]),
@@ -82,7 +82,7 @@ struct CookieJarTests {
         }
     }
 
-    @Test("C-11, H-52: over redirects from a to b and back each host gets its own cookies, whatever the other sets")
+    @Test("C-11, H-52: During redirects between two hosts, each host receives only the cookies it has set")
     func redirects() throws {
         let jar = CookieJar()
         #expect(try Self.sent(["s=a; Path=/"], from: "https://a.example/1", to: "https://b.example/2", in: jar) == nil)
@@ -104,7 +104,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "a path reaches itself and what is below it, and the default is the folder of the URL",
+        "A cookie path matches itself and the paths below it, and defaults to the directory of the URL",
         arguments: [
             ("", "/a/b", "/a/c", true), ("", "/a/b", "/a", true), ("", "/a/b", "/ab", false), ("", "/a/b", "/", false),
             ("", "/a", "/", true),
@@ -128,7 +128,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "the default path of a cookie is the path of the URL up to its last slash, and / where that is all of it",
+        "The default path of a cookie is the URL path up to its last slash, or / if that is empty",
         arguments: [
             ("", "/"), ("/", "/"), ("/a", "/"), ("?q=/x/y", "/"), ("/a/", "/a"), ("/a/b", "/a"), ("/a/b/c", "/a/b"),
             ("//b", "/"),
@@ -139,7 +139,7 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.path) == [expected, expected])
     }
 
-    @Test("longer paths come first, then older cookies, and a replaced one keeps its place")
+    @Test("Cookies are sorted by path length, then by creation, and a replaced cookie preserves its position")
     func order() throws {
         let jar = CookieJar()
         let fields = [
@@ -163,7 +163,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "Secure and the prefixes of names are enforced",
+        "The Secure attribute and the name prefixes are enforced",
         arguments: [
             ("n=v; Secure", "https", true), ("n=v; secure=no", "https", true), ("n=v; Secure", "http", false),
             ("__Secure-n=v; Secure", "https", true),
@@ -184,7 +184,7 @@ struct CookieJarTests {
         #expect(try Self.sent([], from: "http://h.example/", to: "http://h.example/x", in: jar) == nil)
     }
 
-    @Test("over http no cookie is set in the place of a Secure one, and none is removed")
+    @Test("A response over http neither replaces nor removes a Secure cookie")
     func overwriting() throws {
         let clock = Clock()
         let jar = CookieJar { clock.now }
@@ -216,7 +216,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "cookies end when their Max-Age or else their Expires says so",
+        "A cookie expires after its Max-Age or, without one, at its Expires date",
         arguments: [
             ("", nil), ("; Max-Age=60", 60), ("; max-age = 60", 60), ("; Max-Age=60; Max-Age=x", 60),
             ("; Max-Age=60; Max-Age=30", 30),
@@ -253,7 +253,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "F17: fields that were joined are split where a cookie begins, and not in a date",
+        "F17: Joined Set-Cookie fields are split where a cookie begins, and not inside a date",
         arguments: [
             ("a=1, b=2", "a=1; b=2"), ("a=1; Path=/; HttpOnly, b=2; Path=/, c=3", "a=1; b=2; c=3"),
             ("a=1,\tb=2", "a=1; b=2"), ("a=1,b=2", "a=1,b=2"),
@@ -274,7 +274,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: control characters are refused in name, value and attributes",
+        "H-52: Cookies with control characters in name, value or attributes are rejected, except tabs in attributes",
         arguments: Array(0...31) + [127] as [UInt8])
     func controls(byte: UInt8) throws {
         let control = String(decoding: [byte], as: UTF8.self)
@@ -285,7 +285,7 @@ struct CookieJarTests {
         #expect(try Self.sent(["a=b; x=\(control)y"], from: url, to: url) == (byte == 9 ? "a=b" : nil))
     }
 
-    @Test("G18: name and value may have 4,096 bytes together, and an attribute 1,024")
+    @Test("G18: A name and value of 4,096 bytes in total and an attribute value of 1,024 bytes are the maximum")
     func lengths() throws {
         let url = "http://h.example/"
         for (name, value, isKept) in [
@@ -303,7 +303,7 @@ struct CookieJarTests {
         #expect(try Self.sent(["n=v"], from: "http://a\(longest)/", to: "http://a\(longest)/") == nil)
     }
 
-    @Test("H-52: 50 cookies of 4 KB make a field that a request can hold, and the rest is left out")
+    @Test("H-52: A Cookie field is limited to the maximum length of a field value, and further cookies are omitted")
     func longField() throws {
         let fields =
             (10..<60).map { "n\($0)=" + String(repeating: "v", count: 4_092) } + [
@@ -321,7 +321,7 @@ struct CookieJarTests {
         #expect(header.utf8.count <= Request.maximumHeaderValueLength)
     }
 
-    @Test("G18: beyond 180 cookies of a domain an expired one goes, else the one not used for longest")
+    @Test("G18: Beyond 180 cookies per domain, an expired or else the least recently used cookie is evicted")
     func domainLimit() throws {
         let clock = Clock()
         let jar = CookieJar { clock.now }
@@ -331,9 +331,12 @@ struct CookieJarTests {
                 == "x=1")
         #expect(jar.cookies.count == 180)
         #expect(try Self.sent([], from: url, to: url + "2", in: jar) == "n2=1; x=1")
-        #expect(try Self.sent(["a=1"], from: url, to: url + "3", in: jar) == "x=1; a=1", "n3 was used least")
         #expect(
-            try Self.sent(["n4=2; Path=/4"], from: url, to: url + "x", in: jar) == "x=1; a=1", "replacing is a use, too"
+            try Self.sent(["a=1"], from: url, to: url + "3", in: jar) == "x=1; a=1",
+            "n3 is the least recently used cookie")
+        #expect(
+            try Self.sent(["n4=2; Path=/4"], from: url, to: url + "x", in: jar) == "x=1; a=1",
+            "replacing a cookie counts as a use"
         )
         #expect(try Self.sent(["b=1"], from: url, to: url + "5", in: jar) == "x=1; a=1; b=1")
         clock.now += 60
@@ -342,7 +345,7 @@ struct CookieJarTests {
         #expect(Set((2...6).map { "n\($0)" }).subtracting(jar.cookies.map(\.name)) == ["n3", "n5"])
     }
 
-    @Test("G18: beyond 3,000 cookies in all the one not used for longest goes, whichever host it is of")
+    @Test("G18: Beyond 3,000 cookies in total, the least recently used cookie of any host is evicted")
     func totalLimit() throws {
         let jar = CookieJar()
         for host in 1...3_000 {
@@ -355,7 +358,7 @@ struct CookieJarTests {
         #expect(jar.cookies.count == 3_000)
     }
 
-    @Test("G18: cookies that were set and removed 4,000 times leave their places, and one more cookie removes no other")
+    @Test("G18: Removed cookies do not count toward the limits")
     func removedCookiesAreNotCounted() throws {
         let jar = CookieJar()
         let url = "http://h.example/"
@@ -367,7 +370,7 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.name) == (0..<60).map { "n\($0)" } + ["y"])
     }
 
-    @Test("C-66: nothing that a cookie or a jar prints holds a value or a control character")
+    @Test("C-66: The descriptions of a cookie and of a jar contain neither values nor control characters")
     func printing() throws {
         let jar = CookieJar()
         _ = try Self.sent(
@@ -381,7 +384,7 @@ struct CookieJarTests {
         #expect(jar.description == "CookieJar(1)")
     }
 
-    @Test("eight threads store and read at once, and every cookie is there in the end")
+    @Test("Eight threads can store and read cookies concurrently without losing any")
     func concurrency() throws {
         let jar = CookieJar()
         let url = try #require(URL(string: "https://h.example/"))
@@ -398,7 +401,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: whatever 20,000 random fields say, no control byte is sent and no cookie goes to a host that is no relative"
+        "H-52: With 20,000 random fields, no control character is sent and no cookie reaches an unrelated host"
     )
     func fuzz() throws {
         var random = SeededGenerator(seed: 52)
@@ -446,7 +449,7 @@ struct CookieJarTests {
     }
 }
 
-/// A clock that stands still until the test turns it.
+/// A clock that changes only when the test sets it.
 private final class Clock: Sendable {
     private let time = Mutex(Date(timeIntervalSince1970: 1_700_000_000))
     var now: Date {

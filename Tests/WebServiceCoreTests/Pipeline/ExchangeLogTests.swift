@@ -4,12 +4,12 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-/// The recorder of an exchange, with a clock under the test's control.
+/// The recorder of an exchange, with a clock under the control of the test.
 @Suite("Exchange log", .timeLimit(.minutes(10)))
 struct ExchangeLogTests {
     private let clock = ManualTimekeeper()
 
-    @Test("H-17: an exchange sends 100 requests and no more")
+    @Test("H-17: An exchange sends at most 100 requests")
     func requestLimit() throws {
         let log = ExchangeLog(TaskClock(clock))
         let request = try Request(url: "https://h/").encode()
@@ -19,7 +19,7 @@ struct ExchangeLogTests {
     }
 
     @Test(
-        "an interruption ends the attempt in flight; a response that was there before ends no second one",
+        "An interruption ends the attempt in flight and does not change an attempt that has ended",
         arguments: [false, true])
     func interruptedAttempt(isInFlight: Bool) throws {
         let log = ExchangeLog(TaskClock(clock))
@@ -38,7 +38,7 @@ struct ExchangeLogTests {
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
     }
 
-    @Test("the account of an exchange is the first one that is given, for each object that defines one")
+    @Test("The account of an exchange is the first value that each owner provides")
     func account() {
         let (one, other) = (NSObject(), NSObject())
         let log = ExchangeLog(TaskClock(clock))
@@ -48,10 +48,10 @@ struct ExchangeLogTests {
     }
 }
 
-/// What a suspended task holds back.
+/// The gate that holds the requests of a suspended task.
 @Suite("Send gate", .timeLimit(.minutes(10)))
 struct SendGateTests {
-    @Test("an open gate grants, a closed one holds back in order, and one that has ended refuses")
+    @Test("An open gate grants requests, a closed gate holds them in order, and an ended gate refuses them")
     func states() {
         let gate = SendGate()
         let sent = Collected<Int>()

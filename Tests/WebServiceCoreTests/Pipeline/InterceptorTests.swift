@@ -22,7 +22,7 @@ struct InterceptorTests {
         }
     }
 
-    @Test("those of the service wrap those of the request, the first of a list wraps the others")
+    @Test("Interceptors of the service wrap those of the request, and earlier interceptors wrap later ones")
     func order() async throws {
         let log = Collected<String>()
         let session = HandSession(text: "x")
@@ -35,7 +35,7 @@ struct InterceptorTests {
             session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
     }
 
-    @Test("an interceptor may answer by itself, send again, or fail")
+    @Test("An interceptor can respond without sending, send the request again or throw an error")
     func freedom() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -66,7 +66,7 @@ struct InterceptorTests {
         #expect(throws: TestError(name: "mine")) { try result.get() }
     }
 
-    @Test("the ready interceptor for header fields sets what is missing and leaves what is there")
+    @Test("The header field interceptor adds missing fields and preserves existing ones")
     func headers() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -77,7 +77,7 @@ struct InterceptorTests {
         #expect(sent.value(forHTTPHeaderField: "X-App") == "1")
     }
 
-    @Test("an interceptor sees the bytes of a body provider, which ran once")
+    @Test("An interceptor receives the data of a body provider, which is called once")
     func provider() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -101,7 +101,7 @@ struct InterceptorTests {
             session.exchanges.values.last?.request.urlRequestValue.value(forHTTPHeaderField: "Content-Type") == "a/b")
     }
 
-    @Test("cancelling the exchange cancels interceptor and transport, once")
+    @Test("Cancelling an exchange cancels the interceptor and the transport once")
     func cancel() async {
         let session = HandSession()
         let service = WebService.make(session)
@@ -126,7 +126,7 @@ struct InterceptorTests {
         #expect(errors.values.count == 1)
     }
 
-    @Test("the deadline also ends an interceptor that never answers")
+    @Test("The deadline ends an exchange whose interceptor does not return")
     func deadline() async {
         let clock = ManualTimekeeper()
         let service = WebService.make(HandSession(), timekeeper: clock)
@@ -145,7 +145,7 @@ struct InterceptorTests {
         #expect(await errors.wait() == [.deadline])
     }
 
-    @Test("H-17: an exchange has only so many messages, whatever its interceptors ask for")
+    @Test("H-17: The number of requests in an exchange is limited, even if an interceptor sends in an endless loop")
     func messageLimit() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -160,7 +160,7 @@ struct InterceptorTests {
         #expect(session.exchanges.values.count == SessionTask.maximumMessages)
     }
 
-    @Test("without interceptors the answer comes on the session's own call, with no Swift task between")
+    @Test("Without interceptors, a response is handled synchronously in the completion of the session")
     func noTask() {
         let session = HandSession(text: "x")
         let task = WebService.make(session).GET("/x")
@@ -169,7 +169,7 @@ struct InterceptorTests {
         #expect(task.state == .completed)
     }
 
-    @Test("C-40, H-26: 5,000 intercepted exchanges cancelled at every point end exactly once")
+    @Test("C-40, H-26: Each of 5,000 intercepted exchanges ends exactly once, even if it is cancelled at any time")
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))

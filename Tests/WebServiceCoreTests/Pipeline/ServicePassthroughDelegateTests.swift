@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Writes down every call, and does what the test tells it to.
+/// A delegate that records every call and runs the closures of the test.
 private final class Recorder: ServicePassthroughDelegate {
     let calls = Collected<String>()
     let sent = Collected<URLRequest>()
@@ -57,7 +57,8 @@ private final class Recorder: ServicePassthroughDelegate {
     }
 }
 
-/// Answers a cancel by calling its completion, as `URLSession` does, whether it was resumed or not.
+/// A session whose tasks call their completion when they are cancelled, resumed or not, like
+/// `URLSession`.
 private final class AnsweringCancel: Session {
     final class Exchange: DataTask {
         let completion: @Sendable (Data?, URLResponse?, (any Error)?) -> Void
@@ -88,7 +89,7 @@ private final class AnsweringCancel: Session {
 
 @Suite("Passthrough delegate", .timeLimit(.minutes(10)))
 struct ServicePassthroughDelegateTests {
-    @Test("every hook is called once, in the order of the journey")
+    @Test("Each delegate method is called once, in the order of the pipeline")
     func order() async {
         let recorder = Recorder()
         WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x")
@@ -103,7 +104,7 @@ struct ServicePassthroughDelegateTests {
             ])
     }
 
-    @Test("a rewritten request is what is sent, checked like any other")
+    @Test("A request modified by the delegate is sent")
     func modified() async {
         let recorder = Recorder(modify: { request in
             var request = request
@@ -121,7 +122,7 @@ struct ServicePassthroughDelegateTests {
         #expect(recorder.sent.values.first == sent)
     }
 
-    @Test("a rewritten request that is not valid is the error of the task, and nothing is sent")
+    @Test("An invalid request from the delegate is the error of the task and is not sent")
     func modifiedBadly() async {
         let recorder = Recorder(modify: { request in
             var request = request
@@ -138,7 +139,7 @@ struct ServicePassthroughDelegateTests {
         #expect(!recorder.calls.values.contains("sent"))
     }
 
-    @Test("a rejected response goes to the error handlers, and the delegate hears the failure")
+    @Test("A rejected response is passed to the error handlers, and the delegate is notified of the failure")
     func rejected() async {
         let recorder = Recorder(validate: { response in
             if (response as? HTTPURLResponse)?.statusCode != 200 { throw TestError(name: "status") }
@@ -152,7 +153,7 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.suffix(3) == ["validate", "failure status /v1/x", "metrics true"])
     }
 
-    @Test("rule 6: transport errors are neither validated nor reported as failures")
+    @Test("Transport errors are neither validated nor reported as failures")
     func transportError() async {
         let recorder = Recorder(validate: { _ in throw TestError() })
         let session = HandSession { $0.completion(nil, nil, URLError(.notConnectedToInternet)) }
@@ -163,7 +164,7 @@ struct ServicePassthroughDelegateTests {
         #expect(await recorder.calls.wait(for: 4) == ["modify", "sent", "received 0 -1 /v1/x true", "metrics true"])
     }
 
-    @Test("rule 6: a failure is reported with its first cause, and again after a recovery")
+    @Test("A failure is reported with its first cause, and again after a recovery")
     func firstCause() async {
         let recorder = Recorder()
         WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x")
@@ -176,7 +177,7 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.filter { $0.hasPrefix("failure") } == ["failure first /v1/x", "failure third /v1/x"])
     }
 
-    @Test("rule 6: the failure of a typed step is reported, once, with the steps behind it")
+    @Test("The failure of a typed step is reported once, even if further steps follow")
     func typedFailure() async throws {
         let recorder = Recorder()
         let task = WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x").data()
@@ -186,7 +187,7 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.suffix(3) == ["validate", "failure typed /v1/x", "metrics true"])
     }
 
-    @Test("the hooks around the UI are called for the observers that run, not for those that do not apply")
+    @Test("updateUIBegin and updateUIEnd are called only for the UI handlers that run")
     func typedUI() async throws {
         let recorder = Recorder()
         let task = WebService.make(HandSession(text: "{}"), delegate: recorder).GET("/x").data()
@@ -197,7 +198,7 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.filter { ["begin", "end", "ui", "must not run"].contains($0) } == ["begin", "ui", "end"])
     }
 
-    @Test("what is cancelled before it is sent is neither sent nor answered for the delegate")
+    @Test("The delegate is not notified of sending or receiving if a task is cancelled before it is sent")
     func cancelledBeforeSending() async {
         let task = Mutex<SessionTask?>(nil)
         let cancelling = Recorder(modify: { _ in
@@ -218,7 +219,8 @@ struct ServicePassthroughDelegateTests {
         #expect(!cancelling.calls.values.contains { $0.hasPrefix("received") })
     }
 
-    @Test("a session that completes twice is heard once, and its redirect is followed once", arguments: [false, true])
+    @Test(
+        "A session that completes twice is reported once, and its redirect is followed once", arguments: [false, true])
     func twice(hasDelegate: Bool) async throws {
         let recorder = Recorder()
         let url = try #require(URL(string: "https://h/v1/x"))
@@ -226,7 +228,7 @@ struct ServicePassthroughDelegateTests {
         let service = WebService.make(session, delegate: hasDelegate ? recorder : nil)
         let task = service.POST("/x").data()
         task.resume()
-        // Both completions come while the next request has no answer yet.
+        // Both completions arrive before the response to the next request.
         let redirect = HTTPURLResponse(
             url: url, statusCode: 307, httpVersion: "HTTP/1.1", headerFields: ["Location": "/y"])
         for _ in 0..<2 { session.exchanges.values[0].completion(Data(), redirect, nil) }
@@ -239,7 +241,7 @@ struct ServicePassthroughDelegateTests {
         #expect(task.task.timeline.events.filter { $0.kind == .redirect }.count == 1)
     }
 
-    @Test("the service holds its delegate weakly")
+    @Test("A service holds a weak reference to its delegate")
     func weak() {
         let service: WebService
         do {
@@ -250,7 +252,7 @@ struct ServicePassthroughDelegateTests {
         #expect(!(service.passthroughDelegate is Recorder))
     }
 
-    @Test("a service is a session: the delegate sees any request sent through it")
+    @Test("The delegate of a service used as a session is notified of every request sent through it")
     func serviceAsSession() async throws {
         let recorder = Recorder()
         let inner = WebService.make(HandSession(text: "{}"), delegate: recorder)
@@ -268,7 +270,7 @@ struct ServicePassthroughDelegateTests {
         #expect(done.values == [2, 2])
     }
 
-    @Test("a service as a session completes a request that cannot be encoded with its error, once, at resume")
+    @Test("A service used as a session completes an invalid request once with an error, on resume")
     func invalidThroughService() {
         let recorder = Recorder()
         let service = WebService.make(delegate: recorder)
@@ -283,7 +285,7 @@ struct ServicePassthroughDelegateTests {
         #expect(errors.values == [.invalidURL])
     }
 
-    @Test("a plain URLRequest and a request of one's own type can be sent")
+    @Test("A URLRequest and a request of a custom type can be sent")
     func encodables() async throws {
         struct Signed: URLRequestEncodable {
             let url: URL

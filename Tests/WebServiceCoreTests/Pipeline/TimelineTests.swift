@@ -17,7 +17,7 @@ struct TimelineTests {
         return try #require(log["entries"] as? [[String: Any]])
     }
 
-    @Test("a plain exchange has one attempt, and its handlers when they are asked for")
+    @Test("The timeline of a simple exchange has one attempt and, on request, its handlers")
     func plain() async throws {
         let task = WebService.make(HandSession(text: "{}"), timekeeper: nil).GET("/x?token=canary").recordHandlers()
             .responseJSON { _, _ in }.updateUI { _ in }
@@ -31,7 +31,7 @@ struct TimelineTests {
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
     }
 
-    @Test("L-05: redirects and retries are in it in order, and its text is readable")
+    @Test("L-05: A timeline contains redirects and retries in order and has a readable description")
     func redirected() async throws {
         let session = ScriptedSession([
             .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]),
@@ -52,7 +52,7 @@ struct TimelineTests {
         #expect(!timeline.description.contains("canary"))
     }
 
-    @Test("C-66: the archive holds every message, and no planted secret")
+    @Test("C-66: An HTTP archive contains every request and response and no secret")
     func archiveOfSecrets() async throws {
         let session = ScriptedSession([
             .status(302, headers: ["Location": "/v1/y?access_token=canary-location", "Set-Cookie": "s=canary-cookie"]),
@@ -78,7 +78,7 @@ struct TimelineTests {
         }
     }
 
-    @Test("a failed attempt is in it with its error's code")
+    @Test("A timeline contains a failed attempt with the code of its error")
     func failed() async throws {
         let task = WebService.make(ScriptedSession([.error(.networkConnectionLost)]), timekeeper: nil).GET("/x").data()
         _ = await task.result
@@ -88,10 +88,10 @@ struct TimelineTests {
         #expect(entry["comment"] as? String == "URLError -1005")
     }
 
-    // MARK: The beginning
+    // MARK: Start time
 
     @Test(
-        "times count from resume, and the time before the first attempt is in it",
+        "Times are relative to resume and include the time before the first attempt",
         arguments: ["provider", "interceptor"])
     func beginning(place: String) async throws {
         let clock = ManualTimekeeper()
@@ -123,7 +123,7 @@ struct TimelineTests {
         #expect(abs(parsed.timeIntervalSince(date) - 5) < 0.01)
     }
 
-    @Test("an exchange without an attempt has the date of its resume and times that count from it")
+    @Test("An exchange without an attempt has the date of its resume, and its times are relative to it")
     func withoutAttempt() async throws {
         let clock = ManualTimekeeper()
         let service = WebService.make(HandSession(text: "{}"), timekeeper: clock)
@@ -145,7 +145,7 @@ struct TimelineTests {
         #expect(failed.task.timeline.date != nil)
     }
 
-    @Test("a cache hit shows the time since its resume")
+    @Test("The times of a cache hit are relative to resume")
     func cacheHit() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "x")
@@ -157,7 +157,7 @@ struct TimelineTests {
         #expect(timeline.events.allSatisfy { (0..<60).contains($0.start) }, "\(timeline)")
     }
 
-    @Test("the timeline of a typed request counts from its own resume, the time in the queue included")
+    @Test("The timeline of a typed request is relative to its own resume and includes the time in the queue")
     func queued() async throws {
         struct Get: HTTPServiceRequest, Hashable {
             typealias Output = Data
@@ -177,7 +177,7 @@ struct TimelineTests {
         #expect(first.task.timeline.events.map(\.start) == [0])
         #expect(first.task.timeline.events.map(\.length) == [3])
         #expect(second.task.timeline.events.map(\.start) == [3])
-        // Its exchange began before it or with it; times never begin before zero.
+        // Its exchange began no later than the request itself, and times are never negative.
         #expect(joined.task.timeline.events.map(\.start) == [0])
         #expect(joined.task.metrics.fetchStart != nil && joined.task.metrics.responseTime != nil)
     }

@@ -7,11 +7,11 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// What happens to one response between the session and the handlers.
+/// The processing of a response between the session and the handlers.
 @Suite("Responses of a session", .timeLimit(.minutes(10)))
 struct WireTests {
     @Test(
-        "a request that does not handle cookies stores none, also on the way of a redirect", arguments: [true, false])
+        "A request that does not handle cookies stores none, even from a redirect response", arguments: [true, false])
     func cookiesNotStored(isHandled: Bool) async throws {
         let session = ScriptedSession([
             .status(302, headers: ["Location": "/v1/y", "Set-Cookie": "a=1"]),
@@ -26,7 +26,7 @@ struct WireTests {
         #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [nil, isHandled ? "a=1" : nil])
     }
 
-    @Test("a request that does not handle cookies sends none of the jar", arguments: [true, false])
+    @Test("A request that does not handle cookies sends none from the jar", arguments: [true, false])
     func cookiesNotSent(isHandled: Bool) async throws {
         let session = ScriptedSession([.status(200)])
         let service = WebService.make(session)
@@ -37,7 +37,7 @@ struct WireTests {
         #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [isHandled ? "a=1" : nil])
     }
 
-    @Test("a body as long as the limit is delivered, and one that is longer is an error", arguments: [2, 3, 4])
+    @Test("A body up to the limit is delivered, and a longer body is an error", arguments: [2, 3, 4])
     func bodyLimit(maximum: Int) async throws {
         let service = WebService.make(ScriptedSession([.status(200, body: "abc")]))
         let result = await service.GET("/x").setMaximumResponseBytes(maximum).data().result
@@ -47,7 +47,7 @@ struct WireTests {
         }
     }
 
-    @Test("an exchange whose task is cancelled while the session creates it is cancelled and never resumed")
+    @Test("An exchange cancelled while the session creates it is cancelled and never resumed")
     func cancelledWhileCreated() async {
         let session = CancellingSession()
         let errors = Collected<URLError.Code?>()
@@ -58,7 +58,7 @@ struct WireTests {
         #expect(session.exchanges.values.map(\.log) == [["cancel"]])
     }
 
-    /// Cancels a task when its request reaches the session.
+    /// A session that cancels a task when it receives the request of the task.
     private final class CancellingSession: Session {
         let task = Mutex<SessionTask?>(nil)
         let exchanges = Collected<HandSession.Exchange>()
@@ -74,7 +74,7 @@ struct WireTests {
         }
     }
 
-    @Test("the error of a redirect that is not followed has its response and body")
+    @Test("The error of a refused redirect contains its response and body")
     func refusedRedirect() async throws {
         let session = ScriptedSession([.status(301, headers: ["Location": "ftp://h/x"], body: "moved")])
         let task = WebService.make(session).GET("/x").data()
@@ -85,7 +85,7 @@ struct WireTests {
     }
 
     @Test(
-        "the second completion of a session is ignored, also where the first one is a redirect", arguments: [200, 302])
+        "The second completion of an exchange is ignored, even if the first one is a redirect", arguments: [200, 302])
     func secondCompletion(second: Int) async throws {
         let session = HandSession()
         let service = WebService.make(session)
@@ -105,7 +105,7 @@ struct WireTests {
         #expect(task.task.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [302, 203])
     }
 
-    @Test("a media type is required of a body only: a 204 has none")
+    @Test("The media type of a response is validated only if it has a body")
     func contentTypeOfNothing() async throws {
         let empty = WebService.make(ScriptedSession([.status(204)]))
         #expect(try await empty.GET("/x").data().validate(contentTypes: ["application/json"]).value.isEmpty)
@@ -117,7 +117,7 @@ struct WireTests {
     }
 
     @Test(
-        "application/json stands for types that end in +json, and for no others",
+        "Validation of application/json accepts media types with a +json suffix and no others",
         arguments: [
             ("application/json; charset=utf-8", true), ("application/problem+json", true), ("image/x+json", true),
             ("text/json", false),
@@ -132,7 +132,7 @@ struct WireTests {
         }
     }
 
-    @Test("the delegate is not notified of a transport error as a failed result, however many typed steps follow")
+    @Test("The delegate is not notified of a transport error as a failed result, even with typed steps")
     func transportError() async throws {
         let failures = Failures()
         let service = WebService.make(ScriptedSession([.error(.timedOut)]), delegate: failures)
@@ -143,7 +143,7 @@ struct WireTests {
         #expect(failures.calls.values.isEmpty)
     }
 
-    @Test("the delegate is notified once of a handler that fails, with its error, also where typed steps follow")
+    @Test("The delegate is notified once of a handler failure with its error, even if typed steps follow")
     func handlerError() async throws {
         let failures = Failures()
         let service = WebService.make(ScriptedSession([.status(200, body: "{}")]), delegate: failures)

@@ -7,16 +7,16 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// M-27: times that are no positive number, at every place of the public API that takes one and
-/// does not refuse it.
-@Suite("Times that are no number", .timeLimit(.minutes(10)))
+/// M-27: Time values that are not positive finite numbers, in every public API that accepts a time
+/// value without rejecting it.
+@Suite("Invalid time values", .timeLimit(.minutes(10)))
 struct FoundationTimesTests {
     private static let values: [Double] = [
         0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
     ]
 
     @Test(
-        "M-27: a URLRequest with any timeout is sent over both sessions of Foundation, and nothing traps",
+        "M-27: A URLRequest with any timeout is sent over FoundationSession and URLSession without a trap",
         arguments: values)
     func urlRequests(seconds: Double) async {
         var request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
@@ -28,18 +28,18 @@ struct FoundationTimesTests {
                     continuation.resume(returning: (error as? URLError)?.code)
                 }.resume()
             }
-            // A timeout of a millisecond may be over before the connection is refused.
+            // A timeout of one millisecond can expire before the connection is refused.
             #expect(code == .cannotConnectToHost || seconds < 1 && code == .timedOut)
         }
     }
 
-    @Test("M-27: timeouts are clamped to a millisecond and to 1e9 seconds, and NaN is the default")
+    @Test("M-27: Timeouts are clamped to the range from 1 millisecond to 1e9 seconds, and NaN becomes the default")
     func clamped() {
         #expect(Self.values.map(\.clampedTimeout) == [0.001, 0.001, 0.001, 60, 1e9, 0.001, 0.001, 1e9])
     }
 
     @Test(
-        "M-27: a connectTimeout that is no positive number is an error",
+        "M-27: A connectTimeout that is not a positive finite number is an error",
         arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
     func connectTimeout(seconds: Double) {
         let error = #expect(throws: WebServiceError.self) {
@@ -49,7 +49,7 @@ struct FoundationTimesTests {
         #expect(error?.description.contains("connectTimeout") == true)
     }
 
-    @Test("M-27: extreme times of Authentication neither trap nor loop", arguments: values)
+    @Test("M-27: Extreme time values of Authentication neither trap nor cause a loop", arguments: values)
     func authentication(seconds: Double) async {
         let session = HandSession { $0.answer(status: 401) }
         let service = WebService.make(session)
@@ -59,14 +59,14 @@ struct FoundationTimesTests {
             refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min),
             now: { Date(timeIntervalSince1970: seconds) })
         service.interceptors = [authentication]
-        #expect((try? await service.GET("/x").data().response.status) == 401)  // an error is seen as no status
+        #expect((try? await service.GET("/x").data().response.status) == 401)  // an error becomes a missing status
     }
 }
 
-/// The session of Foundation that carries the exchanges of a ``FoundationSession``.
-@Suite("Sessions of Foundation", .enabled(if: isAlone), .timeLimit(.minutes(10)))
+/// The URL session that carries the exchanges of a ``FoundationSession``.
+@Suite("Exchange table", .enabled(if: isAlone), .timeLimit(.minutes(10)))
 struct ExchangeTableTests {
-    /// Loads nothing, and is stopped only when the test allows it.
+    /// A protocol that loads nothing and stops only when the test allows it.
     private final class HeldProtocol: URLProtocol {
         static let stops = Collected<Void>()
         static let gate = DispatchSemaphore(value: 0)
@@ -80,7 +80,7 @@ struct ExchangeTableTests {
         }
     }
 
-    @Test("C-35: a released table is deallocated when the task that it gave up has ended, not before")
+    @Test("C-35: A released table is deallocated only after its abandoned task has ended")
     func release() async {
         let configuration = FoundationSession.defaultConfiguration
         configuration.protocolClasses = [HeldProtocol.self]

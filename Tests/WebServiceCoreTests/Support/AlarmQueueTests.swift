@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Alarm queue", .timeLimit(.minutes(10)))
 struct AlarmQueueTests {
-    @Test("what is due comes out in the order of the moments, and nothing else")
+    @Test("Only due alarms are removed, in the order of their due times")
     func order() {
         var queue = AlarmQueue()
         let rang = Collected<Int>()
@@ -18,7 +18,7 @@ struct AlarmQueueTests {
         #expect(queue.count == 2)
     }
 
-    @Test("removing takes out the one entry, and a spent token is harmless though its place is used again")
+    @Test("Removing an alarm removes only its entry, and a used token has no effect after its slot is reused")
     func removal() {
         var queue = AlarmQueue()
         let rang = Collected<String>()
@@ -32,7 +32,7 @@ struct AlarmQueueTests {
         #expect(queue.count == 0)
     }
 
-    @Test("behaves like a sorted list under 20,000 random additions and removals")
+    @Test("The queue behaves like a sorted list under 20,000 random operations")
     func againstModel() {
         var random = SeededGenerator(seed: 7)
         var queue = AlarmQueue()
@@ -58,7 +58,7 @@ struct AlarmQueueTests {
         }
     }
 
-    @Test("M-27: a delay beyond the range of the clock stops at its end, a negative one is now")
+    @Test("M-27: A due time beyond the range of the clock is saturated, and a negative delay counts as zero")
     func saturation() {
         #expect(UInt64(5).addingSaturated(.seconds(Int64.max)) == .max)
         #expect(UInt64.max.addingSaturated(.nanoseconds(1)) == .max)
@@ -66,7 +66,7 @@ struct AlarmQueueTests {
         #expect(UInt64(5).addingSaturated(.milliseconds(2)) == 2_000_005)
     }
 
-    @Test("the system's clock rings, and a cancelled alarm does not")
+    @Test("An alarm of the system clock fires, and a cancelled alarm does not")
     func systemClock() async {
         let rang = Collected<Int>()
         let start = ContinuousClock.now
@@ -86,13 +86,13 @@ private final class Bell: AlarmTarget {
     func ring() { body() }
 }
 
-/// Random numbers that are the same in every run.
+/// A random number generator with a deterministic sequence for a seed.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
     init(seed: UInt64) { state = seed }
 
-    /// SplitMix64.
+    /// Returns the next number of the SplitMix64 sequence.
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var value = state

@@ -5,7 +5,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// Values that handlers leave behind, in order, from any thread; tests wait for them without
+/// A thread-safe list of the values that handlers add, in order. Tests wait for values without
 /// sleeping.
 final class Collected<Value: Sendable>: Sendable {
     private struct State {
@@ -33,10 +33,10 @@ final class Collected<Value: Sendable>: Sendable {
             defer { state.values = [] }
             return state.values
         }
-        withExtendedLifetime(removed) {}  // values are freed outside the lock
+        withExtendedLifetime(removed) {}  // values are deallocated outside the lock
     }
 
-    /// Waits until there are at least `count` values.
+    /// Waits until the list contains at least `count` values and returns all values.
     @discardableResult
     func wait(for count: Int = 1) async -> [Value] {
         await withCheckedContinuation { continuation in
@@ -50,7 +50,7 @@ final class Collected<Value: Sendable>: Sendable {
     }
 }
 
-/// A clock that stands still until the test turns it.
+/// A clock that advances only when the test advances it.
 final class ManualTimekeeper: Timekeeper {
     private let alarms = AlarmTimer()
     private let time = Mutex<UInt64>(1_000_000_000)
@@ -75,7 +75,7 @@ final class ManualTimekeeper: Timekeeper {
     }
 }
 
-/// A session under the test's hand: it keeps what it was asked and answers when it is told to.
+/// A session under the control of the test, which records requests and responds on demand.
 final class HandSession: Session {
     final class Exchange: DataTask {
         let request: any URLRequestEncodable
@@ -110,7 +110,7 @@ final class HandSession: Session {
     let exchanges = Collected<Exchange>()
     private let answers: (@Sendable (Exchange) -> Void)?
 
-    /// - Parameter answers: Called inside `resume()`; `nil` when the test answers by hand.
+    /// - Parameter answers: Called inside `resume()`. With `nil`, the test completes the exchange.
     init(answers: (@Sendable (Exchange) -> Void)? = nil) {
         self.answers = answers
     }
@@ -136,7 +136,7 @@ final class HandSession: Session {
 }
 
 extension WebService {
-    /// A service over a session under the test's hand.
+    /// Returns a service with the given session and clock.
     static func make(
         _ session: any Session = HandSession(), base: String = "https://h/v1",
         delegate: (any ServicePassthroughDelegate)? = nil,
@@ -148,7 +148,7 @@ extension WebService {
     }
 }
 
-/// Tells when it is freed.
+/// An object that calls a closure when it is deallocated.
 final class Canary: Sendable {
     private let onDeinit: @Sendable () -> Void
     init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }

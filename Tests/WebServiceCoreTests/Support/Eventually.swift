@@ -1,10 +1,10 @@
 import Testing
 
-/// Waits until a condition holds; after two minutes the wait ends with an issue. The condition is
-/// tested after each of 20 yields and then every millisecond, so that tests that wait leave the
-/// processors to others.
+/// Waits until a condition is true, and records an issue after two minutes. The condition is
+/// evaluated after each of 20 yields and then every millisecond, so that waiting tests leave the
+/// processors to other tests.
 func eventually(
-    _ what: Comment = "the condition holds in time", sourceLocation: SourceLocation = #_sourceLocation,
+    _ what: Comment = "the condition becomes true in time", sourceLocation: SourceLocation = #_sourceLocation,
     _ holds: () -> Bool
 ) async {
     let end = ContinuousClock.now + .seconds(120)

@@ -3,13 +3,13 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Dates of HTTP", .timeLimit(.minutes(10)))
+@Suite("HTTP dates", .timeLimit(.minutes(10)))
 struct HTTPDateTests {
     /// 2026-03-01T12:00:00Z.
     static let now = Date(timeIntervalSince1970: 1_772_366_400)
 
     @Test(
-        "M-16: the three formats of RFC 9110 are read",
+        "M-16: Dates in the three formats of RFC 9110 are parsed",
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("Sun Nov  6 08:49:37 1994", 784_111_777),
@@ -26,7 +26,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "M-16: what is no date is none",
+        "M-16: An invalid date is rejected",
         arguments: [
             "", "0", "-1", "Sun, 31 Feb 2021 00:00:00 GMT", "Sun, 29 Feb 1900 00:00:00 GMT",
             "Sun, 29 Feb 2023 00:00:00 GMT",
@@ -53,7 +53,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "two digits of a year mean the last such year that is not more than 50 years ahead",
+        "A two-digit year is the latest matching year that is at most 50 years in the future",
         arguments: [
             ("Tuesday, 01-Mar-26 12:00:00 GMT", "2026", 2026), ("Tuesday, 01-Mar-27 12:00:00 GMT", "2027", 2026),
             ("Tuesday, 01-Mar-76 12:00:00 GMT", "2076", 2026), ("Tuesday, 01-Mar-76 12:00:01 GMT", "1976", 2026),
@@ -67,7 +67,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "dates of cookies are read by the algorithm of RFC 6265, in any order and with anything around them",
+        "Cookie dates are parsed as in RFC 6265, in any order and with arbitrary surrounding characters",
         arguments: [
             ("Wed, 09 Jun 2021 10:18:14 GMT", 1_623_233_894), ("Wed, 09-Jun-2021 10:18:14 GMT", 1_623_233_894),
             ("Wednesday, 09-Jun-21 10:18:14 GMT", 1_623_233_894), ("Wed Jun  9 10:18:14 2021", 1_623_233_894),
@@ -84,7 +84,7 @@ struct HTTPDateTests {
     }
 
     @Test(
-        "what is no date of a cookie is none",
+        "An invalid cookie date is rejected",
         arguments: [
             "", "0", "Wed, 09 Jun 2021", "09 Jun 10:18:14", "Jun 2021 10:18:14", "09 2021 10:18:14",
             "31 Feb 2021 10:18:14", "31 Apr 2021 10:18:14",
@@ -101,7 +101,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.parseCookieDate(text.utf8) == nil)
     }
 
-    @Test("every day from year 0 to 9999 is written as the calendar counts it, and read back")
+    @Test("Dates from year 0 to 9999 are formatted as in the Gregorian calendar and parsed back")
     func calendar() throws {
         let names = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
         let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
@@ -128,7 +128,7 @@ struct HTTPDateTests {
         #expect(year == 10_000)
     }
 
-    @Test("parts of a second are left out, and what four digits cannot say is not written")
+    @Test("Fractions of a second are rounded down, and years outside four digits are not formatted")
     func edges() {
         #expect(HTTPDate.text(Date(timeIntervalSince1970: 0.999)) == "Thu, 01 Jan 1970 00:00:00 GMT")
         #expect(HTTPDate.text(Date(timeIntervalSince1970: -0.001)) == "Wed, 31 Dec 1969 23:59:59 GMT")
@@ -141,7 +141,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: Date(timeIntervalSince1970: .nan)) == nil)
     }
 
-    @Test("M-16: 100,000 damaged dates give a date that survives writing, or none")
+    @Test("M-16: Each of 100,000 damaged dates is rejected or survives formatting and parsing")
     func fuzz() {
         var random = SeededGenerator(seed: 16)
         let seeds = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].map

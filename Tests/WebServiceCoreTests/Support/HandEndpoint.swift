@@ -1,7 +1,7 @@
 import Foundation
 @testable import WebServiceCore
 
-/// An endpoint under the test's hand: it keeps what it was asked and answers when it is told to.
+/// An endpoint under the control of the test, which records requests and responds on demand.
 final class HandEndpoint: ServiceEndpoint {
     final class Fetch: Sendable {
         let request: any ServiceRequest
@@ -44,8 +44,8 @@ final class HandEndpoint: ServiceEndpoint {
     private let processing: @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable
 
     /// - Parameters:
-    ///   - heedsCancel: Whether a fetch ends when it is cancelled.
-    ///   - processing: Makes the value of the text that was fetched.
+    ///   - heedsCancel: A Boolean value that indicates whether a cancelled fetch ends.
+    ///   - processing: Creates the value from the fetched string.
     init(
         heedsCancel: Bool = true,
         processing: @escaping @Sendable (String, _ isFromStorage: Bool) async throws -> any Sendable = { text, _ in text
@@ -78,7 +78,7 @@ final class HandEndpoint: ServiceEndpoint {
     }
 }
 
-/// A request for a text.
+/// A request for a string.
 struct TextRequest: ServiceRequest, Hashable {
     var name = "a"
     typealias Output = String
@@ -88,7 +88,7 @@ struct OtherRequest: ServiceRequest, Hashable {
     typealias Output = String
 }
 
-/// A request that is like no other.
+/// A request that is not hashable and therefore never a duplicate.
 struct PlainRequest: ServiceRequest {
     typealias Output = String
 }
@@ -107,7 +107,7 @@ struct ValueText: ValueStorableRequest, Hashable {
     var storageIdentifier: String? { name }
 }
 
-/// A storage under the test's hand: it can fail, and be slow.
+/// A storage under the control of the test, which can fail or delay its operations.
 final class HandStorage: ResponseStorage {
     enum Call: Sendable, Equatable { case read, store(String), remove, removeAll }
 
@@ -118,8 +118,8 @@ final class HandStorage: ResponseStorage {
     private let gate: Decision?
 
     /// - Parameters:
-    ///   - failure: What everything throws.
-    ///   - gate: What a store waits for.
+    ///   - failure: The error that every operation throws, or `nil`.
+    ///   - gate: The decision that a store operation waits for, or `nil`.
     init(_ classifications: Set<DataClassification>? = nil, failure: (any Error)? = nil, gate: Decision? = nil) {
         self.classifications = classifications
         self.failure = failure

@@ -17,8 +17,7 @@ import Testing
         var cases: [Case]
     }
 
-    /// What a query and a form of some pairs are as text; both have to give the pairs back by
-    /// bytes.
+    /// Encodes pairs as a query and as a form, and expects that both decode to the same bytes.
     @discardableResult
     private func roundTrip(
         _ pairs: [[String]], allowed: CharacterSet? = nil, sourceLocation: SourceLocation = #_sourceLocation
@@ -34,13 +33,13 @@ import Testing
         #expect(Decoded.pairs(query) == bytes, sourceLocation: sourceLocation)
         #expect(Decoded.pairs(form) == bytes, sourceLocation: sourceLocation)
         #expect(
-            !query.contains("+"), "a plus sign means a space to some servers and itself to others",
+            !query.contains("+"), "a plus sign is ambiguous, because some servers decode it as a space",
             sourceLocation: sourceLocation)
         return (query, form)
     }
 
     @Test(
-        "C-30: reserved characters, controls and letters beyond ASCII",
+        "C-30: Reserved characters, control characters and non-ASCII letters are escaped",
         arguments: [
             ("+", "%2B", "%2B"), ("&", "%26", "%26"), ("=", "%3D", "%3D"), ("#", "%23", "%23"), ("%", "%25", "%25"),
             (";", "%3B", "%3B"),
@@ -59,7 +58,7 @@ import Testing
         #expect(encoded.form == "\(form)=\(form)&x=\(form)")
     }
 
-    @Test("C-30: every byte of ASCII and every scalar of one and of two bytes comes back", arguments: 0..<0x110)
+    @Test("C-30: Unicode scalars up to U+010F survive a round trip", arguments: 0..<0x110)
     func scalars(code: UInt32) throws {
         let scalar = try #require(Unicode.Scalar(code))
         let text = String(scalar)
@@ -69,7 +68,7 @@ import Testing
         #expect((encoded.form.first == "%") == !(isAlphanumeric || "*-._ ".contains(text)))
     }
 
-    @Test("C-30: random texts come back", arguments: 0..<4)
+    @Test("C-30: Random strings survive a round trip", arguments: 0..<4)
     func randomTexts(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         func text() -> String {
@@ -81,13 +80,13 @@ import Testing
         for _ in 0..<500 { try roundTrip((0...Int.random(in: 0...4, using: &random)).map { _ in [text(), text()] }) }
     }
 
-    @Test("A long text is written whole", arguments: [1, 63, 64, 65, 21_845, 100_000])
+    @Test("A long string is encoded completely", arguments: [1, 63, 64, 65, 21_845, 100_000])
     func long(count: Int) throws {
         for unit in ["a", "&", "é"] { try roundTrip([[unit, String(repeating: unit, count: count)], ["x", "y"]]) }
     }
 
     @Test(
-        "C-30: the decoder of these tests reads what the standard's parser reads",
+        "C-30: The decoder of these tests agrees with the reference parser of the URL standard",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func decoder() throws {
         let cases = try JSONDecoder().decode(
@@ -105,7 +104,7 @@ import Testing
     }
 
     @Test(
-        "C-30: a form is byte for byte what the standard's serializer writes",
+        "C-30: A form is identical to the output of the reference serializer of the URL standard",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func serializer() throws {
         let cases = try JSONDecoder().decode(
@@ -116,7 +115,7 @@ import Testing
     }
 
     @Test(
-        "C-30, M-07: the naughty strings come back as names and as values",
+        "C-30, M-07: Naughty strings survive a round trip as names and as values",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() throws {
         let strings = try Corpora.naughtyStrings()
@@ -131,7 +130,7 @@ import Testing
     // MARK: Characters of a form
 
     @Test(
-        "Allowed characters of a form are left alone, except those without which it could not be read back",
+        "Allowed characters of a form are not escaped unless that would make the form ambiguous",
         arguments: [
             (CharacterSet(charactersIn: "/:~!"), "a b/:~!*é&=+%", "%61+%62/:~!%2A%C3%A9%26%3D%2B%25"),
             (.urlQueryAllowed, "a b?/é&=+%;", "a+b?/%C3%A9%26%3D%2B%25;"),
@@ -149,7 +148,7 @@ import Testing
         #expect(body == encoded + "=")
     }
 
-    @Test("Allowed characters of a form mean nothing to a query")
+    @Test("The allowed characters of a form do not apply to a query")
     func queryIgnoresAllowedCharacters() throws {
         let query = try Request.make {
             $0.queryParameters = ["a/": "b/"]

@@ -6,8 +6,8 @@ import Musl
 import Darwin
 #endif
 
-/// The processor time of the calling thread for some work, in seconds; other work on the machine
-/// does not count.
+/// Returns the processor time of the calling thread for a closure, in seconds. Other threads do
+/// not affect the result.
 func processorTime(_ body: () throws -> Void) rethrows -> Double {
     func now() -> Double {
         var time = timespec()

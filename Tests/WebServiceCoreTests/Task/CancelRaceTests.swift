@@ -10,10 +10,9 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Cancel races", .serialized, .timeLimit(.minutes(10)))
+@Suite("Races between cancel and completion", .serialized, .timeLimit(.minutes(10)))
 struct CancelRaceTests {
-    /// Runs tasks that are resumed and cancelled from different threads, and counts how often each
-    /// ended.
+    /// Resumes and cancels tasks on different threads and counts the outcomes of each task.
     private func race(_ count: Int, _ service: WebService, cancelFirst: Bool = false) async -> (
         answered: Int, cancelled: Int, wrong: Int
     ) {
@@ -62,10 +61,10 @@ struct CancelRaceTests {
         let failed = Atomic<Int>(0)
     }
 
-    /// How many, at full length: the sanitized run takes a tenth.
+    /// The divisor of the number of tasks; a sanitized build runs a tenth of them.
     static let scale = isSanitized ? 10 : 1
 
-    @Test("G9, C-40, H-19: of 100,000 tasks cancelled while a mock session answers, each ends exactly once")
+    @Test("G9, C-40, H-19: Each of 100,000 tasks cancelled while a mock session responds ends exactly once")
     func mockSession() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
@@ -78,7 +77,7 @@ struct CancelRaceTests {
         }
     }
 
-    @Test("G9, C-40, H-19: of 10,000 tasks cancelled over real sockets, each ends exactly once")
+    @Test("G9, C-40, H-19: Each of 10,000 tasks cancelled over real sockets ends exactly once")
     func sockets() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }

@@ -8,12 +8,12 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Where the body of a cancelled request is deallocated.
+/// Verifies when the body of a cancelled request is deallocated.
 @Suite("Bodies of cancelled requests", .timeLimit(.minutes(10)))
 struct CancelledBodyTests {
     enum Place: CaseIterable { case beforeResume, interceptor, provider, retryPause, inFlight, suspended }
 
-    @Test("a cancelled request frees its body at once, wherever it waited", arguments: Place.allCases)
+    @Test("A cancelled request deallocates its body at every stage of the pipeline", arguments: Place.allCases)
     func freed(place: Place) async throws {
         let freed = Collected<String>()
         let waiting = Collected<Void>()
@@ -68,7 +68,7 @@ struct CancelledBodyTests {
     }
 
     @Test(
-        "of 200 cancelled uploads over FoundationSession no body stays, those in flight and those that wait for a connection"
+        "FoundationSession deallocates the bodies of 200 cancelled uploads, in flight or waiting for a connection"
     )
     func foundation() async throws {
         let listener = try MockServer { _ in

@@ -8,11 +8,11 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// What users hand over may use the framework while it is freed: their `deinit` runs under no lock
-/// of ours.
-@Suite("Freeing what users handed over", .timeLimit(.minutes(10)))
+/// An object of the caller may use the framework in its `deinit`: the framework holds no lock while
+/// it releases the object.
+@Suite("Deallocation of custom objects", .timeLimit(.minutes(10)))
 struct FreeingTests {
-    /// A model that cancels and asks its task when it goes, as models do.
+    /// A model that cancels its task and reads the state of the task in `deinit`.
     private final class Model: Sendable {
         let task = Mutex<SessionTask?>(nil)
         let freed: Collected<DataTaskState>
@@ -40,7 +40,7 @@ struct FreeingTests {
         return await freed.wait().first
     }
 
-    @Test("a model that only handlers hold cancels its task when the last handler has run")
+    @Test("A model that only handlers retain can cancel its task in deinit after the last handler has run")
     func handlers() async {
         let session = HandSession(text: "{}")
         #expect(await run(session) { task, model in task.response { _, _ in model.touch() } } == .completed)
@@ -53,7 +53,7 @@ struct FreeingTests {
         #expect(await run(session) { task, model in task.metricsCollected { _ in model.touch() } } == .completed)
     }
 
-    @Test("a model that is the result of the chain cancels its task when the chain ends")
+    @Test("A model that is the result of a handler can cancel its task in deinit")
     func results() async {
         let freed = Collected<DataTaskState>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
@@ -68,7 +68,7 @@ struct FreeingTests {
         #expect(freed.values.count == 1)
     }
 
-    @Test("a session that is replaced may use its service while it goes")
+    @Test("A replaced session can use its service in deinit")
     func sessions() {
         final class Leaving: Session {
             let service: Mutex<WebService?> = Mutex(nil)

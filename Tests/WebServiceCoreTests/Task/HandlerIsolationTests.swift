@@ -9,11 +9,10 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// What custom code may do while the framework calls it: block, use the service, and change what is
-/// being used.
-@Suite("Handlers and delegates that block and reenter", .enabled(if: isAlone), .timeLimit(.minutes(10)))
+/// Custom code may block, use the service and replace its parts while the framework calls it.
+@Suite("Blocking and reentrant handlers and delegates", .enabled(if: isAlone), .timeLimit(.minutes(10)))
 struct HandlerIsolationTests {
-    @Test("H-24: as many blocked handlers as there are threads do not hold up another task")
+    @Test("H-24: Blocked handlers do not delay other tasks, even with twice as many handlers as cores")
     func blockedHandlers() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
@@ -34,7 +33,7 @@ struct HandlerIsolationTests {
         await done.wait(for: 20 + count)
     }
 
-    @Test("H-24: blocked body providers, delegates and typed steps do not hold up another task")
+    @Test("H-24: Blocked delegates and typed steps do not delay other tasks")
     func blockedElsewhere() async throws {
         final class Slow: ServicePassthroughDelegate {
             let blocked = Collected<Void>()
@@ -65,7 +64,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "H-25: a handler may start a task, add handlers and a storage, and remove the delegate",
+        "H-25: A handler may start a task, add handlers and a storage, and remove the delegate",
         arguments: ["background", "main", "error", "typed"])
     func reenter(place: String) async throws {
         final class Delegate: ServicePassthroughDelegate {
@@ -109,7 +108,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "H-30: a delegate that is changed during its callbacks sees the whole exchange that it began, and the next one goes to the new delegate"
+        "H-30: A replaced delegate receives the rest of its exchange, and the new one receives the next exchange"
     )
     func changedDelegate() async throws {
         final class Changing: ServicePassthroughDelegate {
@@ -148,7 +147,7 @@ struct HandlerIsolationTests {
             ])
     }
 
-    @Test("H-30: a delegate changed by 8 threads while 2,000 requests run: each sees pairs of calls, and none is lost")
+    @Test("H-30: No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests")
     func changedOften() async {
         final class Counting: ServicePassthroughDelegate {
             private let counts = Mutex((sent: 0, received: 0))
@@ -173,7 +172,7 @@ struct HandlerIsolationTests {
         #expect(delegates.map(\.sent).reduce(0, +) == 2_000)
     }
 
-    @Test("H-30: while a delegate is slow, the deadline still ends the task")
+    @Test("H-30: The deadline ends a task while its delegate blocks")
     func slowDelegate() async {
         final class Slow: ServicePassthroughDelegate {
             let entered = Collected<Void>()
@@ -198,7 +197,7 @@ struct HandlerIsolationTests {
         clock.advance(by: .seconds(2))
         #expect(await ends.wait() == ["deadline"])
         slow.release.signal()
-        // What the delegate delayed is not sent any more.
+        // The request that the delegate delayed is never sent.
         let next = WebService.make(session).GET("/y").data()
         _ = await next.result
         #expect(session.exchanges.values.map { $0.request.urlRequestValue.url?.path } == ["/v1/y"])

@@ -9,15 +9,15 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Random sequences of operations on a task, compared with a model after each operation.
+/// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
-/// `WEBSERVICE_SOAK=1` runs the full length.
-@Suite("C-34, G8: the life cycle of a task and its model", .serialized, .timeLimit(.minutes(60)))
+/// `WEBSERVICE_SOAK=1` runs the full number of sequences.
+@Suite("C-34, G8: Life cycle of a task compared with a model", .serialized, .timeLimit(.minutes(60)))
 struct LifeCycleModelTests {
     enum Operation: CaseIterable {
         case resume, suspend, cancel, addHandler, complete, fail, redirect, unauthorized, deadline, drop
 
-        /// How often it is drawn: what ends a sequence is rare.
+        /// The relative frequency; operations that end a sequence are rare.
         var weight: Int {
             switch self {
             case .resume, .suspend: 5
@@ -31,9 +31,9 @@ struct LifeCycleModelTests {
         static let weighted = allCases.flatMap { Array(repeating: $0, count: $0.weight) }
     }
 
-    /// What a task does, without threads, locks and callbacks.
+    /// The behavior of a task, without threads, locks and callbacks.
     struct Model {
-        /// Whether an interceptor sends a refused request once more.
+        /// A Boolean value that indicates whether an interceptor sends a request again after a 401.
         let isAuthenticated: Bool
         var isStarted = false
         var isSuspended = false
@@ -44,7 +44,7 @@ struct LifeCycleModelTests {
         var outcome: String?
         var handlers = 0
         var waiting: [Int] = []
-        /// Requests and handlers with the number of the operation that led to them.
+        /// The requests and handlers, each with the number of the operation that caused it.
         var events: [String] = []
 
         var state: DataTaskState {
@@ -82,7 +82,7 @@ struct LifeCycleModelTests {
             case .deadline: if isStarted, outcome == nil { end("deadline", step) }
             case .drop: isDropped = true
             }
-            // A task that nobody can resume any more is deallocated with its handlers.
+            // A task that can no longer be resumed is deallocated with its handlers.
             if isDropped, !isStarted || outcome != nil { waiting = [] }
         }
 
@@ -111,7 +111,7 @@ struct LifeCycleModelTests {
         }
     }
 
-    /// One task under test, with its model.
+    /// One task under test and its model.
     private final class Run {
         private var task: SessionTask?
         private weak var watched: SessionTask?
@@ -123,7 +123,7 @@ struct LifeCycleModelTests {
         private(set) var operations: [Operation] = []
         private let freed = Collected<Void>()
 
-        /// What the closures share.
+        /// The state that the closures share.
         private final class Box: Sendable {
             let events = Collected<String>()
             let step = Mutex(0)
@@ -179,7 +179,7 @@ struct LifeCycleModelTests {
                         ?? (error as? WebServiceError)?.code.description
                     box.add("handler \(handler) \(code ?? "other")")
                 }
-            // Where no request is in flight, the last one is completed once more.
+            // If no request is in flight, the last one is completed again.
             case .complete: complete(200)
             case .fail: session?.exchanges.values.last?.completion(nil, nil, URLError(.notConnectedToInternet))
             case .redirect: complete(307)
@@ -205,7 +205,9 @@ struct LifeCycleModelTests {
             return model.isDropped || task.state == model.state
         }
 
-        /// Waits until the task is where the model is.
+        /// Waits until the task matches the model.
+        ///
+        /// - Returns: A description of the difference, or `nil` if there is none.
         func settle() async -> String? {
             let end = ContinuousClock.now + .seconds(60)
             while !isSettled {
@@ -215,13 +217,13 @@ struct LifeCycleModelTests {
             return box.events.values == model.events ? nil : divergence
         }
 
-        /// Lets go of everything that holds the task, and waits until it is deallocated.
+        /// Releases every reference to the task and waits until the task is deallocated.
         func waitUntilFreed() async -> String? {
-            session?.exchanges.removeAll()  // their completions hold the task and the session
+            session?.exchanges.removeAll()  // the completions retain the task and the session
             (task, service, session) = (nil, nil, nil)
             let end = ContinuousClock.now + .seconds(60)
             while !isFreed {
-                guard ContinuousClock.now < end else { return "not freed after \(operations)" }
+                guard ContinuousClock.now < end else { return "not deallocated after \(operations)" }
                 await Task.yield()
             }
             return nil
@@ -230,10 +232,10 @@ struct LifeCycleModelTests {
         private var divergence: String {
             let state =
                 (task ?? watched).map { "\($0.state.rawValue) \(($0.result != nil, $0.context.gate.holdsRequests))" }
-                ?? "freed"
+                ?? "deallocated"
             return """
                 after \(operations): \(box.events.values), \(state); \
-                the model: \(model.events), \(model.state.rawValue) \((model.outcome != nil, model.isHeld))
+                model: \(model.events), \(model.state.rawValue) \((model.outcome != nil, model.isHeld))
                 """
         }
     }
@@ -242,14 +244,14 @@ struct LifeCycleModelTests {
     private static let scale = isSanitized ? 10 : 1
 
     @Test(
-        "C-34, G8: 10,000 random sequences over a session under the test's hand do what the model does",
+        "C-34, G8: A task matches the model in 10,000 random sequences with a session that the test controls",
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
         let count = (Self.isSoak ? 500_000 : 5_000) / Self.scale
         let lanes = 50
         for batch in 0..<(count / lanes) {
             var random = SeededGenerator(seed: UInt64(batch) * 2 + (isAuthenticated ? 1 : 0))
-            // Many at a time, so that their threads are waited for together.
+            // Several runs at a time, so that the waits for their threads overlap.
             let runs = (0..<lanes).map { _ in Run(isAuthenticated: isAuthenticated) }
             for _ in 0..<14 {
                 for run in runs where !run.isDropped || run.model.outcome == nil && run.model.isStarted {
@@ -278,9 +280,9 @@ struct LifeCycleModelTests {
         Issue.record("batch \(batch), \(text)")
     }
 
-    // MARK: Without a hand on the session
+    // MARK: Sessions that the test does not control
 
-    /// Runs random operations from two threads and counts the handlers of each task.
+    /// Applies random operations from two threads and counts the handlers that run for each task.
     private func race(_ count: Int, _ service: WebService, _ paths: [String]) async {
         for number in 0..<count {
             var random = SeededGenerator(seed: UInt64(number))
@@ -322,7 +324,7 @@ struct LifeCycleModelTests {
         }
     }
 
-    @Test("C-34, G8: random sequences over a mock session end once, with all handlers")
+    @Test("C-34, G8: Every random sequence with a mock session ends once and runs each handler")
     func mock() async {
         let session = MockSession()
         session.addStub { request in
@@ -333,7 +335,7 @@ struct LifeCycleModelTests {
         await race((Self.isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
     }
 
-    @Test("C-34, G8: random sequences over sockets end once, with all handlers")
+    @Test("C-34, G8: Every random sequence over sockets ends once and runs each handler")
     func sockets() async throws {
         let server = try MockServer { request in
             var response = MockResponse(statusCode: request.target == "/away" ? 302 : 200)

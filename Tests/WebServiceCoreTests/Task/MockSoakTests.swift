@@ -10,10 +10,12 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Many requests with many kinds of faults. `WEBSERVICE_SOAK=1` runs the full length.
-@Suite("G11: load over a mock session", .serialized, .timeLimit(.minutes(60)))
+/// Sends many requests with many kinds of faults.
+///
+/// `WEBSERVICE_SOAK=1` runs the full number of waves.
+@Suite("G11: Load test with a mock session", .serialized, .timeLimit(.minutes(60)))
 struct MockSoakTests {
-    /// What goes wrong, and how a request has to end.
+    /// A kind of fault, with the results that its request may have.
     enum Kind: Int, CaseIterable {
         case fine, json, empty, notFound, serverError, retried, retriesUsedUp, rateLimited, redirected, redirectLoop,
             unauthorized, stillUnauthorized,
@@ -23,7 +25,7 @@ struct MockSoakTests {
 
         static func of(_ number: Int) -> Kind { allCases[number % allCases.count] }
 
-        /// Everything that a request of this kind may end with.
+        /// The results that a request of this kind may have.
         var ends: Set<String> {
             switch self {
             case .fine, .json, .empty, .retried, .rateLimited, .redirected, .unauthorized, .suspended: ["value"]
@@ -38,7 +40,7 @@ struct MockSoakTests {
             case .deadline: ["deadline"]
             case .invalidURL: ["invalidURL"]
             case .failedProvider, .failedInterceptor, .rejected: ["test"]
-            case .notJSON: ["NSError"]  // of JSONSerialization, which the step calls
+            case .notJSON: ["NSError"]  // of JSONSerialization, which the map step calls
             case .tooLong: ["responseTooLarge"]
             case .noStub: ["noStub"]
             }
@@ -55,8 +57,8 @@ struct MockSoakTests {
         func touch() {}
     }
 
-    /// A service over a mock that has an answer for each kind; a new one for each wave, because a
-    /// mock records what it is asked.
+    /// Returns a service with a mock session that responds to each kind. Each wave uses a new one,
+    /// because a mock session records its requests.
     private static func makeService(_ clock: ManualTimekeeper) -> WebService {
         let session = MockSession()
         let attempts = Mutex<[String: Int]>([:])
@@ -130,7 +132,7 @@ struct MockSoakTests {
         return task
     }
 
-    @Test("G11: of requests with 28 kinds of faults none is lost and none ends twice; nothing stays in memory")
+    @Test("G11: Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated")
     func soak() async throws {
         let waves = (Self.isSoak ? 1_000 : 20) / Self.scale
         let wrong = Collected<String>()
@@ -146,7 +148,7 @@ struct MockSoakTests {
         if Self.isSoak, memory > 0 { #expect(Self.residentMemory < memory + 16 << 20) }
     }
 
-    /// Sends a wave of requests and waits until each has ended.
+    /// Sends a wave of requests and waits until each of them ends.
     private func run(_ count: Int, _ wrong: Collected<String>) async {
         let clock = ManualTimekeeper()
         let service = Self.makeService(clock)
@@ -196,12 +198,12 @@ struct MockSoakTests {
         }
     }
 
-    /// How often each request has ended.
+    /// Counts how often each request ended.
     private final class Ends: Sendable {
         private let counts: Mutex<[Int]>
         init(_ count: Int) { counts = Mutex(Array(repeating: 0, count: count)) }
 
-        /// - Returns: Whether it is the first end of the request.
+        /// - Returns: A Boolean value that indicates whether the request ended for the first time.
         func add(_ number: Int) -> Bool {
             counts.withLock { counts in
                 counts[number] += 1
@@ -222,9 +224,9 @@ struct MockSoakTests {
         }
     }
 
-    /// 0 where the system does not tell.
+    /// The resident memory of the process, in bytes; 0 on systems without `/proc`.
     private static var residentMemory: Int {
-        // Only Linux has it.
+        // The file exists only on Linux.
         guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8) else { return 0 }
         return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
     }

@@ -9,12 +9,13 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// Rules 5 to 7: one outcome, whoever brings it.
-@Suite("The outcome of a session task", .timeLimit(.minutes(10)))
+/// Verifies that a task has one outcome, and how deadlines, transport errors and metrics are
+/// reported.
+@Suite("Outcome of a session task", .timeLimit(.minutes(10)))
 struct SessionTaskOutcomeTests {
-    // MARK: Rule 5
+    // MARK: One outcome
 
-    @Test("rule 5: cancel gives URLError.cancelled to the error handlers, once, and a late answer is ignored")
+    @Test("Cancelling delivers URLError.cancelled to the error handlers once, and a late response is ignored")
     func cancel() async {
         let session = HandSession()
         let errors = Collected<URLError.Code?>()
@@ -33,7 +34,7 @@ struct SessionTaskOutcomeTests {
         #expect(task.state == .completed)
     }
 
-    @Test("H-20: cancel before resume reaches the error handlers, and nothing is sent")
+    @Test("H-20: Cancelling before resume runs the error handlers and sends nothing")
     func cancelBeforeResume() async {
         let session = HandSession()
         let errors = Collected<URLError.Code?>()
@@ -44,7 +45,7 @@ struct SessionTaskOutcomeTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    @Test("H-20, H-25: cancel in a task's own handler, and after the end, does nothing")
+    @Test("H-20, H-25: Cancelling a task in its own handler or after completion has no effect")
     func cancelInside() async {
         let seen = Collected<String>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
@@ -61,7 +62,7 @@ struct SessionTaskOutcomeTests {
         #expect(await seen.wait(for: 3) == ["first", "second", "third"])
     }
 
-    @Test("H-22: a task that is never resumed is freed with its handlers")
+    @Test("H-22: A task that is never resumed is deallocated together with its handlers")
     func neverResumed() async {
         let freed = Collected<String>()
         do {
@@ -79,7 +80,7 @@ struct SessionTaskOutcomeTests {
         #expect(freed.values == ["handler"])
     }
 
-    @Test("H-29: a task that has ended is freed with its handlers, though a handler holds the task")
+    @Test("H-29: A completed task is deallocated with its handlers, even if a handler captures the task")
     func freedAfterEnd() async {
         let freed = Collected<String>()
         do {
@@ -94,7 +95,7 @@ struct SessionTaskOutcomeTests {
         #expect(await freed.wait() == ["handler"])
     }
 
-    @Test("rule 5: a resumed task needs nobody to hold it, nor its service")
+    @Test("A resumed task completes without a strong reference to it or to its service")
     func nobodyHoldsIt() async {
         let session = HandSession()
         let done = Collected<Int>()
@@ -103,7 +104,7 @@ struct SessionTaskOutcomeTests {
         await done.wait()
     }
 
-    @Test("C-43: a session that completes twice, after a cancel, from many threads, is heard once")
+    @Test("C-43: A task has one outcome if its session completes repeatedly, after a cancel and on many threads")
     func adversarialSession() async {
         let session = HandSession { exchange in
             exchange.completion(nil, nil, URLError(.timedOut))
@@ -121,7 +122,7 @@ struct SessionTaskOutcomeTests {
         #expect(outcomes.values == ["error"])
     }
 
-    @Test("suspend holds back an unsent request and, once there is an answer, the handlers")
+    @Test("Suspending a task defers its unsent request and its handlers until the task is resumed")
     func suspend() async {
         let session = HandSession()
         let done = Collected<Int>()
@@ -140,7 +141,7 @@ struct SessionTaskOutcomeTests {
 
     // MARK: The deadline
 
-    @Test("C-41, H-18: the deadline ends a task that a session never answers, by the injected clock")
+    @Test("C-41, H-18: The deadline, measured by the injected clock, ends a task whose session never responds")
     func deadline() async {
         let session = HandSession()
         let clock = ManualTimekeeper()
@@ -155,7 +156,7 @@ struct SessionTaskOutcomeTests {
         #expect(clock.pending == 0)
     }
 
-    @Test("the deadline is taken back with the answer, and every task has one")
+    @Test("The deadline is cancelled when the response arrives, and every task has a default deadline")
     func deadlineTakenBack() async {
         let session = HandSession()
         let clock = ManualTimekeeper()
@@ -167,7 +168,7 @@ struct SessionTaskOutcomeTests {
         #expect(Request.defaultDeadline == .seconds(600))
     }
 
-    @Test("the deadline also counts while a body provider works")
+    @Test("The deadline also applies while a body provider runs")
     func deadlineOfProvider() async {
         let clock = ManualTimekeeper()
         let events = Collected<String>()
@@ -188,9 +189,9 @@ struct SessionTaskOutcomeTests {
         #expect(await events.wait(for: 2) == ["began", "true"])
     }
 
-    // MARK: Rule 7
+    // MARK: Transport errors
 
-    @Test("rule 7: transport errors are URLErrors, without the failing URL, whatever form the session gives them")
+    @Test("An NSError of the URL error domain is delivered as a URLError without the failing URL")
     func transportErrors() async throws {
         let url = try #require(URL(string: "https://h/?token=secret"))
         let given = NSError(
@@ -204,7 +205,7 @@ struct SessionTaskOutcomeTests {
         #expect(!"\(error) \(error.userInfo)".contains("secret"))
     }
 
-    @Test("a session that answers with nothing at all is a transport error")
+    @Test("A completion without data, response or error is a transport error")
     func emptyAnswer() async {
         let errors = Collected<URLError.Code?>()
         WebService.make(HandSession { $0.completion(nil, nil, nil) }).GET("/x")
@@ -214,7 +215,7 @@ struct SessionTaskOutcomeTests {
 
     // MARK: Metrics
 
-    @Test("metrics are collected once, after the handlers that were there, and hold the stages that took place")
+    @Test("Metrics are collected once, after the existing handlers, and contain each stage that took place")
     func metrics() async throws {
         let order = Collected<String>()
         let collected = Collected<ServiceTaskMetrics>()
@@ -236,7 +237,7 @@ struct SessionTaskOutcomeTests {
         #expect(try #require(metrics.responseEnd) <= (try #require(metrics.updateUIStart)))
     }
 
-    @Test("a stage that did not take place has no time")
+    @Test("A stage that did not take place has no duration")
     func missingMetrics() async throws {
         let collected = Collected<ServiceTaskMetrics>()
         WebService.make().GET("../up").metricsCollected { collected.add($0) }.resume()

@@ -8,12 +8,12 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// The seven rules of the pipeline.
-@Suite("The rules of a session task", .timeLimit(.minutes(10)))
+/// Verifies when a request is encoded and sent, and in which order and on which queue handlers run.
+@Suite("Requests and handlers of a session task", .timeLimit(.minutes(10)))
 struct SessionTaskRulesTests {
-    // MARK: Rule 1
+    // MARK: Resuming and encoding
 
-    @Test("rule 1: nothing is sent before resume, and a second resume is harmless")
+    @Test("Nothing is sent before resume, and a second resume has no effect")
     func inertUntilResumed() async {
         let session = HandSession()
         let task = WebService.make(session).GET("/x").response { _, _ in }
@@ -27,7 +27,7 @@ struct SessionTaskRulesTests {
         #expect(task.state == .completed)
     }
 
-    @Test("H-21: a thousand threads that resume send one request")
+    @Test("H-21: A task that is resumed 1,000 times concurrently sends one request")
     func concurrentResume() async {
         let session = HandSession()
         let task = WebService.make(session).GET("/x")
@@ -35,7 +35,7 @@ struct SessionTaskRulesTests {
         #expect(session.exchanges.values.count == 1)
     }
 
-    @Test("rule 1: the request is encoded at the first resume, and later setters change nothing")
+    @Test("The request is encoded at the first resume, and later setters have no effect")
     func encodedOnce() {
         let session = HandSession()
         let task = WebService.make(session).POST("/x").setBody(Data("a".utf8))
@@ -47,7 +47,7 @@ struct SessionTaskRulesTests {
     }
 
     @Test(
-        "rule 1: an encoding error reaches the error handlers, and nothing is sent",
+        "An encoding error is delivered to the error handlers, and nothing is sent",
         arguments: ["../up", "ftp://h/x", "//h/{id}"])
     func encodingError(path: String) async {
         let session = HandSession()
@@ -58,7 +58,7 @@ struct SessionTaskRulesTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    @Test("rule 1: JSON that cannot be serialized is the error of the task")
+    @Test("JSON that cannot be serialized fails the task with an encoding error")
     func jsonError() async throws {
         let errors = Collected<WebServiceError>()
         WebService.make().POST("/x").setJSON(["n": Double.nan] as [String: Any])
@@ -70,7 +70,7 @@ struct SessionTaskRulesTests {
 
     // MARK: Body providers
 
-    @Test("a body provider runs in the background at resume, once, and its bytes are sent")
+    @Test("A body provider runs once, after resume, and its bytes are sent")
     func bodyProvider() async {
         let session = HandSession(text: "{}")
         let calls = Collected<Bool>()
@@ -88,7 +88,7 @@ struct SessionTaskRulesTests {
         #expect(sent?.value(forHTTPHeaderField: "Content-Type") == "application/json")
     }
 
-    @Test("the error of a body provider reaches the error handlers, and nothing is sent")
+    @Test("The error of a body provider is delivered to the error handlers, and nothing is sent")
     func failingProvider() async {
         let session = HandSession()
         let errors = Collected<TestError?>()
@@ -98,7 +98,7 @@ struct SessionTaskRulesTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    @Test("cancelling a task cancels its body provider")
+    @Test("Cancelling a task cancels its body provider")
     func cancelledProvider() async {
         let session = HandSession()
         let events = Collected<String>()
@@ -120,10 +120,10 @@ struct SessionTaskRulesTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    // MARK: Rule 2
+    // MARK: Order and queues of handlers
 
     @Test(
-        "rule 2: handlers run in the order they were added, also those added after the answer and from inside a handler"
+        "Handlers run in the order they were added, including those added in a handler or after the response"
     )
     func order() async {
         let session = HandSession()
@@ -142,7 +142,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 60) == Array(0..<60))
     }
 
-    @Test("H-23: ten thousand handlers added by many threads while the answer comes run once each, one at a time")
+    @Test("H-23: 10,000 handlers added concurrently while the response arrives run once each, one at a time")
     func concurrentAdders() async {
         let session = HandSession()
         let task = WebService.make(session).GET("/x")
@@ -155,7 +155,7 @@ struct SessionTaskRulesTests {
             } else {
                 task.response { _, _ in
                     inside.add(1)
-                    if inside.values.count % 2 != 1 { Issue.record("two handlers at a time") }
+                    if inside.values.count % 2 != 1 { Issue.record("two handlers ran at the same time") }
                     inside.add(1)
                     ran.add(index)
                 }
@@ -164,7 +164,7 @@ struct SessionTaskRulesTests {
         #expect(Set(await ran.wait(for: 10_000)).count == 10_000)
     }
 
-    @Test("rule 2: background handlers never run on the main queue, main handlers always do")
+    @Test("Background handlers never run on the main queue, and main handlers always do")
     func queues() async {
         let done = Collected<Int>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
@@ -187,7 +187,7 @@ struct SessionTaskRulesTests {
         await done.wait()
     }
 
-    @Test("C-42: background handlers run while the main thread is blocked")
+    @Test("C-42: Background handlers run while the main thread is blocked")
     func blockedMainThread() async {
         let service = WebService.make(HandSession(text: "{}"))
         let result = await MainActor.run {
@@ -198,7 +198,7 @@ struct SessionTaskRulesTests {
         #expect(result == .success)
     }
 
-    @Test("rule 2: later handlers wait for a main-queue handler to return")
+    @Test("Handlers that follow a main-queue handler run after it returns")
     func mainHandlersHoldBack() async {
         let order = Collected<String>()
         WebService.make(HandSession(text: "{}")).GET("/x")
@@ -210,7 +210,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 4) == ["first on main", "second on main", "background", "third on main"])
     }
 
-    @Test("H-24: a handler that blocks does not hold up another task")
+    @Test("H-24: A blocked handler does not delay other tasks")
     func slowHandler() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
@@ -222,9 +222,9 @@ struct SessionTaskRulesTests {
         await done.wait(for: 21)
     }
 
-    // MARK: Rule 3
+    // MARK: Results and errors of handlers
 
-    @Test("rule 3: transform waits for a result, a handler that returns nothing gives an empty one and keeps a value")
+    @Test("A transform runs only after a result; a Void handler creates an empty result or keeps the existing one")
     func transform() async {
         let seen = Collected<String>()
         WebService.make(HandSession(text: "{}")).GET("/x")
@@ -240,7 +240,7 @@ struct SessionTaskRulesTests {
         #expect(await seen.wait(for: 4) == ["after nothing: true", "looked", "value 1", "after empty: true"])
     }
 
-    @Test("rule 3: recover and error handlers run after a failure only, and recover switches back")
+    @Test("Recover and error handlers run only after a failure, and a recovered value ends the failure")
     func recover() async {
         let seen = Collected<String>()
         WebService.make(HandSession(text: "{}")).GET("/x")
@@ -258,9 +258,9 @@ struct SessionTaskRulesTests {
         #expect(await seen.wait(for: 4) == ["a", "b", "fine", "ui fine"])
     }
 
-    // MARK: Rule 4
+    // MARK: JSON
 
-    @Test("rule 4: JSON is parsed once, however many handlers want it")
+    @Test("JSON is parsed once for any number of handlers")
     func jsonOnce() async throws {
         let session = HandSession(text: #"{"a":[1,2]}"#)
         let sums = Collected<Int>()
@@ -281,7 +281,7 @@ struct SessionTaskRulesTests {
     }
 
     @Test(
-        "an empty body is no JSON, and neither is a broken one",
+        "An empty body and malformed JSON are typed errors with the response and the body",
         arguments: [("", "emptyResponse"), ("{", "decoding"), ("nope", "decoding")])
     func jsonErrors(body: String, code: String) async throws {
         let errors = Collected<WebServiceError>()
@@ -293,7 +293,7 @@ struct SessionTaskRulesTests {
         #expect(error.body == (body.isEmpty ? nil : Data(body.utf8)))
     }
 
-    @Test("a single JSON value is JSON")
+    @Test("A top-level JSON number is accepted")
     func jsonFragment() async {
         let values = Collected<Int>()
         WebService.make(HandSession(text: "42")).GET("/x").responseJSON { json, _ in values.add(json as? Int ?? 0) }

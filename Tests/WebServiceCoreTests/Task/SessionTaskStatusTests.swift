@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Status of a task", .timeLimit(.minutes(10)))
 struct SessionTaskStatusTests {
-    @Test("the status has the state, the metrics, the progress and the request, and typed tasks forward it")
+    @Test("A typed task forwards the status of its task: state, metrics, progress and request")
     func snapshot() async throws {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, data: Data("four".utf8)), requestMatcher: { _ in true })
@@ -31,7 +31,7 @@ struct SessionTaskStatusTests {
         #expect((archive["log"]?["entries"] as? [Any])?.count == 1)
     }
 
-    @Test("a response decodes its body, and the error of an empty or malformed body names the reason")
+    @Test("A response decodes its body, and an empty or unexpected body is an error that names the reason")
     func decoding() throws {
         let url = try #require(URL(string: "https://h/"))
         let response = try #require(

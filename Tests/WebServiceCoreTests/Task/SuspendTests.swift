@@ -8,15 +8,15 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// `suspend()` after `resume()`: requests that were not sent yet, handlers that have not begun, and
-/// the state.
+/// Verifies that `suspend()` after `resume()` changes the state and defers unsent requests and
+/// handlers that have not started.
 @Suite("Suspending a task", .timeLimit(.minutes(10)))
 struct SuspendTests {
-    /// Where a task is suspended before its next request is sent.
+    /// The stage at which a task is suspended before its next request is sent.
     enum Place: CaseIterable {
         case bodyProvider, interceptor, requestInterceptor, retry, redirect, refresh, reply
 
-        /// How many requests are sent before the one that is held back.
+        /// The number of requests that are sent before the deferred one.
         var sentBefore: Int {
             switch self {
             case .bodyProvider, .interceptor, .requestInterceptor: 0
@@ -36,7 +36,7 @@ struct SuspendTests {
 
     enum Kind: CaseIterable { case hand, mock }
 
-    /// A task that suspends itself at one place.
+    /// A task that is suspended at one stage.
     private final class Bench: Sendable {
         let task: SessionTask
         let clock = ManualTimekeeper()
@@ -126,7 +126,7 @@ struct SuspendTests {
             }
         }
 
-        /// Resumes the task and waits until it is suspended with nothing in flight.
+        /// Resumes the task and waits until it is suspended with no request in flight.
         func run(until place: Place) async throws {
             task.resume()
             await eventually {
@@ -135,9 +135,8 @@ struct SuspendTests {
         }
     }
 
-    /// Waits until something is so.
     @Test(
-        "a suspended task sends nothing until it is resumed, wherever its request waits", arguments: Place.allCases,
+        "A suspended task sends nothing until it is resumed, at every stage of the pipeline", arguments: Place.allCases,
         Kind.allCases)
     func held(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
@@ -160,7 +159,7 @@ struct SuspendTests {
     }
 
     @Test(
-        "cancelling a suspended task ends it, and the request that was held back is never sent",
+        "Cancelling a suspended task ends it, and its deferred request is never sent",
         arguments: Place.allCases, Kind.allCases)
     func cancelled(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
@@ -173,7 +172,7 @@ struct SuspendTests {
     }
 
     @Test(
-        "the deadline ends a suspended task; its handlers wait for resume, and nothing is sent",
+        "The deadline ends a suspended task, which sends nothing and runs its handlers at resume",
         arguments: Place.allCases, Kind.allCases)
     func deadline(place: Place, kind: Kind) async throws {
         let bench = try Bench(place, kind)
@@ -187,7 +186,7 @@ struct SuspendTests {
         #expect(bench.sent.values.count == place.sentBefore)
     }
 
-    @Test("a request in flight goes on while its task is suspended; handlers begin and the state changes at resume")
+    @Test("A request in flight completes while its task is suspended; handlers run and the state changes at resume")
     func inFlight() async throws {
         let session = HandSession()
         let handlers = Collected<Int>()
@@ -203,7 +202,7 @@ struct SuspendTests {
         await eventually { task.state == .completed }
     }
 
-    @Test("cancel after the outcome changes neither the outcome nor the suspension")
+    @Test("Cancelling a suspended task after its outcome changes neither the outcome nor the state")
     func cancelAfterOutcome() async throws {
         let session = HandSession()
         let handlers = Collected<String>()
@@ -221,7 +220,7 @@ struct SuspendTests {
         #expect(await handlers.wait(for: 2) == ["response", "late"])
     }
 
-    @Test("a held request frees its body as soon as its task is cancelled")
+    @Test("A deferred request deallocates its body when its task is cancelled")
     func freed() async throws {
         let freed = Collected<String>()
         let session = HandSession()

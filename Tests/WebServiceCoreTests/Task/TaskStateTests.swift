@@ -7,8 +7,8 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// The state machine without threads, sessions or time.
-@Suite("Task state", .timeLimit(.minutes(10)))
+/// Verifies the state machine without threads, sessions or clocks.
+@Suite("State of a task", .timeLimit(.minutes(10)))
 struct TaskStateTests {
     private func make() -> TaskState {
         var state = TaskState(request: Request(url: "https://h/"))
@@ -24,22 +24,22 @@ struct TaskStateTests {
         .success(Response(data: Data(bytes), source: .mock))
     }
 
-    @Test("the first resume starts, the second does nothing")
+    @Test("The first resume starts the task, and the second has no effect")
     func resume() {
         var state = make()
         #expect(state.dataTaskState == .suspended)
         guard case .start = state.resume() else {
-            Issue.record("the first resume has to start")
+            Issue.record("the first resume must start the task")
             return
         }
         #expect(state.dataTaskState == .running)
         guard case .none = state.resume() else {
-            Issue.record("the second resume has to do nothing")
+            Issue.record("the second resume must have no effect")
             return
         }
     }
 
-    @Test("H-20: cancel before resume is the outcome, and a later resume starts nothing")
+    @Test("H-20: Cancelling before resume sets the outcome, and a later resume has no effect")
     func cancelFirst() {
         var state = make()
         let action = state.cancel()
@@ -52,7 +52,7 @@ struct TaskStateTests {
         #expect(state.cancel() == nil)
     }
 
-    @Test("C-43: the first outcome counts, later ones change nothing")
+    @Test("C-43: The first outcome is final, and later ones have no effect")
     func firstOutcome() throws {
         var state = make()
         _ = state.resume()
@@ -62,7 +62,7 @@ struct TaskStateTests {
         #expect(try state.result?.get().data == Data([1]))
     }
 
-    @Test("H-19: an exchange that is attached after the outcome is not wanted")
+    @Test("H-19: An exchange attached after the outcome is rejected")
     func lateAttach() {
         var state = make()
         _ = state.resume()
@@ -76,7 +76,7 @@ struct TaskStateTests {
         #expect(other.cancel()?.work != nil)
     }
 
-    @Test("a suspended task keeps its outcome until it is resumed")
+    @Test("A task that completes while suspended runs its handlers at resume")
     func suspended() {
         var state = make()
         _ = state.resume()
@@ -84,12 +84,12 @@ struct TaskStateTests {
         #expect(state.dataTaskState == .suspended)
         #expect(state.complete(Self.success())?.runsHandlers == false)
         guard case .runHandlers = state.resume() else {
-            Issue.record("resume has to run the handlers")
+            Issue.record("resume must run the handlers")
             return
         }
     }
 
-    @Test("cancelling a suspended task runs its handlers")
+    @Test("Cancelling a suspended task runs its handlers")
     func cancelSuspended() {
         var state = make()
         _ = state.resume()
@@ -98,7 +98,7 @@ struct TaskStateTests {
         #expect(state.dataTaskState == .canceling)
     }
 
-    @Test("only one thread at a time has the right to run handlers")
+    @Test("Only one thread at a time runs handlers")
     func claim() {
         var state = make()
         _ = state.resume()
@@ -107,7 +107,7 @@ struct TaskStateTests {
         #expect(!hasToRun)
     }
 
-    @Test("a task that is suspended between two handlers runs the second one after resume", arguments: [false, true])
+    @Test("A task that is suspended between two handlers runs the second one after resume", arguments: [false, true])
     func suspendedBetweenHandlers(isOnMain: Bool) {
         var state = make()
         let second: Handler = isOnMain ? .updateUI { _ in } : .lookAtResponse { _, _ in }
@@ -116,7 +116,7 @@ struct TaskStateTests {
         #expect(state.complete(Self.success())?.runsHandlers == true)
         let track = state.chain.pickUp()
         guard case .run(.step) = state.nextStep(on: track) else {
-            Issue.record("the first handler has to run")
+            Issue.record("the first handler must run")
             return
         }
         state.suspend()
@@ -130,13 +130,13 @@ struct TaskStateTests {
         }
         guard case .runHandlers = state.resume(), case .run(let handler) = state.nextStep(on: state.chain.pickUp())
         else {
-            Issue.record("the second handler has to run")
+            Issue.record("the second handler must run")
             return
         }
         #expect(handler.runsOnMain == isOnMain)
     }
 
-    @Test("a Swift task that awaits the end runs the handlers only where no closure of the caller is among them")
+    @Test("An awaiting Swift task runs the handlers only if none of them is a closure of the caller")
     func adoption() {
         var own = make()
         let runsOwn = own.adopt()
@@ -147,7 +147,7 @@ struct TaskStateTests {
         #expect(!runsMixed)
     }
 
-    @Test("rule 3: what each track admits")
+    @Test("Each track admits only the handlers for its result")
     func admission() {
         let success: [Handler] = [
             .response { _, _ in .empty }, .lookAtResponse { _, _ in }, .responseJSON { _, _ in .empty },

@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-// The programming guide that the framework's names come from, snippet by snippet, in today's Swift.
+// The snippets of the programming guide from which the framework takes its names, in current Swift.
 
 struct Brewer: Codable, Equatable, Sendable {
     var name: String
@@ -25,9 +25,9 @@ func brewers(from json: Any) -> [Brewer]? {
 
 private let brewersJSON = #"{"brewers":[{"name":"Long Trail"},{"name":"Trashboat"}]}"#
 
-// MARK: - An API client, as the guide builds it
+// MARK: - The API client of the guide
 
-/// Describes the brew client API
+/// The API of a brew client.
 protocol BrewClientAPI {
     var webService: WebService { get }
 
@@ -39,7 +39,7 @@ extension Brewer {
     var webServiceParameters: [String: Any] { ["name": name] }
 }
 
-/// Implements the web services for the HTTP client methods
+/// The requests of the API.
 extension BrewClientAPI {
     func fetchAllBrewers() -> ServiceTask {
         return webService.GET("/brews")
@@ -50,7 +50,7 @@ extension BrewClientAPI {
     }
 }
 
-/// Brew API client class
+/// A client for the brew API.
 final class BrewClient: BrewClientAPI {
     static let baseURL = "http://brewhapi.herokuapp.com/"
     let webService = WebService(baseURLString: BrewClient.baseURL)
@@ -85,7 +85,7 @@ final class CustomSession: Session {
     }
 }
 
-@Suite("The guide's snippets", .timeLimit(.minutes(10)))
+@Suite("Snippets of the guide", .timeLimit(.minutes(10)))
 struct GuideConformanceTests {
     let session = MockSession()
     let service = WebService(baseURLString: "http://brewhapi.herokuapp.com/")
@@ -95,7 +95,7 @@ struct GuideConformanceTests {
         session.addStub(MockResponse(statusCode: 200, data: Data(brewersJSON.utf8)))
     }
 
-    @Test("a service takes a custom session, and a URLSession")
+    @Test("A service accepts a custom session and a URLSession")
     func sessions() {
         let service = WebService(baseURLString: "http://myapi")
         service.session = CustomSession()
@@ -104,7 +104,7 @@ struct GuideConformanceTests {
         #expect(service.session is URLSession)
     }
 
-    @Test("a request is made from a path, and a task sends it")
+    @Test("A request is created from a path, and a task sends it")
     func sendingRequests() async throws {
         let request: Request = service.request(.GET, path: "/brewers")
         #expect(request.url?.absoluteString == "http://brewhapi.herokuapp.com/brewers")
@@ -117,7 +117,7 @@ struct GuideConformanceTests {
         #expect(session.recordedRequests.map(\.httpMethod) == ["GET"])
     }
 
-    @Test("response and responseError handlers chain")
+    @Test("response and responseError handlers can be chained")
     func handlingResponses() async {
         let done = Collected<String>()
         let request: Request = service.request(.GET, path: "/brewers")
@@ -134,7 +134,7 @@ struct GuideConformanceTests {
         #expect(await done.wait() == ["response"])
     }
 
-    @Test("serialize(json:) sets body and content type")
+    @Test("serialize(json:) sets the body and the content type")
     func sendingJSON() throws {
         var request: Request = service.request(.POST, path: "/brewers")
         try request.serialize(json: ["name": "Trashboat Brewing"])
@@ -143,14 +143,14 @@ struct GuideConformanceTests {
         #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json")
     }
 
-    @Test("query parameters are percent-encoded onto the URL")
+    @Test("Query parameters are percent-encoded and appended to the URL")
     func queryParameters() {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameters = ["state": "new york"]
         #expect(request.urlRequestValue.url?.absoluteString == "http://brewhapi.herokuapp.com/brewers?state=new%20york")
     }
 
-    @Test("a custom encoder puts query parameters into the path")
+    @Test("A custom encoder adds query parameters to the path")
     func customEncoding() {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameterEncoder = { (url, parameters) -> URL? in
@@ -187,7 +187,7 @@ struct GuideConformanceTests {
         #expect(other.urlRequestValue.url == request.urlRequestValue.url)
     }
 
-    @Test("form parameters become the body and set the content type")
+    @Test("Form parameters become the body and set the content type")
     func formParameters() {
         var request = service.request(.POST, path: "/brewers")
         request.formParameters = ["name": "Trashboat Brewing"]
@@ -196,7 +196,7 @@ struct GuideConformanceTests {
         #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/x-www-form-urlencoded")
     }
 
-    @Test("headers and a raw body are set by assignment")
+    @Test("Header fields and a raw body are set by assignment")
     func headersAndBody() {
         var request = service.request(.POST, path: "/brewers")
         request.headers["custom-header-name"] = "foo"
@@ -206,7 +206,7 @@ struct GuideConformanceTests {
         #expect(sent.httpBody == Data("model".utf8))
     }
 
-    @Test("responseJSON hands over the parsed JSON")
+    @Test("responseJSON passes the parsed JSON to its handler")
     func handlingJSON() async {
         let done = Collected<[Brewer]>()
         let request = service.request(.GET, path: "/brewers")
@@ -223,7 +223,7 @@ struct GuideConformanceTests {
         #expect(await done.wait() == [[Brewer(name: "Long Trail"), Brewer(name: "Trashboat")]])
     }
 
-    @Test("transform gets what the handler before it returned")
+    @Test("transform receives the value of the preceding handler")
     func composing() async {
         let done = Collected<Int>()
         let request = service.request(.GET, path: "/brewers")
@@ -269,7 +269,7 @@ struct GuideConformanceTests {
         #expect(await called.wait() == ["error"])
     }
 
-    @Test("recover switches back to the success track")
+    @Test("recover turns a failure into a value")
     func recovering() async {
         let called = Collected<String>()
         let recoverGracefully: @Sendable (any Error) -> Bool = { _ in true }
@@ -296,7 +296,7 @@ struct GuideConformanceTests {
         #expect(await called.wait() == ["It's all good"])
     }
 
-    @Test("updateUI gets the value on the main queue")
+    @Test("updateUI receives the value on the main queue")
     func updatingUI() async {
         let done = Collected<[Brewer]>()
         let request = service.request(.GET, path: "/brewers")
@@ -322,7 +322,9 @@ struct GuideConformanceTests {
         #expect(await done.wait().first?.count == 2)
     }
 
-    @Test("results control the chain: a status filter, decoding, UI and error UI", arguments: [200, 500])
+    @Test(
+        "The result of each handler selects the value handlers or the error handlers that follow",
+        arguments: [200, 500])
     func serviceTaskResult(status: Int) async {
         session.addStub(MockResponse(statusCode: status, data: Data(brewersJSON.utf8)))
         let done = Collected<String>()
@@ -364,7 +366,7 @@ struct GuideConformanceTests {
         #expect(await done.wait() == [status == 200 ? "2 models" : "expectedStatus200"])
     }
 
-    @Test("an API client sends and decodes through extensions")
+    @Test("Extensions of an API client send requests and decode responses")
     func buildingAnAPIClient() async {
         let brewClient = BrewClient()
         brewClient.webService.session = session
@@ -387,7 +389,7 @@ struct GuideConformanceTests {
         #expect(session.recordedRequests.last?.httpBody == Data("name=A+%26+B".utf8))
     }
 
-    @Test("a mocked response fulfils the client's request")
+    @Test("A mock response completes the request of a client")
     func mocking() async {
         // create a mock session
         let session = MockSession()
@@ -407,13 +409,13 @@ struct GuideConformanceTests {
             .responseAsBrewers { brews in
                 done.add(brews.count)
             }.updateErrorUI { error in
-                Issue.record("updateErrorUI handler should not be called when JSON is valid: \(error)")
+                Issue.record("the updateErrorUI handler must not be called for valid JSON: \(error)")
             }
             .resume()
         #expect(await done.wait() == [1])
     }
 
-    @Test("an error stub reaches the error handlers")
+    @Test("The error of a stub is passed to the error handlers")
     func errorStub() async {
         session.addStub(ResponseError.failedToSendRequest as NSError)
         let done = Collected<String>()
@@ -421,7 +423,7 @@ struct GuideConformanceTests {
         #expect(await done.wait().first?.contains("ResponseError") == true)
     }
 
-    @Test("a delegate logs requests and responses")
+    @Test("A delegate logs requests and responses")
     func logging() async {
         final class RequestLogger: ServicePassthroughDelegate {
             let lines = Collected<String>()

@@ -41,7 +41,7 @@ extension Result {
     var code: WebServiceError.Code? { (error as? WebServiceError)?.code }
 }
 
-/// What a closure that is called from other threads has left.
+/// A value that closures change on other threads.
 final class Box<Value: Sendable>: Sendable {
     private let state: Mutex<Value>
 
@@ -56,7 +56,7 @@ final class Box<Value: Sendable>: Sendable {
     }
 }
 
-/// What the process holds of the system; 0 where it does not tell.
+/// The system resources of the process, or 0 if the system does not report them.
 enum Resources {
     static var descriptors: Int { count("/proc/self/fd") }
     static var threads: Int { count("/proc/self/task") }

@@ -6,15 +6,15 @@ import Glibc
 import Darwin
 #endif
 
-/// A socket that listens and never accepts. Without a backlog its queue is full, so that whoever
-/// connects waits.
+/// A socket that listens and never accepts. Without a backlog, its queue is full and every new
+/// client waits.
 final class FullListener {
     struct Failure: Error {}
 
     let port: Int
     private var descriptors: [Int32] = []
 
-    /// - Parameter port: 0 lets the system pick one.
+    /// - Parameter port: The port, or 0 for one that the system selects.
     init(backlog: Int32 = 0, port wanted: UInt16 = 0) throws {
         let listener = Self.newSocket()
         var address = sockaddr_in()
@@ -48,7 +48,7 @@ final class FullListener {
 
     static func newSocket() -> Int32 {
         #if canImport(Glibc)
-        // Not for children: one that is started just then would keep the port.
+        // Not inherited: a child that starts at this instant would hold the port.
         socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         #else
         socket(AF_INET, SOCK_STREAM, 0)

@@ -7,8 +7,8 @@ import Glibc
 import Darwin
 #endif
 
-/// Hands the bytes of connections on to a port and back, until they are told to fall silent. The
-/// connections stay open then.
+/// Forwards the bytes of connections to a port and back until ``silence()`` is called. The
+/// connections then stay open.
 final class Relay: Sendable {
     struct Failure: Error {}
 
@@ -32,7 +32,7 @@ final class Relay: Sendable {
         Thread.detachNewThread { [self] in accept() }
     }
 
-    /// The connections that were there fall silent; those that come are served.
+    /// Silences the existing connections. New connections are served.
     func silence() { state.withLock { $0.silent = $0.connections } }
 
     var connectionCount: Int { state.withLock { $0.connections } }

@@ -1,18 +1,18 @@
 import Foundation
 
-/// nginx with TLS on loopback: certificates made by openssl for this run, HTTP/2, and a port that
-/// asks for a client's certificate.
+/// nginx with TLS on loopback: certificates that openssl creates for this run, HTTP/2, and a port
+/// that requests a client certificate.
 ///
-/// @unchecked: all of it is set before anybody else has it.
+/// @unchecked: all state is set before the instance is shared.
 final class SecureServer: @unchecked Sendable {
     struct Failure: Error, CustomStringConvertible { let description: String }
 
     let folder: URL
-    /// Speaks TLS 1.2 and 1.3 and HTTP/2.
+    /// The port for TLS 1.2, TLS 1.3 and HTTP/2.
     private(set) var port = 0
-    /// Speaks TLS 1.2 only.
+    /// The port for TLS 1.2 only.
     private(set) var oldPort = 0
-    /// Asks for the certificate of a client.
+    /// The port that requests a client certificate.
     private(set) var askingPort = 0
     private let backend: String?
     private let certificate: Certificate
@@ -30,8 +30,8 @@ final class SecureServer: @unchecked Sendable {
     static var isAvailable: Bool { nginx != nil && openssl != nil }
 
     /// - Parameters:
-    ///   - backend: The URL of the server that answers; `nil` for nginx itself, which says what is
-    ///     spoken.
+    ///   - backend: The URL of the server that responds. If it is `nil`, nginx responds with the
+    ///     protocol in use.
     ///   - certificate: The certificate of the server.
     ///   - address: The address to listen on.
     init(backend: String? = nil, certificate: Certificate = .valid, address: String = "127.0.0.1") throws {
@@ -57,7 +57,7 @@ final class SecureServer: @unchecked Sendable {
             ])
         for _ in 0..<5 where try start() { return }
         let log = (try? String(contentsOfFile: path("error.log"), encoding: .utf8)) ?? "nothing"
-        throw Failure(description: "nginx does not start; it says: \(log)")
+        throw Failure(description: "nginx does not start; its log: \(log)")
     }
 
     deinit {
@@ -65,10 +65,11 @@ final class SecureServer: @unchecked Sendable {
             process.terminate()
             process.waitUntilExit()
         }
-        try? FileManager.default.removeItem(at: folder)  // it lies in the folder for temporary files
+        try? FileManager.default.removeItem(at: folder)  // it is in the temporary folder
     }
 
-    /// How the certificate of the server is signed. Only `openssl ca` sets the first day.
+    /// The openssl command that signs the certificate of the server. Only `openssl ca` sets a start
+    /// date.
     private var signing: String {
         let sign =
             "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names.txt -out server.pem -days 2"
@@ -96,10 +97,10 @@ final class SecureServer: @unchecked Sendable {
 
         """
 
-    /// - Returns: Whether the server listens. It does not when somebody took a port before nginx
-    ///   did.
+    /// - Returns: Whether the server listens. It does not if another process took a port before
+    ///   nginx did.
     private func start() throws -> Bool {
-        // Below the ports that the system picks for others.
+        // Below the ports that the system assigns automatically.
         let ports = (0..<1_000).lazy.compactMap { _ in
             try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port
         }.prefix(3)
@@ -108,7 +109,7 @@ final class SecureServer: @unchecked Sendable {
         (port, oldPort, askingPort) = (chosen[0], chosen[1], chosen[2])
         try configuration.write(toFile: path("nginx.conf"), atomically: true, encoding: .utf8)
         process = try Self.launch(Self.nginx, ["-p", ".", "-c", "nginx.conf", "-e", "error.log"], in: folder)
-        // It writes this file when its ports are open.
+        // nginx writes this file after it has opened its ports.
         while process.isRunning, !FileManager.default.fileExists(atPath: path("nginx.pid")) { sched_yield() }
         return process.isRunning
     }

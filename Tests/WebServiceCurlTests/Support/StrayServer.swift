@@ -1,13 +1,12 @@
 import Foundation
 
-/// A server of HTTP/1.1 over TLS that puts bytes on a connection that no request asked for.
-/// Python's, because nginx sends none.
+/// An HTTP/1.1 server over TLS that sends bytes that no request asked for. Written in Python,
+/// because nginx sends no such bytes.
 ///
-/// - `/late` is answered, and as soon as ``sendLate()`` is called a whole response follows that no
-///   request asked for.
-/// - `/record` is answered in two TLS records, of which the second one holds the body and the
-///   response that no request asked for.
-/// - Anything else is answered with the number of the connection.
+/// - `/late` gets a response, followed by an unsolicited response when ``sendLate()`` is called.
+/// - `/record` gets a response in two TLS records. The second one holds the body and an unsolicited
+///   response.
+/// - Any other path gets the number of the connection.
 final class StrayServer {
     struct Failure: Error {}
 
@@ -19,7 +18,7 @@ final class StrayServer {
     static let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first(
         where: FileManager.default.isExecutableFile)
 
-    /// - Parameter certificates: Where the certificate and its key are.
+    /// - Parameter certificates: The server that provides the certificate and its key.
     init(_ certificates: SecureServer) throws {
         process.executableURL = URL(fileURLWithPath: Self.python ?? "")
         process.arguments = ["-c", Self.script, certificates.path("server.pem"), certificates.path("server.key")]
@@ -31,10 +30,10 @@ final class StrayServer {
     }
 
     deinit {
-        try? input.fileHandleForWriting.close()  // the server ends with its input
+        try? input.fileHandleForWriting.close()  // the server ends when its input is closed
     }
 
-    /// Returns when the bytes have been sent.
+    /// Returns after the bytes have been sent.
     func sendLate() {
         input.fileHandleForWriting.write(Data("\n".utf8))
         _ = readLine()

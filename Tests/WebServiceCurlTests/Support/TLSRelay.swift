@@ -6,16 +6,16 @@ import Glibc
 import Darwin
 #endif
 
-/// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and may leave out
-/// the server's alerts, as an attacker on the path can.
+/// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and can drop the
+/// server's alerts, as an attacker on the path can.
 final class TLSRelay: Sendable {
     struct Failure: Error {}
 
     let port: Int
     private let listener: Int32
 
-    /// - Parameter dropsAlerts: Whether the server's alerts, `close_notify` among them, are left
-    ///   out before the connection ends.
+    /// - Parameter dropsAlerts: Whether the server's alerts, such as `close_notify`, are dropped
+    ///   before the connection ends.
     init(to target: Int, dropsAlerts: Bool) throws {
         let listener = FullListener.newSocket()
         var address = Self.loopback(port: 0)
@@ -61,8 +61,8 @@ final class TLSRelay: Sendable {
                 upstream.leave()
             }
             while let record = record(from: server) {
-                // TLS 1.2 shows the type of an alert; that of TLS 1.3 is encrypted, with its two
-                // bytes, its type and a tag of 16 bytes.
+                // TLS 1.2 exposes the type of an alert. In TLS 1.3 the alert is encrypted: two
+                // bytes, the type and a tag of 16 bytes.
                 let isAlert = record[0] == 21 || record[0] == 23 && record.count == 5 + 19
                 guard !(dropsAlerts && isAlert), write(record[...], to: client) else { break }
             }

@@ -43,7 +43,7 @@ struct MockEndpointTests {
         func mockOutput(helper: Int) -> String { "\(helper)" }
     }
 
-    @Test("a request carries its own mock, and its helper is made once for each identifier however many ask at once")
+    @Test("A request provides its mock, and its helper is created once per identifier")
     func helpers() async throws {
         let service = WebService(endpoints: [MockEndpoint()])
         let pages = await withTaskGroup(of: String?.self) { group in
@@ -62,7 +62,7 @@ struct MockEndpointTests {
         #expect(try await service.perform(Plain()).value == 7)
     }
 
-    @Test("a mock that throws is the error of the request, and one that is switched off is left to the next endpoint")
+    @Test("An error of a mock is the error of its request, and a disabled mock leaves it to the next endpoint")
     func errors() async throws {
         let real = MockRequestEndpoint { (request: Page) in "real \(request.site)" }
         let service = WebService(endpoints: [MockEndpoint(), real])
@@ -75,7 +75,7 @@ struct MockEndpointTests {
         #expect((await service.perform(Foreign()).serviceResponse.error as? WebServiceError)?.code == .noEndpoint)
     }
 
-    @Test("a delay runs by the service's clock and ends with a cancel")
+    @Test("A delay uses the clock of the service and ends with a cancellation")
     func delay() async throws {
         let clock = TestClock()
         let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: clock)
@@ -92,7 +92,7 @@ struct MockEndpointTests {
         #expect(try await foreign.value == "late")
     }
 
-    @Test("an adapter mocks requests whose types know nothing of it, and a wrong output is a typed error")
+    @Test("An adapter mocks requests of other types, and a wrong output is a typed error")
     func adapter() async throws {
         struct ForeignMock: MockableRequest {
             typealias Output = String
@@ -105,7 +105,7 @@ struct MockEndpointTests {
         #expect((await service.perform(Foreign()).serviceResponse.error as? WebServiceError)?.code == .unexpectedOutput)
     }
 
-    @Test("helpers of two types under one identifier are a typed error")
+    @Test("Helpers of two types with one identifier are a typed error")
     func helperTypes() async throws {
         let service = WebService(endpoints: [MockEndpoint()])
         _ = try await service.perform(Page(site: "a", helper: "shared")).value
@@ -113,7 +113,7 @@ struct MockEndpointTests {
         #expect(error?.code == .unexpectedOutput)
     }
 
-    @Test("a mock endpoint may hide stored raw data; else the endpoints behind it process it")
+    @Test("A mock endpoint may hide stored raw data, which otherwise a later endpoint processes")
     func storedData() async throws {
         struct Text: ServiceEndpoint {
             func supports(_ request: any ServiceRequest) -> Bool { request is Page }
@@ -133,7 +133,7 @@ struct MockEndpointTests {
         service.endpoints = [MockEndpoint(hidesStoredData: true), Text()]
         #expect(
             (await service.stored(Page(site: "x")).serviceResponse.error as? WebServiceError)?.code == .noStoredData)
-        // What a mock makes has no raw data to store.
+        // The output of a mock has no raw data to store.
         _ = try await service.perform(Page(site: "y")).value
         service.endpoints = [Text()]
         #expect(
@@ -141,7 +141,7 @@ struct MockEndpointTests {
     }
 }
 
-/// A clock that stands still until the test turns it.
+/// A clock that advances only when the test advances it.
 private final class TestClock: Timekeeper {
     private let alarms = AlarmTimer()
     private let time = Mutex<UInt64>(1)

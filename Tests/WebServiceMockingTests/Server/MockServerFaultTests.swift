@@ -4,7 +4,7 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-/// The answers that a transport has to survive, byte by byte.
+/// Faulty responses that a transport has to survive, byte by byte.
 @Suite(.timeLimit(.minutes(10))) struct MockServerFaultTests {
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
     private let whole = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale"
@@ -17,12 +17,12 @@ import WebServiceCore
         }
     }
 
-    /// The first bytes of the whole message.
+    /// Returns the first bytes of the complete response.
     private func first(_ count: Int) -> String {
         String(decoding: whole.utf8.prefix(max(count, 0)), as: UTF8.self)
     }
 
-    @Test("C-47: A cut message is its first bytes and an orderly end, at every offset")
+    @Test("C-47: A cut response is its first bytes and an orderly close, at every offset")
     func cut() throws {
         for count in [Int.min, -1] + Array(0...whole.utf8.count + 1) + [Int.max] {
             let server = try server(.cut(after: count))
@@ -33,7 +33,7 @@ import WebServiceCore
         }
     }
 
-    @Test("H-34: A reset comes behind the bytes before it", arguments: [0, 1, 20, 40, 41, Int.max])
+    @Test("H-34: A reset follows the bytes before it", arguments: [0, 1, 20, 40, 41, Int.max])
     func reset(count: Int) throws {
         let server = try server(.reset(after: count))
         let client = try RawClient(server)
@@ -43,7 +43,7 @@ import WebServiceCore
         #expect(try server.reply(to: get) == first(count))
     }
 
-    @Test("H-05: A stall is the first bytes and silence, until the server stops", arguments: [0, 10, 40, Int.max])
+    @Test("H-05: A stall is the first bytes and then silence, until the server stops", arguments: [0, 10, 40, Int.max])
     func stall(count: Int) throws {
         let server = try server(.stall(after: count))
         let client = try RawClient(server)
@@ -55,7 +55,7 @@ import WebServiceCore
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("H-05: A client that leaves a stall frees the server's thread")
+    @Test("H-05: The server ends a stalled connection when the client leaves")
     func leftStall() async throws {
         let server = try server(.stall(after: 10))
         #expect(try server.reply(to: get) == first(10))
@@ -63,12 +63,12 @@ import WebServiceCore
     }
 
     @Test(
-        "H-04: A drip is the whole message in pieces, and the connection is kept",
+        "H-04: A drip is the complete response in pieces, and the connection stays open",
         arguments: [-1, 1, 7, 40, 41, Int.max])
     func drip(size: Int) throws {
         let server = try server(.drip(size: size, pause: .milliseconds(1)))
         let client = try RawClient(server)
-        client.send(get + get)  // what waits to be read neither ends a pause nor gets lost in it
+        client.send(get + get)  // pending input neither ends a pause nor is lost
         for _ in 0..<2 {
             let start = ContinuousClock.now
             #expect(client.read(count: whole.utf8.count) == whole)
@@ -77,14 +77,14 @@ import WebServiceCore
         #expect(server.connectionCount == 1)
     }
 
-    @Test("H-04: A drip pauses between its pieces, and ends when the server stops or the client leaves")
+    @Test("H-04: A drip pauses between its pieces until the client stops sending or the server stops")
     func dripPause() async throws {
         let server = try server(.drip(size: 10, pause: .seconds(1000)))
         let client = try RawClient(server)
         client.send(get)
         #expect(client.read(count: 10) == "HTTP/1.1 2")
         #expect(!client.hasNews(within: 50))
-        client.finishSending()  // nobody waits any longer
+        client.finishSending()  // this ends the pauses
         #expect(client.readToEnd() == String(decoding: whole.utf8.dropFirst(10), as: UTF8.self))
         let other = try RawClient(server)
         other.send(get)
@@ -93,7 +93,7 @@ import WebServiceCore
         #expect(other.readToEnd().isEmpty)
     }
 
-    @Test("H-02: An endless answer goes on until the client leaves", arguments: ["", "ale"])
+    @Test("H-02: An endless response continues until the client leaves", arguments: ["", "ale"])
     func endless(text: String) async throws {
         let server = try server(.endless, text)
         do {
@@ -111,13 +111,13 @@ import WebServiceCore
         server.stop()
     }
 
-    @Test("H-35: What has no body does not go on for ever")
+    @Test("H-35: A response without a body is not endless")
     func endlessWithoutBody() throws {
         let server = try server(.endless, status: 204)
         #expect(try server.reply(to: get) == "HTTP/1.1 204 No Content\r\n\r\n")
     }
 
-    @Test("An interim response goes before the final one as raw bytes")
+    @Test("An interim response before the final one is sent as raw bytes")
     func interim() throws {
         let bytes = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
         #expect(try server(.raw(Data(bytes.utf8))).reply(to: get) == bytes)

@@ -12,7 +12,7 @@ import FoundationNetworking
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-    @Test("H-49: Every server has a port of its own, and a taken one is an error with its cause")
+    @Test("H-49: Every server has a different port, and a port in use is an error with its cause")
     func ports() throws {
         let servers = try (0..<20).map { _ in try MockServer() }
         #expect(Set(servers.map(\.port)).count == 20)
@@ -24,7 +24,7 @@ import FoundationNetworking
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
     }
 
-    @Test("H-49: Stop ends open connections and every thread, twice does no harm, and what was received stays readable")
+    @Test("H-49: Stopping ends open connections, can be repeated, and retains the received requests")
     func stop() throws {
         let server = try MockServer { [ok] _ in ok }
         let clients = try (0..<20).map { _ in try RawClient(server) }
@@ -40,7 +40,7 @@ import FoundationNetworking
         #expect(server.receivedRequests.count == 10)
     }
 
-    @Test("H-49: A server that is let go stops, and nothing of it is left")
+    @Test("H-49: A server without references stops and is deallocated")
     func deinitialized() throws {
         weak var watched: MockServer?
         weak var loop: ServerLoop?
@@ -57,7 +57,7 @@ import FoundationNetworking
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("H-49: A handler may stop its own server, and stop lets go a handler that holds it")
+    @Test("H-49: A handler may stop its server, and stopping releases a handler that references the server")
     func stopInside() async throws {
         weak var watched: MockServer?
         do {
@@ -69,14 +69,14 @@ import FoundationNetworking
             }
             let client = try RawClient(server)
             client.send(get)
-            _ = client.readToEnd()  // the answer may or may not have left before the end
-            await eventually("it stops") { (try? RawClient(server)) == nil }
+            _ = client.readToEnd()  // the response may or may not arrive before the end
+            await eventually("the server stops") { (try? RawClient(server)) == nil }
         }
-        await eventually("it is freed") { watched == nil }
+        await eventually("the server is deallocated") { watched == nil }
     }
 
     @Test(
-        "H-49: What a handler holds may stop the server once more while it is freed by the stop",
+        "H-49: An object that a handler references may stop the server again during its deallocation",
         .timeLimit(.minutes(10)))
     func fixture() throws {
         final class Fixture: Sendable {
@@ -100,7 +100,7 @@ import FoundationNetworking
         #expect(watched == nil)
     }
 
-    @Test("H-49: Stop in several threads at once, with clients that come and go")
+    @Test("H-49: A server can be stopped on several threads at once while clients connect")
     func stopRace() async throws {
         for _ in 0..<30 {
             let server = try MockServer { [ok] _ in ok }
@@ -115,7 +115,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-49: Clients that reset at any point leave the server whole")
+    @Test("H-49: The server still responds after clients reset connections at any offset")
     func resets() async throws {
         let server = try MockServer { [ok] _ in ok }
         let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
@@ -136,7 +136,7 @@ import FoundationNetworking
         large.stop()
     }
 
-    @Test("H-49: 300 clients at once, all of them inside a handler at the same time")
+    @Test("H-49: 300 clients are inside a handler at the same time, and each receives its response")
     func manyClients() async throws {
         let count = 300
         let inside = Counter()
@@ -148,14 +148,14 @@ import FoundationNetworking
         }
         let clients = try (0..<count).map { _ in try RawClient(server) }
         for client in clients { client.send(get) }
-        await eventually("all are inside") { inside.value == count }
+        await eventually("all clients are inside") { inside.value == count }
         for _ in 0..<count { gate.signal() }
         for client in clients { #expect(client.readResponse().body == "ale") }
         #expect(server.connectionCount == count)
         #expect(Set(server.receivedRequests.map(\.connection)) == Set(1...count))
     }
 
-    @Test("H-49: 200 requests of a real session at once")
+    @Test("H-49: 200 concurrent requests of a real session each receive their own response")
     func manyRequests() async throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data($0.path.utf8)) }
         let base = server.baseURLString
@@ -171,7 +171,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-49: Bad bytes get an error and the end of their connection; the next client is served",
+        "H-49: Invalid bytes get an error and the end of their connection, and the next client is served",
         arguments: RequestParserTests.wrong)
     func badBytes(status: Int, bytes: String) throws {
         let server = try MockServer { [ok] _ in ok }
@@ -183,7 +183,7 @@ import FoundationNetworking
         #expect(try server.reply(to: get).hasSuffix("ale"))
     }
 
-    @Test("H-49: A client that sends much after its mistake still reads the answer")
+    @Test("H-49: A client that continues to send after an error still receives the response")
     func refusedUpload() throws {
         let server = try MockServer { [ok] _ in ok }
         let client = try RawClient(server)

@@ -29,7 +29,7 @@ import FoundationNetworking
         #expect(server.baseURL.absoluteString == "http://127.0.0.1:\(server.port)")
     }
 
-    @Test("A handler sees the request and its body")
+    @Test("A handler receives the request with its body, and an error that it throws is a 500")
     func handler() async throws {
         server.on(.POST, "/brewers") { (request: ReceivedRequest) in
             MockResponse(statusCode: 201, json: try request.json)
@@ -45,7 +45,7 @@ import FoundationNetworking
         #expect(await plainSession.answer(to: request).text?.contains("nested deeper than 512 levels") == true)
     }
 
-    @Test("Of several routes the latest wins; the query plays no part, the method does")
+    @Test("The latest route that matches the method and path is used, regardless of the query")
     func routing() throws {
         server.on(.GET, "/a", MockResponse(statusCode: 201))
         server.on(.GET, "/a?ignored", MockResponse(statusCode: 202))
@@ -55,7 +55,7 @@ import FoundationNetworking
         #expect(missing.hasSuffix("\r\n\r\nno route for PUT /a%0A; the routes are: GET /a, GET /a\n"))
     }
 
-    @Test("A handler for everything answers what no route does")
+    @Test("A fallback handler responds to a request without a route")
     func fallback() async throws {
         let server = try MockServer { request in MockResponse(statusCode: 200, data: Data(request.target.utf8)) }
         server.on(.GET, "/a", MockResponse(statusCode: 204))
@@ -72,14 +72,14 @@ import FoundationNetworking
             #expect(client.readResponse().body == "ale")
         }
         #expect(server.connectionCount == 1)
-        let session = makePlainSession()  // its own: sessions close connections when they have many of other servers
+        let session = makePlainSession()  // a new one: sessions close connections if they have many to other servers
         for _ in 0..<5 { #expect(await session.answer(to: try get(server.baseURLString)).text == "ale") }
         #expect(server.connectionCount == 2)
         #expect(server.receivedRequests.map(\.connection) == [1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
     }
 
     @Test(
-        "The connection ends after HTTP/1.0 and where one side asks for it",
+        "The connection closes after HTTP/1.0 and at the request of either side",
         arguments: [
             ("GET / HTTP/1.0\r\n\r\n", nil), ("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", nil),
             ("GET / HTTP/1.1\r\nHost: a\r\nConnection: x , Close\r\n\r\n", nil),
@@ -95,7 +95,7 @@ import FoundationNetworking
         #expect(client.readToEnd() == "HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n")
     }
 
-    @Test("Pipelined requests are answered in order")
+    @Test("Pipelined requests receive their responses in order")
     func pipelining() throws {
         let server = try MockServer { request in MockResponse(statusCode: 200, data: Data(request.path.utf8)) }
         let client = try RawClient(server)
@@ -104,7 +104,7 @@ import FoundationNetworking
         #expect(server.connectionCount == 1 && server.receivedRequests.count == 200)
     }
 
-    @Test("A client that waits for a 100 gets one and then its answer")
+    @Test("A client that expects a 100 receives one before its response")
     func expectContinue() throws {
         server.on(.POST, "/") { MockResponse(statusCode: 200, data: $0.body) }
         let client = try RawClient(server)
@@ -114,7 +114,7 @@ import FoundationNetworking
         #expect(client.readResponse().body == "ale")
     }
 
-    @Test("Chunks go both ways", arguments: [1, 3, 4096, 1 << 20, 0, -1])
+    @Test("Chunked bodies are sent and received", arguments: [1, 3, 4096, 1 << 20, 0, -1])
     func chunked(size: Int) async throws {
         let body = Data((0..<10_000).map { UInt8(truncatingIfNeeded: $0) })
         var response = MockResponse(statusCode: 200, data: body)
@@ -129,7 +129,7 @@ import FoundationNetworking
         #expect(client.readResponse().body == "ale")
     }
 
-    @Test("A large body arrives whole in both directions")
+    @Test("A large body arrives complete in both directions")
     func large() async throws {
         server.on(.PUT, "/") { MockResponse(statusCode: 200, data: $0.body) }
         let body = Data((0..<(8 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) })
@@ -139,7 +139,7 @@ import FoundationNetworking
         #expect(server.receivedRequests.first?.body == body)
     }
 
-    @Test("A handler may block without holding up other connections")
+    @Test("A handler that blocks does not block other connections")
     func blocking() async throws {
         let gate = DispatchSemaphore(value: 0)
         server.on(.GET, "/slow") { _ in

@@ -24,7 +24,7 @@ import FoundationNetworking
         return response
     }
 
-    @Test("F16: Each way to frame a body, with a blank after every colon")
+    @Test("F16: A body is sent in each framing, with a space after every colon")
     func framing() throws {
         #expect(
             try reply(response(200, "ale", headers: ["A": "b", "E": ""]))
@@ -41,7 +41,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-35: No body goes with HEAD, 204, 205 and 304, and the connection is kept",
+        "H-35: No body is sent with HEAD, 204, 205 and 304, and the connection stays open",
         arguments: [
             ("HEAD", 200, MockResponse.Wire.fixedLength, "Content-Length: 3\r\n"),
             ("HEAD", 200, .chunked(size: 1), "Transfer-Encoding: chunked\r\n"),
@@ -64,7 +64,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A length of one's own is sent; where it is wrong the connection ends, so that the client is not left waiting")
+        "A custom length is sent, and the connection closes if the length is wrong")
     func ownLength() async throws {
         let right = try reply(response(200, "ale", headers: ["Content-Length": "3"]))
         #expect(right == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale")
@@ -79,12 +79,12 @@ import FoundationNetworking
         #expect(answer.error is URLError)
     }
 
-    @Test("Raw bytes go out exactly, and the connection ends")
+    @Test("Raw bytes are sent unchanged, and the connection closes")
     func raw() throws {
         #expect(try reply(response(200, "", .raw(Data("HTTP/9.9 abc\n\0".utf8)))) == "HTTP/9.9 abc\n\0")
     }
 
-    @Test("Without an answer the connection stays open, until the server stops or the client leaves")
+    @Test("Without a response, the connection stays open until the server stops")
     func noAnswer() async throws {
         let server = try MockServer { [response] _ in response(200, "", .noAnswer, [:]) }
         let client = try RawClient(server)
@@ -95,7 +95,7 @@ import FoundationNetworking
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("A disconnect is the end without a byte, an error for a real session")
+    @Test("A disconnect closes the connection without a byte and is an error for a real session")
     func disconnect() async throws {
         #expect(try reply(response(200, "ale", .disconnect)).isEmpty)
         let server = try MockServer { [response] _ in response(200, "ale", .disconnect, [:]) }
@@ -103,7 +103,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "F8: What would break the head apart is not sent; a 500 names the field",
+        "F8: A field that would break the head is not sent, and a 500 names it",
         arguments: [
             ("X-Bad", "a\r\nInjected: yes"), ("X-Bad", "a\nb"), ("X-Bad", "a\rb"), ("X-Bad", "a\0b"), ("X-Bad", "\r\n"),
             ("X Bad", "a"),
@@ -117,7 +117,7 @@ import FoundationNetworking
             name != "X-Bad" || text.hasSuffix("mockServer: the value of the header field X-Bad contains CR, LF or NUL"))
     }
 
-    @Test("A response that cannot be written, or JSON that is none, is a 500 with the reason")
+    @Test("A response or JSON that cannot be encoded is a 500 with the reason")
     func unwritable() throws {
         for status in [0, 99, 1000, -1, .min, .max] { #expect(try reply(response(status)).hasPrefix("HTTP/1.1 500 ")) }
         var wrong = response(200)

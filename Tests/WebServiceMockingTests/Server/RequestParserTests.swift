@@ -5,7 +5,7 @@ import WebServiceCore
 @testable import WebServiceMocking
 
 @Suite(.timeLimit(.minutes(10))) struct RequestParserTests {
-    /// All events of some bytes that arrive in pieces; the parser is asked after each piece.
+    /// Returns all events of bytes that arrive in pieces. The parser is queried after each piece.
     private func events(_ pieces: [some Collection<UInt8>], limits: RequestParser.Limits = .init()) -> [RequestParser
         .Event]
     {
@@ -36,7 +36,7 @@ import WebServiceCore
         if case .violation(let violation) = events(text, limits: limits).last { violation.status } else { nil }
     }
 
-    @Test("A request is read with everything it says")
+    @Test("Every part of a request is parsed")
     func wholeRequest() throws {
         let text =
             "POST /a%20b?q=a+b%21&flag&=x&q=%zz HTTP/1.1\r\nHost: a.test\r\nX-Tab: \t one\ttwo \t\r\nx-tab:three\r\n"
@@ -58,7 +58,7 @@ import WebServiceCore
     }
 
     @Test(
-        "The path leaves out the origin and the query",
+        "The path excludes the origin and the query",
         arguments: [
             ("/", "/", nil), ("/a?b?c=1", "/a", "b?c=1"), ("/?", "/", ""), ("http://a.test/x?y", "/x", "y"),
             ("http://a.test", "/", nil),
@@ -71,7 +71,7 @@ import WebServiceCore
     }
 
     @Test(
-        "Forms are decoded as WHATWG URL says",
+        "Forms are decoded as the WHATWG URL Standard specifies",
         arguments: [
             ("", []), ("&", []), ("a", [["a", ""]]), ("=", [["", ""]]), ("a=b=c", [["a", "b=c"]]),
             ("a+b=%2B", [["a b", "+"]]), ("%", [["%", ""]]),
@@ -82,7 +82,7 @@ import WebServiceCore
         #expect(ReceivedRequest.Item.decode(text.utf8).map { [$0.name, $0.value] } == expected)
     }
 
-    @Test("Chunks are put together, extensions and trailers left out")
+    @Test("Chunks are joined, and extensions and trailers are dropped")
     func chunked() throws {
         let text =
             "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n3;x=\"y\"\r\nabc\r\n00a\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\n"
@@ -92,7 +92,7 @@ import WebServiceCore
         #expect(request.headers["X-Sum"] == nil)
     }
 
-    @Test("Wherever the bytes are cut, and byte by byte, the same requests come out")
+    @Test("The same requests are parsed wherever the bytes are split, and byte by byte")
     func cuts() throws {
         let text =
             "\r\nGET /1?a HTTP/1.1\r\nHost: a\r\n\r\nPOST /2 HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n\r\n\r\n"
@@ -107,7 +107,7 @@ import WebServiceCore
         }
     }
 
-    @Test("A client that waits is told once to go on, and only when its body has not begun")
+    @Test("A client that expects a 100 receives one only if its body has not started")
     func expectContinue() throws {
         let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n"
         #expect(events([Array(head.utf8), Array("hi".utf8)]).first == .continueExpected)
@@ -139,13 +139,13 @@ import WebServiceCore
         (400, "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\n"),
     ]
 
-    @Test("H-49: A wrong request line is refused", arguments: wrong)
+    @Test("H-49: An invalid request line is refused", arguments: wrong)
     func wrongRequestLine(expected: Int, text: String) {
         #expect(status(text) == expected)
     }
 
     @Test(
-        "H-49: Wrong header fields are refused",
+        "H-49: Invalid header fields are refused",
         arguments: [
             "A : b", " A: b", "A\u{7F}: b", ": b", "A", "", "A: b\r\n folded", "A: b\r\n\tfolded", "A: b\0",
             "A: b\u{1}", "A: b\u{7F}", "A: b\rc",
@@ -156,7 +156,7 @@ import WebServiceCore
     }
 
     @Test(
-        "H-49: Framing that is wrong or contradicts itself is refused",
+        "H-49: Invalid or contradictory framing is refused",
         arguments: [
             (400, "Content-Length: 1\r\nTransfer-Encoding: chunked"),
             (400, "Transfer-Encoding: chunked\r\nContent-Length: 0"),
@@ -178,7 +178,7 @@ import WebServiceCore
         #expect(status == expected)
     }
 
-    @Test("H-49: HTTP/1.1 needs a Host, HTTP/1.0 does not and knows no transfer coding")
+    @Test("H-49: A Host field is required only in HTTP/1.1, and a transfer coding is refused in HTTP/1.0")
     func versions() {
         #expect(status("GET / HTTP/1.1\r\n\r\n") == 400)
         #expect(status("GET / HTTP/1.0\r\n\r\n") == nil)
@@ -187,7 +187,7 @@ import WebServiceCore
     }
 
     @Test(
-        "H-49: Wrong chunks are refused",
+        "H-49: Invalid chunks are refused",
         arguments: [
             (400, "\r\n"), (400, "x\r\n"), (400, "-1\r\n"), (400, "+1\r\na\r\n"), (400, "0x1\r\na\r\n"),
             (400, " 1\r\na\r\n"),
@@ -204,7 +204,7 @@ import WebServiceCore
         #expect(status("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\(chunks)") == expected)
     }
 
-    @Test("H-03: Exactly the limit is accepted, one byte more is refused")
+    @Test("H-03: Input at the limit is accepted, and one byte more is refused")
     func limits() {
         let limits = RequestParser.Limits(requestLine: 40, headers: 60, body: 20, chunkLine: 10)
         func line(_ length: Int) -> String { "GET /\(String(repeating: "a", count: length - 16)) HTTP/1.1\r\n" }
@@ -234,7 +234,7 @@ import WebServiceCore
         #expect(status(String(repeating: "\r\n", count: 3)) == 400)
     }
 
-    @Test("H-49: After an error nothing more is understood", arguments: ["bad\r\n", "bad\n"])
+    @Test("H-49: After an error, no further request is parsed", arguments: ["bad\r\n", "bad\n"])
     func staysFailed(bytes: String) {
         var parser = RequestParser()
         parser.append(Array(bytes.utf8))
@@ -243,7 +243,7 @@ import WebServiceCore
         #expect(first != nil && parser.next() == first)
     }
 
-    @Test("H-49: Random and damaged bytes never do worse than an error")
+    @Test("H-49: Random and damaged bytes result in the same events however they are split")
     func fuzz() {
         var random = SeededGenerator(seed: 49)
         let chunked =

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// The code of the guide's chapter on mocking, in its order.
+/// The code of the guide's chapter on mocking, in the same order.
 @Suite(.timeLimit(.minutes(10))) struct GuideMockingTests {
     enum ResponseError: Error {
         case failedToSendRequest
@@ -22,7 +22,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("The guide's first stub answers a request with its JSON")
+    @Test("The guide's first stub responds with its JSON")
     func firstStub() async throws {
         let session = MockSession()
         let brewerJSON = ["name": "Long Trail Brewing Company", "location": "Vermont"]
@@ -36,7 +36,7 @@ import FoundationNetworking
         #expect(answer.response?.value(forHTTPHeaderField: "content-type") == "application/json")
     }
 
-    @Test("A type of one's own is an answer")
+    @Test("A custom type can be a stub")
     func ownType() async throws {
         let session = MockSession()
         session.addStub(MyMockedResult())
@@ -51,7 +51,7 @@ import FoundationNetworking
         #expect(data == nil && error == nil)
     }
 
-    @Test("The guide's responses: a status, JSON, and data with a header field")
+    @Test("The guide's responses have a status, JSON, or data with a header field")
     func responses() async throws {
         let noContentResponse = MockResponse(statusCode: 204)
         #expect(noContentResponse.data.isEmpty && noContentResponse.headers.isEmpty)
@@ -69,7 +69,7 @@ import FoundationNetworking
         #expect(answer.response?.value(forHTTPHeaderField: "Content-Length") == "12345")
     }
 
-    @Test("The guide's matcher picks requests by their path")
+    @Test("The guide's matcher selects requests by their path")
     func matcher() async throws {
         let mockSession = MockSession()
         let response = MockResponse(statusCode: 200, json: ["foo": "bar"])
@@ -91,7 +91,7 @@ import FoundationNetworking
         #expect(error?.code == .noStub)
     }
 
-    @Test("An error is an answer without data and response")
+    @Test("The error of a stub is delivered without data and response")
     func errors() async throws {
         let session = MockSession()
         session.addStub(ResponseError.failedToSendRequest as NSError)
@@ -101,7 +101,7 @@ import FoundationNetworking
         #expect(answer.data == nil && answer.response == nil)
     }
 
-    @Test("A service whose session is a mock gets the answers of the stubs, and errors where there are none")
+    @Test("A service over a mock receives the responses of its stubs, and an error for an unmatched request")
     func service() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail Brewing Company"]]])) {
@@ -134,7 +134,7 @@ import FoundationNetworking
                 == "http://brewhapi.herokuapp.com/brewers")
     }
 
-    @Test("A service talks to a server on loopback as to any other")
+    @Test("A service sends a request to a server on loopback")
     func serviceAndServer() async throws {
         let server = try MockServer()
         server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: ["name": "ale"]))

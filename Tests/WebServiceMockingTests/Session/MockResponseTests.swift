@@ -10,7 +10,7 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10))) struct MockResponseTests {
     private let request = Request(.GET, url: "http://a.test/path?q=1")
 
-    @Test("JSON that cannot be written is an error, not an empty success")
+    @Test("JSON that cannot be encoded is an error, not an empty success")
     func unwritableJSON() async {
         for json: Any in [Double.nan, ["since": Date()], [Data()]] {
             let (data, response, error) = MockResponse(statusCode: 200, json: json).dataTaskResult(request: request)
@@ -19,7 +19,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("Data that is set afterwards takes the place of JSON that could not be written")
+    @Test("Data that is set later replaces JSON that could not be encoded")
     func replacedJSON() {
         var response = MockResponse(statusCode: 200, json: Date())
         response.data = Data("1".utf8)
@@ -34,7 +34,7 @@ import FoundationNetworking
         #expect(MockResponse(statusCode: 200, json: json).data == Data(text.utf8))
     }
 
-    @Test("Repeated header fields are joined, whatever their case")
+    @Test("Repeated header fields are joined, regardless of their case")
     func repeatedHeaders() {
         var response = MockResponse(statusCode: 200)
         response.headers = ["Via": "a", "vIA": "b", "X-One": "1"]
@@ -43,7 +43,7 @@ import FoundationNetworking
         #expect(answer?.allHeaderFields.count == 2)
     }
 
-    @Test("The URL is that of the request unless the response says another")
+    @Test("The URL is that of the request unless the response specifies another")
     func url() {
         var response = MockResponse(statusCode: 200)
         #expect(response.dataTaskResult(request: request).1?.url?.absoluteString == "http://a.test/path?q=1")
@@ -52,7 +52,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-35: HEAD and the statuses without content have no body",
+        "H-35: HEAD and statuses without content have no body",
         arguments: [
             (Request.Method.GET, 200, true), (.HEAD, 200, false), (.GET, 204, false), (.GET, 205, false),
             (.GET, 304, false), (.POST, 404, true),

@@ -10,7 +10,7 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10))) struct MockSessionTests {
     private let session = MockSession()
 
-    @Test("Of the stubs that match, the latest added wins")
+    @Test("The latest stub that matches is used")
     func latestWins() async throws {
         session.addStub(MockResponse(statusCode: 200))
         session.addStub(MockResponse(statusCode: 201)) { $0.urlRequestValue.url?.path == "/a" }
@@ -19,7 +19,7 @@ import FoundationNetworking
         #expect(await session.answer(to: try get("http://a.test/b")).status == 200)
     }
 
-    @Test("An answer can be worked out from the request, of any kind, also thrown")
+    @Test("A stub can compute a response or an error from the request, or throw")
     func computed() async throws {
         session.addStub { request in
             switch request.urlRequestValue.url?.path {
@@ -44,7 +44,7 @@ import FoundationNetworking
         #expect(await session.answer(to: try get("http://a.test/", method: "PUT")).status == 204)
     }
 
-    @Test("A response of Foundation is an answer with an empty body")
+    @Test("A response of Foundation is a stub with an empty body")
     func foundationResponse() async throws {
         let url = try #require(URL(string: "http://other.test/"))
         session.addStub(
@@ -53,7 +53,7 @@ import FoundationNetworking
         #expect(answer.status == 418 && answer.response?.url == url && answer.data == Data())
     }
 
-    @Test("A request that nothing matches fails with an error that names method, path and stubs, and no secret")
+    @Test("An unmatched request fails with an error that names method, path and stubs, and no secret")
     func unmatched() async throws {
         let request = try get("http://user:canary@a.test/brewers/1%0A?token=canary", method: "PUT")
         let empty = try #require(await session.answer(to: request).error as? WebServiceError)
@@ -72,7 +72,7 @@ import FoundationNetworking
         for error in [empty, one, many] { #expect(!"\(error)\(String(reflecting: error))".contains("canary")) }
     }
 
-    @Test("Removed stubs answer no more, except requests that were resumed before")
+    @Test("Removed stubs are not used, except for requests that were resumed before")
     func removal() async throws {
         session.addStub(MockResponse(statusCode: 200))
         let answer: Int? = await withCheckedContinuation { continuation in
@@ -87,7 +87,7 @@ import FoundationNetworking
         #expect(session.recordedRequests.count == 2)
     }
 
-    @Test("Requests are recorded in the order in which they are resumed, as they were sent")
+    @Test("Requests are recorded as they are sent, in the order in which they are resumed")
     func recording() async throws {
         session.addStub(MockResponse(statusCode: 200))
         var requests: [Request] = []
@@ -105,7 +105,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A request that cannot be encoded fails with its own error and is not recorded",
+        "A request that cannot be encoded fails with a specific error and is not recorded",
         arguments: [
             ("GET", "no url", WebServiceError.Code.invalidURL), ("GET", "ftp://a.test/", .invalidURL),
             ("A B", "http://a.test/", .invalidMethod),
@@ -118,7 +118,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A URL that no session sends to fails as unsupported",
+        "A URL with an unsupported scheme fails as unsupported",
         arguments: ["ftp://a.test/", "invalid:", "file:///etc/passwd"])
     func unsupported(url: String) async throws {
         session.addStub(MockResponse(statusCode: 200))
@@ -126,7 +126,7 @@ import FoundationNetworking
         #expect(session.recordedRequests.isEmpty)
     }
 
-    @Test("A response that never comes leaves the request waiting until it is cancelled, and holds up no thread")
+    @Test("A request without a response waits until it is cancelled or reaches its deadline, and blocks no thread")
     func noAnswer() async throws {
         var silence = MockResponse(statusCode: 200)
         silence.wire = .noAnswer
@@ -145,7 +145,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "A response that does not come within the timeout ends as timed out, also from a slow stub, and a late answer is ignored"
+        "A missing or slow response is URLError.timedOut after the timeout, and a late response is ignored"
     )
     func timeout() async throws {
         var silence = MockResponse(statusCode: 200)
@@ -169,7 +169,7 @@ import FoundationNetworking
         #expect((await session.answer(to: plain).error as? URLError)?.code == .timedOut)
     }
 
-    @Test("A body longer than the request allows is responseTooLarge, and progress is reported with the response")
+    @Test("A body over the maximum is responseTooLarge, and progress is reported with the response")
     func limitAndProgress() async throws {
         session.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
         var request = Request(.POST, url: "http://a.test/")
@@ -190,7 +190,7 @@ import FoundationNetworking
         #expect(try await task.response.source == .mock)
     }
 
-    @Test("Its answers say that they are mocks, also through a recording session and a service")
+    @Test("A mocked response has the source `mock`, also through a recording session and a service")
     func source() async throws {
         session.addStub(MockResponse(statusCode: 200))
         let inner = WebService(baseURLString: "http://a.test")
@@ -203,7 +203,7 @@ import FoundationNetworking
         #expect(FoundationSession.shared.responseSource == .network)
     }
 
-    @Test("A task that is never resumed goes with its completion")
+    @Test("A task that is never resumed is deallocated with its completion")
     func neverResumed() {
         final class Canary: Sendable {}
         weak var watched: Canary?
@@ -216,7 +216,7 @@ import FoundationNetworking
         #expect(watched == nil)
     }
 
-    @Test("Stubs may be added and removed while requests are answered")
+    @Test("Stubs can be added and removed while requests are in progress")
     func concurrentUse() async {
         let counter = Counter()
         await withTaskGroup(of: Void.self) { group in

@@ -10,7 +10,7 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10))) struct RequestRecordingSessionTests {
     private let mock = MockSession()
 
-    @Test("What is resumed is recorded once and in order; what is cancelled before or cannot be encoded is not")
+    @Test("A resumed request is recorded once and in order, unless it was cancelled before or cannot be encoded")
     func recording() async {
         mock.addStub(MockResponse(statusCode: 200))
         let session = RequestRecordingSession(mock)
@@ -28,7 +28,7 @@ import FoundationNetworking
         #expect(mock.recordedRequests.map { $0.url?.path } == ["/3", "/1"])
     }
 
-    @Test("The answers of the session inside are passed through")
+    @Test("The result of the wrapped session is passed through")
     func passThrough() async {
         mock.addStub(URLError(.timedOut))
         let answer = await RequestRecordingSession(mock).answer(to: Request(.GET, url: "http://a.test/"))

@@ -7,14 +7,14 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// H-48: what `SessionScenario` does not ask, because it is about suspending or about the mock
-/// alone.
+/// H-48: Promises that `SessionScenario` does not cover, because they concern suspension or only
+/// the mock.
 @Suite(.timeLimit(.minutes(10))) struct SessionContractTests {
     enum Kind: CaseIterable {
         case mock, recorded, urlSession, foundationSession
     }
 
-    /// A session, where it sends to, and how many requests have arrived there.
+    /// A session, the base URL of its requests, and the number of requests that have arrived.
     struct Setting {
         let session: any Session
         let base: String
@@ -38,7 +38,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-48: Nothing is sent before resume, suspended or not, and twice resumed is once sent",
+        "H-48: Nothing is sent before resume, and a task that is resumed twice is sent once",
         arguments: Kind.allCases)
     func resumeTwice(kind: Kind) async throws {
         let setting = try Setting(kind, MockResponse(statusCode: 200))
@@ -55,24 +55,24 @@ import FoundationNetworking
         #expect(completions.value == 1 && setting.arrived() == 2)
     }
 
-    @Test("A mock never answers from inside resume or cancel")
+    @Test("A mock never calls a completion inside resume or cancel")
     func asynchronous() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
         let completions = Counter()
         let lock = Mutex(())
         for number in 0..<200 {
-            // Would deadlock, were the completion called inside.
+            // A completion that is called inside would deadlock.
             let task = session.dataTask(request: Request(.GET, url: "http://a.test/")) { _, _, _ in
                 lock.withLock { _ in completions.add() }
             }
             lock.withLock { _ in number.isMultiple(of: 2) ? task.resume() : task.cancel() }
         }
-        await eventually("all complete") { completions.value == 200 }
+        await eventually("all tasks complete") { completions.value == 200 }
     }
 
     @Test(
-        "H-19: 10,000 tasks that are resumed and cancelled at the same time complete once each, with a result or as cancelled"
+        "H-19: 10,000 tasks resumed and cancelled concurrently complete once each, with a result or as cancelled"
     )
     func race() async {
         let session = MockSession()
@@ -90,8 +90,8 @@ import FoundationNetworking
                 lane.isMultiple(of: 2) || number % 5 == lane ? task.resume() : task.cancel()
             }
         }
-        await eventually("all complete") { tasks.allSatisfy { $0.state == .completed } }
-        await eventually("all are counted") { outcomes.withLock { $0 }.allSatisfy { $0.reduce(0, +) >= 1 } }
+        await eventually("all tasks complete") { tasks.allSatisfy { $0.state == .completed } }
+        await eventually("all completions are counted") { outcomes.withLock { $0 }.allSatisfy { $0.reduce(0, +) >= 1 } }
         let all = outcomes.withLock { $0 }
         #expect(all.allSatisfy { $0.reduce(0, +) == 1 && $0[2] == 0 })
         #expect(session.recordedRequests.count >= all.count { $0[0] == 1 })

@@ -7,7 +7,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-/// What a completion got.
+/// The result that a completion receives.
 struct Answer: Sendable {
     var data: Data?
     var response: HTTPURLResponse?
@@ -19,7 +19,7 @@ struct Answer: Sendable {
 }
 
 extension Session {
-    /// Sends a request and waits for the answer.
+    /// Sends a request and waits for its result.
     func answer(to request: any URLRequestEncodable) async -> Answer {
         await withCheckedContinuation { continuation in
             dataTask(request: request) { data, response, error in
@@ -33,7 +33,7 @@ extension Session {
     }
 }
 
-/// Counts from any thread.
+/// A counter for any thread.
 final class Counter: Sendable {
     private let number = Mutex(0)
 
@@ -44,7 +44,7 @@ final class Counter: Sendable {
     }
 }
 
-/// Random numbers that are the same in every run (SplitMix64).
+/// A generator whose random numbers are the same in every run (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 
@@ -61,11 +61,11 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// One `URLSession` for the whole run, because Foundation on Linux is not safe against sessions
-/// that come and go.
+/// One `URLSession` for the whole run, because Foundation on Linux is not safe if sessions are
+/// created and deallocated repeatedly.
 let plainSession = makePlainSession()
 
-/// A `URLSession` that keeps nothing on disk. Not to be invalidated.
+/// Returns a `URLSession` that stores nothing on disk. It must not be invalidated.
 func makePlainSession() -> URLSession {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpCookieStorage = nil

@@ -8,12 +8,12 @@ import Darwin
 import Glibc
 #endif
 
-/// A client that writes exactly the bytes it is given. Reading gives up after 20 seconds, so that a
+/// A client that sends exactly the bytes it is given. Reading stops after 20 seconds, so that a
 /// test fails instead of hanging.
 final class RawClient {
     private let socket: Socket
     private var unread = Data()
-    /// Whether the connection has ended with a reset.
+    /// A Boolean value that indicates whether the connection ended with a reset.
     private(set) var wasReset = false
 
     init(_ server: MockServer) throws {
@@ -39,24 +39,24 @@ final class RawClient {
         socket.send(data)
     }
 
-    /// Says that nothing more is sent, and goes on reading.
+    /// Closes the sending side and continues to read.
     func finishSending() {
         socket.finishSending()
     }
 
-    /// Lets the end of this client be a reset instead of an orderly close.
+    /// Makes the end of this client a reset instead of an orderly close.
     func resetAtEnd() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(socket.descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
     }
 
-    /// Reads until the server closes.
+    /// Reads until the server closes the connection.
     func readToEnd() -> String {
         while fill() {}
         return take(unread.count)
     }
 
-    /// Reads up to the end of some text; what there was when the server closed before.
+    /// Reads up to and including a string, or to the end if the server closes the connection first.
     func read(through end: String) -> String {
         while true {
             if let range = unread.firstRange(of: Data(end.utf8)) { return take(range.upperBound - unread.startIndex) }
@@ -64,19 +64,19 @@ final class RawClient {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads the given number of bytes.
     func read(count: Int) -> String {
         while unread.count < count, fill() {}
         return take(min(count, unread.count))
     }
 
-    /// Whether something can be read, or the connection has ended, within a time.
+    /// Returns whether bytes or the end of the connection arrive within a duration.
     func hasNews(within milliseconds: Int32) -> Bool {
         var descriptors = [pollfd(fd: socket.descriptor, events: Int16(POLLIN), revents: 0)]
         return !unread.isEmpty || poll(&descriptors, 1, milliseconds) > 0
     }
 
-    /// Reads one response whose length its head says.
+    /// Reads one response, whose head specifies its length.
     func readResponse() -> (head: String, body: String) {
         let head = read(through: "\r\n\r\n")
         let length = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix("content-length: ") }?.dropFirst(
@@ -105,8 +105,8 @@ private func newSocket() -> Int32 {
 }
 
 extension MockServer {
-    /// What the server says to some bytes, up to the end of the connection; the client ends its
-    /// side after them.
+    /// Returns what the server sends in response to some bytes, up to the end of the connection.
+    /// The client closes its sending side after them.
     func reply(to bytes: String) throws -> String {
         let client = try RawClient(self)
         client.send(bytes)

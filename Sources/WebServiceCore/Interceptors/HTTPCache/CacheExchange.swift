@@ -66,6 +66,8 @@ struct CacheExchange: Sendable {
 
     func response() async throws -> Response {
         switch request.method.rawValue {
+        case "GET" where next.context.bufferSize != nil, "HEAD" where next.context.bufferSize != nil:
+            try await next(request)  // a stream is not stored
         case "GET": try await answered { try await load($0) }
         case "HEAD": try await answered { try await loadHead($0) }
         case "OPTIONS", "TRACE": try await next(request)

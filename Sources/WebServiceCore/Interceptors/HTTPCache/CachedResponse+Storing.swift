@@ -15,7 +15,7 @@ extension CachedResponse {
         let status = response.status
         // A response after a redirect belongs to another URL. Neither 206 nor 304 has the complete
         // representation.
-        guard response.head.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
+        guard response.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
         guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
         guard (200...999).contains(status), status != 206, status != 304 else { throw CacheRefusal("status \(status)") }
         guard headers.allSatisfy(Self.canBeWritten) else { throw CacheRefusal("a header field is malformed") }

@@ -72,7 +72,8 @@ extension SessionTask {
         typed(ResponseRules(.any)) { $0 }
     }
 
-    private func typed<Value: Sendable>(
+    /// Returns a typed task with a step that runs no custom closure.
+    func typed<Value: Sendable>(
         _ rules: ResponseRules = ResponseRules(), _ make: @escaping @Sendable (Response) throws -> Value
     ) -> TypedTask<Value> {
         TypedTask(self, rules, isOwn: true) { input in

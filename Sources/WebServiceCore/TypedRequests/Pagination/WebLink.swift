@@ -60,7 +60,7 @@ extension Response {
     /// is ignored.
     public var links: [WebLink] {
         let base = url?.absoluteString
-        return head.values(for: "Link").flatMap { WebLink.parse($0, base: base) }
+        return (head?.values(for: "Link") ?? []).flatMap { WebLink.parse($0, base: base) }
     }
 
     /// Returns the first link with a relation type whose context is the response itself.

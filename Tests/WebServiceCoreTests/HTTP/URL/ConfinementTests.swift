@@ -3,22 +3,22 @@ import Testing
 
 @testable import WebServiceCore
 
-/// The promise of the path rules over many inputs: the result is an error, or it is the base or
-/// below it.
+/// The guarantee of the path rules for many inputs: the result is an error, or a URL at or below
+/// the base URL.
 @Suite(.timeLimit(.minutes(10))) struct ConfinementTests {
     struct Base: Sendable {
         var text: String
         var origin: String
         var host: String
         var port: Int?
-        /// The segments that the result's path has to begin with.
+        /// The segments that the path of the result must begin with.
         var segments: [String]
 
-        /// What is wrong with a URL that was made below this base, `nil` when nothing is.
+        /// Returns the defect of a URL created from this base, or `nil` if the URL is below it.
         func complaint(_ url: String) -> String? {
             guard url.hasPrefix(origin) else { return "another origin" }
             let rest = url.dropFirst(origin.count)
-            guard rest.isEmpty || rest.first == "/" || rest.first == "?" else { return "glued to the host" }
+            guard rest.isEmpty || rest.first == "/" || rest.first == "?" else { return "appended to the host" }
             guard url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }),
                 !url.contains(where: { #""<>\^`{|}#[]"#.contains($0) && !origin.contains($0) })
             else {
@@ -27,25 +27,25 @@ import Testing
             let path = rest.prefix { $0 != "?" }
             let parts = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map(String.init)
             guard parts.starts(with: segments) else { return "not below the base path" }
-            // What a careless server sees: decoded first, every slash a slash, dot segments
-            // followed.
+            // The view of a careless server, which decodes first, accepts backslashes and resolves
+            // dot segments.
             var followed: [[UInt8]] = []
             for part in Decoded.bytes(path).split(whereSeparator: {
                 $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\")
             }) {
-                if part.elementsEqual("..".utf8) { return "a parent segment is left" }
+                if part.elementsEqual("..".utf8) { return "a parent segment remains" }
                 if !part.elementsEqual(".".utf8) { followed.append(Array(part)) }
             }
             guard followed.starts(with: segments.map { Decoded.bytes($0) }.filter { !$0.isEmpty }) else {
                 return "not below once decoded"
             }
             guard let parsed = URL(string: url, encodingInvalidCharacters: false) else {
-                return "Foundation refuses it"
+                return "Foundation rejects the URL"
             }
             guard parsed.host == host, parsed.port == port, parsed.user == nil, parsed.password == nil,
                 parsed.absoluteString == url
             else {
-                return "Foundation sees another host"
+                return "Foundation parses another host"
             }
             return nil
         }
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    /// Whether the result is a URL, which is checked here, and not an error.
+    /// Checks the result and returns a Boolean value that indicates whether it is a URL.
     private func run(_ base: Base, _ service: WebService, _ path: String, _ values: Parameters?) -> Bool {
         do throws(WebServiceError) {
             let url = try service.request(.GET, path: path, pathParameters: values).encode().url
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("C-01…C-09: 100,000 random paths and values stay below their base or are refused", arguments: 0..<10)
+    @Test("C-01…C-09: 100,000 random paths and values stay below their base URL or are rejected", arguments: 0..<10)
     func random(seed: Int) {
         var random = SeededGenerator(seed: UInt64(seed))
         let services = Self.bases.map { WebService(baseURLString: $0.text) }
@@ -113,11 +113,11 @@ import Testing
             if run(Self.bases[index], services[index], path, values) { accepted += 1 }
         }
         #expect(
-            (2_000...9_000).contains(accepted), "both outcomes are met often, else the test says nothing: \(accepted)")
+            (2_000...9_000).contains(accepted), "both outcomes must be frequent for a meaningful test: \(accepted)")
     }
 
     @Test(
-        "The check of this suite finds what it looks for",
+        "The check of this suite detects URLs outside the base URL",
         arguments: [
             "https://evil/v1", "https://h.evil/v1", "https://h@evil/v1", "https://h:80/v1", "http://h/v1",
             "https://h/v2", "https://h/v1evil",
@@ -132,7 +132,7 @@ import Testing
     }
 
     @Test(
-        "C-04, C-05: the traversal, redirect and injection lists stay below their base, as a path and as a value",
+        "C-04, C-05: Strings from the traversal, redirect and injection lists stay below their base URL",
         .enabled(if: Corpora.areThere, Corpora.comment),
         arguments: [
             ("traversals-8-deep-exotic-encoding.txt", 500), ("redirect-urls-template.txt", 20),
@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(
-        "M-07: the naughty strings stay below their base, as a path and as a value; a value comes back by bytes",
+        "M-07: Naughty strings stay below their base URL, and a placeholder value is preserved byte for byte",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() throws {
         let strings = try Corpora.naughtyStrings()

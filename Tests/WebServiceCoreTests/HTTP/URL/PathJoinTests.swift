@@ -9,7 +9,7 @@ import Testing
     // MARK: Paths
 
     @Test(
-        "C-01, C-03, C-05: no path leaves the origin, whatever it begins with",
+        "C-01, C-03, C-05: A path never changes the origin, regardless of its first characters",
         arguments: [
             "//evil", "///evil", "////evil/x", "/\\evil", #"\\evil\x"#, #"/\/evil"#, #"\/\/evil"#, "@evil",
             "/user:pw@evil/x", ".evil", ":8080/x",
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "C-07: each control character, the space and DEL are escaped in path and query and dropped with a fragment",
+        "C-07: Control characters and spaces are escaped in path and query and dropped with a fragment",
         arguments: Array(0...32) + [127])
     func controls(code: Int) throws {
         let raw = String(Unicode.Scalar(UInt8(code)))
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "M-04: a valid triplet stays as it is, anything else is escaped once",
+        "M-04: A valid percent-encoded triplet is preserved, and other characters are escaped once",
         arguments: [
             ("%41", "%41"), ("%7e", "%7e"), ("%c3%A9", "%c3%A9"), ("é%C3%A9", "%C3%A9%C3%A9"), ("%", "%25"),
             ("%4", "%254"), ("%zz", "%25zz"),
@@ -61,10 +61,10 @@ import Testing
         #expect(try service.request(.GET, path: text).encode().url == "https://h/v1/" + encoded)
         #expect(try service.request(.GET, path: "?" + text).encode().url == "https://h/v1?" + encoded)
         let again = try service.request(.GET, path: encoded).encode().url
-        #expect(again == "https://h/v1/" + encoded, "encoding what was encoded changes nothing")
+        #expect(again == "https://h/v1/" + encoded, "encoding must be idempotent")
     }
 
-    @Test("Bytes that RFC 3986 allows stay, all others are escaped", arguments: Array(0x21...0x7E))
+    @Test("Characters that RFC 3986 allows are preserved, and all others are escaped", arguments: Array(0x21...0x7E))
     func legalBytes(code: Int) throws {
         let text = String(Unicode.Scalar(UInt8(code)))
         let inPath = CharacterSet(charactersIn: "!$&'()*+,;=:@/-._~").union(.alphanumerics)
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "M-07: the UTF-8 bytes of a path are kept, nothing is normalised",
+        "M-07: The UTF-8 bytes of a path are preserved without Unicode normalization",
         arguments: [
             ("\u{E9}", "%C3%A9"), ("e\u{301}", "e%CC%81"), ("\u{1F4A9}", "%F0%9F%92%A9"), ("\u{FEFF}", "%EF%BB%BF"),
             ("\u{2028}", "%E2%80%A8"),
@@ -101,7 +101,7 @@ import Testing
     // MARK: Placeholders
 
     @Test(
-        "C-04, C-09: a placeholder's value is one part of a segment",
+        "C-04, C-09: The value of a placeholder is escaped within its segment",
         arguments: [
             ("a/b", "a%2Fb"), (#"a\b"#, "a%5Cb"), ("a?b", "a%3Fb"), ("a#b", "a%23b"), ("a%b", "a%25b"),
             ("%2e%2e", "%252e%252e"), (".%2e", ".%252e"),
@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test(
-        "C-04: a value that would make its segment vanish or climb is an error, which does not tell the value",
+        "C-04: A value that creates a dot segment is an error that hides the value",
         arguments: [
             ("{x}", "."), ("{x}", ".."), ("{x}", "s3cret/.."), ("{x}", "../s3cret"), ("{x}", #"..\s3cret"#),
             ("{x}", #"s3cret\..\..\.."#),
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(
-        "A placeholder without a text is an error that names it",
+        "A placeholder without a valid value is an error that names the placeholder",
         arguments: [
             (nil, "has no value"), (["y": 1], "has no value"), (["x": ""], "is empty"), (["x": nil], "is empty"),
             (["x": [1, 2]], "{x}"),
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(
-        "A value without a placeholder is an error that names it and hides it",
+        "A value without a placeholder is an error that contains its name and hides the value",
         arguments: [
             "", "/", "a", "a?q={y}", "?{y}", "a#{y}", "{x}", "{ y}", "{y", "y}", "{}", "%7By%7D", "{{y}}", "{a/y}",
         ])
@@ -172,7 +172,7 @@ import Testing
     }
 
     @Test(
-        "A placeholder with two values is an error that names it and hides them",
+        "A placeholder with two values is an error that contains its name and hides the values",
         arguments: ["{x}", "a/{x}/{x}", "{x}{y}", "https://o/{x}"])
     func twoValues(path: String) {
         let values: Parameters =
@@ -183,7 +183,7 @@ import Testing
     }
 
     @Test(
-        "Placeholders may share a segment and be repeated",
+        "Placeholders can share a segment and be repeated",
         arguments: [
             ("{a}-{b}.{a}", "https://h/v1/1-x.1"), ("{a}{b}", "https://h/v1/1x"), ("{a}/{b}/{a}", "https://h/v1/1/x/1"),
             ("p{a}s/{b}", "https://h/v1/p1s/x"),
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(
-        "Values of a placeholder are written like those of a query",
+        "Placeholder values are encoded like query values",
         arguments: [
             (["x": 42], "42"), (["x": Int64.min], "-9223372036854775808"), (["x": UInt64.max], "18446744073709551615"),
             (["x": true], "true"),
@@ -215,7 +215,7 @@ import Testing
         #expect(try service.absoluteURL("{x}", pathParameters: values).absoluteString == "https://h/v1/" + text)
     }
 
-    @Test("Braces in a query and braces around no name are text")
+    @Test("Braces in a query and braces without a valid name are escaped")
     func braces() throws {
         #expect(try service.absoluteURL("a?b={x}").absoluteString == "https://h/v1/a?b=%7Bx%7D")
         #expect(
@@ -225,7 +225,7 @@ import Testing
         )
     }
 
-    @Test("A name may hold letters, digits, _ and -")
+    @Test("A placeholder name can contain letters, digits, underscores and hyphens")
     func names() throws {
         #expect(try service.absoluteURL("{aZ0_-}", pathParameters: ["aZ0_-": 1]).absoluteString == "https://h/v1/1")
     }

@@ -7,12 +7,12 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// The table in the documentation of ``WebService/absoluteURL(_:pathParameters:)``, row by row.
+/// The rules in the table of the documentation of ``WebService/absoluteURL(_:pathParameters:)``.
 @Suite(.timeLimit(.minutes(10))) struct URLRulesTests {
     struct Rule: Sendable, CustomTestStringConvertible {
         var path: String
         var values: Parameters?
-        /// `nil` where the rule is an error.
+        /// The expected URL, or `nil` if the rule is an error.
         var url: String?
 
         init(_ path: String, _ url: String?) {
@@ -53,7 +53,8 @@ import FoundationNetworking
     ]
 
     @Test(
-        "C-01, C-02, C-03, M-04: each row of the rule table holds", arguments: rules, ["https://h/v1", "https://h/v1/"])
+        "C-01, C-02, C-03, M-04: A path resolves to the URL or the error in the table of rules", arguments: rules,
+        ["https://h/v1", "https://h/v1/"])
     func rule(_ rule: Rule, base: String) throws {
         let service = WebService(baseURLString: base)
         let request = service.request(.GET, path: rule.path, pathParameters: rule.values)
@@ -69,7 +70,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-06: an empty path is the base as it is",
+        "M-06: An empty path resolves to the unchanged base URL",
         arguments: [
             "https://h/v1", "https://h/v1/", "https://h", "https://h/", "https://h:81/v1?k=1", "https://[::1]/a",
         ])
@@ -77,7 +78,8 @@ import FoundationNetworking
         #expect(try WebService(baseURLString: base).absoluteURL("").absoluteString == base)
     }
 
-    @Test("A path of nothing but a query keeps the base's path", arguments: ["https://h/v1", "https://h/v1/"])
+    @Test(
+        "A path that is only a query preserves the path of the base URL", arguments: ["https://h/v1", "https://h/v1/"])
     func queryOnly(base: String) throws {
         let service = WebService(baseURLString: base)
         #expect(try service.absoluteURL("?state=ny").absoluteString == base + "?state=ny")
@@ -87,7 +89,7 @@ import FoundationNetworking
         #expect(try service.absoluteURL("#top?no=query").absoluteString == base)
     }
 
-    @Test("Parameters are added to the query that a path has")
+    @Test("Query parameters are appended to the query of a path")
     func addedToQuery() throws {
         var request = WebService(baseURLString: "https://h/v1").request(.GET, path: "brewers?state=ny#top")
         request.queryParameters = ["state": "nj"]
@@ -95,7 +97,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-06: path and base are joined with one slash, whatever the base looks like",
+        "M-06: A path and a base URL are joined with exactly one slash",
         arguments: [
             ("https://h", "x", "https://h/x"), ("https://h/", "x", "https://h/x"), ("https://h/", "/x", "https://h/x"),
             ("https://h", "//x", "https://h/x"),
@@ -124,7 +126,7 @@ import FoundationNetworking
         #expect(try WebService(baseURLString: base).absoluteURL(path).absoluteString == url)
     }
 
-    @Test("Without a base the path has to be an absolute URL")
+    @Test("Without a base URL, the path must be an absolute URL")
     func noBase() throws {
         for service in [WebService(baseURL: nil), WebService(baseURLString: "")] {
             #expect(try service.absoluteURL("https://other/x?y").absoluteString == "https://other/x?y")
@@ -134,7 +136,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("A base URL that cannot be used is the error of each request, an absolute one as well")
+    @Test("An invalid base URL is an error of every request, including one with an absolute URL")
     func invalidBase() {
         let service = WebService(baseURLString: "ftp://h/v1")
         expectFailure(.invalidURL, naming: ["base URL", "ftp"]) { try service.absoluteURL("x") }
@@ -142,7 +144,7 @@ import FoundationNetworking
         #expect(service.baseURL == nil)
     }
 
-    @Test("What the URL builder returns is checked, its error is passed on")
+    @Test("The result of the URL builder is validated, and its error is rethrown or wrapped")
     func urlBuilder() throws {
         func url(_ builder: @escaping WebService.URLBuilder) throws -> String {
             try WebService(baseURLString: "https://h/v1", urlBuilder: builder).absoluteURL("x").absoluteString

@@ -5,7 +5,7 @@ import Testing
 @Suite("Cache-Control", .timeLimit(.minutes(10)))
 struct CacheControlTests {
     @Test(
-        "M-22: max-age is read by the grammar; what makes no sense is stale",
+        "M-22: max-age is parsed according to the grammar, and an invalid value counts as stale",
         arguments: [
             ("max-age=60", 60.0), ("MAX-Age=60", 60), ("public, max-age=60", 60), (",,max-age=60,", 60),
             ("max-age=\"60\"", 60), ("max-age=0060", 60),
@@ -21,14 +21,14 @@ struct CacheControlTests {
         #expect(CacheControl([field]).least("max-age") == seconds)
     }
 
-    @Test("M-22: what a quoted string holds is no directive")
+    @Test("M-22: The content of a quoted string is not a directive")
     func quoted() {
         let control = CacheControl(["a=\"max-age=1, no-store\\\", b\", c=\"", "d"])
         #expect(control.least("max-age") == nil && !control.has("no-store") && !control.has("b"))
         #expect(control.has("a") && control.has("c") && control.has("d"))
     }
 
-    @Test("no-cache and private may be limited to some fields")
+    @Test("no-cache and private can be limited to some fields")
     func limited() {
         let control = CacheControl(["no-cache=\"Set-Cookie, X-A\", private=x-b"])
         #expect(!control.isWhole("no-cache") && control.fields("no-cache") == ["set-cookie", "x-a"])
@@ -39,7 +39,7 @@ struct CacheControlTests {
         #expect(!CacheControl(["x"]).isWhole("no-cache"))
     }
 
-    @Test("max-stale without a number means any, min-fresh that cannot be read more than any")
+    @Test("max-stale without a value is unlimited, and an invalid min-fresh cannot be satisfied")
     func requestDirectives() {
         #expect(CacheControl(["max-stale"]).least("max-stale", bare: .infinity) == .infinity)
         #expect(CacheControl(["max-stale=x"]).least("max-stale", bare: .infinity) == 0)
@@ -49,7 +49,7 @@ struct CacheControlTests {
         #expect(CacheControl([]).greatest("min-fresh") == nil)
     }
 
-    @Test("any bytes can be read")
+    @Test("Any bytes can be parsed")
     func noise() {
         var generator = SystemRandomNumberGenerator()
         let alphabet = Array("=\",\\ \tmax-age60\u{e9}".utf8)
@@ -63,7 +63,7 @@ struct CacheControlTests {
     }
 
     @Test(
-        "If-None-Match names a tag weakly, in a list or by a star",
+        "If-None-Match matches a tag by weak comparison, in a list or with *",
         arguments: [
             ("\"a\"", true), ("W/\"a\"", true), ("\"b\", \"a\"", true), ("*", true), ("\"b\"", false),
             ("\"b,\"a\"", false), ("a", false),

@@ -5,9 +5,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A service with a cache, before a server that the test plays, with a clock that the test turns.
+/// A service with a cache, and with a server and a clock that the test controls.
 final class CacheFixture: Sendable {
-    /// What the server says: a status, header fields and a body.
+    /// A response of the server: a status, header fields and a body, or an error.
     struct Reply: Sendable {
         var status = 200
         var headers: Headers = [:]
@@ -24,7 +24,7 @@ final class CacheFixture: Sendable {
     let service: WebService
     let cache: ResponseCache
     let failures = Collected<StorageFailure>()
-    /// What reached the server.
+    /// The requests that reached the server.
     let sent = Collected<EncodedRequest>()
     private let state: StateBox
 
@@ -59,7 +59,7 @@ final class CacheFixture: Sendable {
     func serve(_ headers: Headers = [:], _ body: String = "", status: Int = 200) {
         serve { _ in Reply(status: status, headers: headers, body: body) }
     }
-    /// A server that has one representation, and answers 304 to whoever has it already.
+    /// Serves one representation, and responds with 304 to a request with its entity tag.
     func serve(_ headers: Headers, _ body: String, tag: String) {
         serve { request in
             var headers = headers
@@ -81,7 +81,7 @@ final class CacheFixture: Sendable {
         return try await service.sessionTask(request: request).data().validateNothing().response
     }
 
-    /// Source and body of an answer.
+    /// Returns the source and the body of a response.
     func text(
         _ path: String = "/a", _ headers: Headers = [:], method: Request.Method = .GET,
         policy: URLRequest.CachePolicy = .useProtocolCachePolicy

@@ -26,7 +26,7 @@ struct CachedResponseTests {
             responseTime: start.addingTimeInterval(received))
     }
 
-    @Test("M-22: age counts what the answer says, what it took, and what has passed since (RFC 9111, section 4.2.3)")
+    @Test("M-22: The age includes Date, Age, the response delay and the resident time (RFC 9111, section 4.2.3)")
     func age() throws {
         func age(_ headers: Headers, requested: TimeInterval = 0, received: TimeInterval = 0, at now: TimeInterval)
             throws -> TimeInterval?
@@ -44,11 +44,11 @@ struct CachedResponseTests {
         #expect(try age(["Age": "30,\u{301} 50"], at: 0) == 30)
         for bad in ["\u{a0}30", "3\u{301}0"] { #expect(try age(["Age": bad], at: 1) == 1, "\(bad)") }
         #expect(try age(["Age": "999999999999"], at: 0) == CacheControl.maximum)
-        #expect(try age(["Date": Self.text(1_000)], at: 5) == 5)  // a server whose clock is fast
+        #expect(try age(["Date": Self.text(1_000)], at: 5) == 5)  // the clock of the server is fast
     }
 
     @Test(
-        "M-16, M-22: Expires counts from Date, in every format; what is no date is stale",
+        "M-16, M-22: Expires counts from Date in every format, and an invalid date is stale",
         arguments: [
             ("Fri, 15 Jan 2027 09:00:00 GMT", 3_600.0), ("Friday, 15-Jan-27 09:00:00 GMT", 3_600),
             ("Fri Jan 15 09:00:00 2027", 3_600),
@@ -61,14 +61,14 @@ struct CachedResponseTests {
         #expect(try Self.stored(["Date": Self.text(0), "Expires": value]).lifetime(usesHeuristics: true) == lifetime)
         #expect(try Self.stored(["Expires": value]).lifetime(usesHeuristics: true) == lifetime)
         let isWithinRange = lifetime > 0 && lifetime < CacheControl.maximum
-        // Made 100 seconds before it came: these count as well.
+        // The Date is 100 seconds before the response time, and these seconds count as well.
         #expect(
             try Self.stored(["Date": Self.text(-100), "Expires": value]).lifetime(usesHeuristics: true) == lifetime
                 + (isWithinRange ? 100 : 0))
         #expect(try Self.stored(["Expires": value, "Cache-Control": "max-age=5"]).lifetime(usesHeuristics: true) == 5)
     }
 
-    @Test("M-22: s-maxage is not for a private cache, and only max-age overrides Expires")
+    @Test("M-22: s-maxage does not apply to a private cache, and only max-age overrides Expires")
     func sharedDirectives() throws {
         #expect(try Self.stored(["Cache-Control": "s-maxage=60"]).lifetime(usesHeuristics: false) == 0)
         #expect(try Self.stored(["Cache-Control": "s-maxage=60, max-age=1"]).lifetime(usesHeuristics: false) == 1)
@@ -77,7 +77,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "M-22: a guess is a tenth of the time since the last change, where it is asked for, for some statuses, and at most a week"
+        "M-22: Opt-in heuristic freshness is a tenth of the time since Last-Modified, up to a week, for some statuses"
     )
     func heuristics() throws {
         let headers: Headers = ["Date": Self.text(0), "Last-Modified": Self.text(-1_000)]
@@ -99,7 +99,7 @@ struct CachedResponseTests {
     }
 
     @Test(
-        "H-43: no clock and no date makes an answer immortal",
+        "H-43: No clock and no date makes a response fresh forever",
         arguments: ["max-age=60", "max-age=99999999999999999999"])
     func clocks(directive: String) throws {
         let stored = try Self.stored(
@@ -121,7 +121,7 @@ struct CachedResponseTests {
         }
     }
 
-    @Test("M-14, M-22: fields of the connection and cookies are not stored, all others are, repeated ones too")
+    @Test("M-14, M-22: All fields, even repeated ones, are stored except connection, cookie and no-cache fields")
     func fields() throws {
         let stored = try Self.stored([
             "Date": Self.text(0), "Connection": "X-Hop, close", "x-hop": "1", "Keep-Alive": "1", "TE": "1",
@@ -136,7 +136,7 @@ struct CachedResponseTests {
         #expect(try Self.stored([:], received: 5).headers["Date"] == Self.text(5))
     }
 
-    @Test("M-22, M-23: what must not be stored is not")
+    @Test("M-22, M-23: A response is stored only if its status, directives and Vary field allow it")
     func notStored() throws {
         func isStored(_ headers: Headers, status: Int = 200, redirects: [URL] = [], handlesCookies: Bool = true) throws
             -> Bool
@@ -177,7 +177,7 @@ struct CachedResponseTests {
         #expect(try !isStored(["Vary": "Accept Foo"]))
     }
 
-    @Test("M-22: entity tags are compared byte by byte, and combining characters hide no delimiter")
+    @Test("M-22: Entity tags are compared by bytes, and combining characters do not hide a delimiter")
     func entityTags() throws {
         let (composed, decomposed) = ("\"\u{e9}\"", "\"e\u{301}\"")
         #expect(!EntityTag.describes(composed, decomposed) && EntityTag.describes(composed, composed))
@@ -192,7 +192,7 @@ struct CachedResponseTests {
         #expect(EntityTag.isListed(marked, in: "\"b\", W/\(marked)") && !EntityTag.isListed(marked, in: "\"a\""))
     }
 
-    @Test("M-22: a 304 replaces all fields but those that belong to the body, and with them age and date")
+    @Test("M-22: A 304 replaces the fields, age and date of a stored response, except fields that describe the body")
     func freshened() throws {
         let stored = try Self.stored([
             "Date": Self.text(-500), "Age": "400", "ETag": "\"a\"", "Content-Length": "4", "Content-Encoding": "gzip",

@@ -20,7 +20,7 @@ struct CachedVariantsTests {
         return variants
     }
 
-    @Test("what is stored comes back as it was")
+    @Test("Stored variants are restored unchanged")
     func roundTrip() throws {
         let variants = try variants()
         let read = try #require(CachedVariants(variants.data(for: key), for: key))
@@ -36,7 +36,7 @@ struct CachedVariantsTests {
         #expect(CachedVariants(CachedVariants().data(for: key), for: key)?.responses.isEmpty == true)
     }
 
-    @Test("an entry that is cut, longer, changed in any byte, or another key's, is none")
+    @Test("An entry that is truncated, extended, changed in any byte or stored for another key is invalid")
     func damage() throws {
         let data = try variants().data(for: key)
         for count in 0..<data.count { #expect(CachedVariants(data.prefix(count), for: key) == nil) }
@@ -49,7 +49,7 @@ struct CachedVariantsTests {
         #expect(CachedVariants(data, for: StorageKey(identifier: "GET https://h/", account: "b")) == nil)
     }
 
-    @Test("no length that an entry claims, with a checksum that is right, is trusted")
+    @Test("Invalid lengths in an entry with a valid checksum do not trap or add variants")
     func lies() throws {
         let data = try variants().data(for: key)
         for index in 0..<(data.count - 8) {
@@ -62,17 +62,17 @@ struct CachedVariantsTests {
         }
     }
 
-    /// An entry with another content before its checksum.
+    /// Returns the content followed by its checksum.
     private func sealed(_ content: Data) -> Data {
         let sum = content.withUnsafeBytes { XXHash64.hash($0) }
         return withUnsafeBytes(of: sum.littleEndian) { content + Data($0) }
     }
 
     @Test(
-        "an entry with more variants than are stored, or with bytes after the last one, is none, with a checksum that is right"
+        "An entry with too many variants or trailing bytes is invalid even with a valid checksum"
     )
     func surplus() throws {
-        let begin = 4 + 8 + key.bytes.count  // the mark and the key; the number of variants follows
+        let begin = 4 + 8 + key.bytes.count  // the magic bytes and the key; the number of variants follows
         var eight = CachedVariants()
         var one = CachedVariants()
         for number in 0...8 {
@@ -89,7 +89,7 @@ struct CachedVariantsTests {
         #expect(CachedVariants(sealed(nine), for: key) == nil)
     }
 
-    @Test("M-22: of several variants that answer a request, the one that came last is taken (RFC 9111, section 4.1)")
+    @Test("M-22: The most recent of several matching variants is used (RFC 9111, section 4.1)")
     func lastOfSeveral() throws {
         var request = Request(url: "https://h/")
         var variants = CachedVariants()
@@ -102,7 +102,7 @@ struct CachedVariantsTests {
         #expect(variants.match(request)?.body == Data("new".utf8))
     }
 
-    @Test("values of selecting fields are not in the entry")
+    @Test("An entry does not contain the values of its selecting fields")
     func noValues() throws {
         var request = Request(url: "https://h/")
         request.headers = ["Authorization": "Bearer canary", "X-Key": "canary"]
@@ -116,7 +116,7 @@ struct CachedVariantsTests {
         #expect(!stored.selection.matches(request))
     }
 
-    @Test("there are at most 8 variants, and the ones stored longest ago go")
+    @Test("An entry has at most 8 variants, and the oldest ones are removed")
     func limit() throws {
         var variants = CachedVariants()
         var request = Request(url: "https://h/")
@@ -130,7 +130,7 @@ struct CachedVariantsTests {
     }
 
     @Test(
-        "M-22: a variant answers where the selecting fields are the same",
+        "M-22: A variant matches a request with equal selecting fields",
         arguments: [
             ("X-A", ["X-A": "1"], ["x-a": " 1 "], true), ("x-a", ["X-A": "1"], ["X-A": "2"], false),
             ("X-A", ["X-A": "1"], [:], false),

@@ -6,9 +6,9 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what changes or removes what is stored", .timeLimit(.minutes(10)))
+@Suite("ResponseCache: Changes and invalidation", .timeLimit(.minutes(10)))
 struct ResponseCacheChangeTests {
-    @Test("M-22: HEAD is answered from GET, and what HEAD says is stored, or tells that it is out of date")
+    @Test("M-22: A stored GET response is used for HEAD, and a HEAD response updates or invalidates it")
     func head() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "X-A": "1"], "one", tag: "\"1\"")
@@ -28,7 +28,7 @@ struct ResponseCacheChangeTests {
     }
 
     @Test(
-        "M-22: HEAD with another length or date than the stored response removes it (RFC 9111, section 4.3.5)",
+        "M-22: A HEAD response with another length or date removes the stored response (RFC 9111, section 4.3.5)",
         arguments: [["Content-Length": "4"], ["Last-Modified": CachedResponseTests.text(-8)]] as [Headers])
     func headOfAnotherRepresentation(changed: Headers) async throws {
         let fixture = CacheFixture()
@@ -47,7 +47,7 @@ struct ResponseCacheChangeTests {
         }
     }
 
-    @Test("M-22: a successful change removes the URL with all variants, and what Location names in the same origin")
+    @Test("M-22: A successful change removes all variants of its URL and the same-origin URLs of Location fields")
     func invalidation() async throws {
         let fixture = CacheFixture()
         func fill() async throws {
@@ -73,7 +73,7 @@ struct ResponseCacheChangeTests {
     }
 
     @Test(
-        "M-22: a change whose body was set after its parameters removes the URL that it was sent to, and not the one with its parameters"
+        "M-22: A change whose body replaced its parameters removes only the URL without the parameters"
     )
     func parametersThenBody() async throws {
         let fixture = CacheFixture()
@@ -89,7 +89,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.get { $0.queryParameters = ["x": 1] }.source == .cache)
     }
 
-    @Test("M-22: what Location and Content-Location name in another origin stays stored")
+    @Test("M-22: Location and Content-Location do not remove URLs of another origin")
     func otherOrigins() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -107,10 +107,10 @@ struct ResponseCacheChangeTests {
             _ = try await fixture.get("/x", method: .POST)
         }
         for url in others { #expect(try await source(url) == .cache, "\(url)") }
-        #expect(try await source("https://h/v1/b") == .network)  // named by the last one
+        #expect(try await source("https://h/v1/b") == .network)  // named by the last Content-Location
     }
 
-    @Test("M-22: a change that was redirected removes what is stored on the way, also where its end is an error")
+    @Test("M-22: A redirected change removes each URL of its redirects, even if the final response is an error")
     func redirectedChange() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -125,7 +125,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text("/c") == "cache one")
     }
 
-    @Test("what was asked for before a change, and comes after it, is not stored")
+    @Test("A response that was requested before a change and arrives after it is not stored")
     func overtaken() async throws {
         let fixture = CacheFixture()
         let gate = Decision()
@@ -144,7 +144,7 @@ struct ResponseCacheChangeTests {
     }
 
     @Test(
-        "what was asked for before a change is not stored, also where another request for it has ended before the change"
+        "A response requested before a change is not stored, even if another request has ended before the change"
     )
     func overtakenAfterAnother() async throws {
         let fixture = CacheFixture()
@@ -164,7 +164,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "network new")
     }
 
-    @Test("what is asked for after a change is stored, also while earlier requests are under way")
+    @Test("A response requested after a change is stored, even while earlier requests are in flight")
     func notOvertaken() async throws {
         let fixture = CacheFixture()
         let gate = Decision()
@@ -182,7 +182,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "cache new")
     }
 
-    @Test("a late 304 does not bring back what a newer answer has replaced")
+    @Test("A late 304 does not restore a response that a newer one has replaced")
     func late304() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
@@ -202,7 +202,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "cache two")
     }
 
-    @Test("a new answer that may not be stored takes the old one with it; an error does not")
+    @Test("A new response that must not be stored removes the old one, but a server error does not")
     func replaced() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -222,7 +222,7 @@ struct ResponseCacheChangeTests {
         }
     }
 
-    @Test("a change removes what it names once, also where Location names its own URL")
+    @Test("A change removes each URL once, even if Location names its own URL")
     func removedOnce() async throws {
         let storage = HandStorage()
         let fixture = CacheFixture(storage)
@@ -232,7 +232,7 @@ struct ResponseCacheChangeTests {
         #expect(storage.calls.values == [.remove, .remove])  // of /v1/a and /v1/b
     }
 
-    @Test("C-18: a redirect that was stored for a request that does not follow redirects is not used for one that does")
+    @Test("C-18: A redirect stored for a request with a manual policy is not used for one that follows redirects")
     func redirects() async throws {
         let fixture = CacheFixture()
         fixture.serve { request in

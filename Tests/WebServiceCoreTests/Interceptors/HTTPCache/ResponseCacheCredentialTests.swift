@@ -6,16 +6,16 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: credentials, Vary and refusals", .timeLimit(.minutes(10)))
+@Suite("ResponseCache: Credentials, Vary and refusals", .timeLimit(.minutes(10)))
 struct ResponseCacheCredentialTests {
-    /// A server whose response names the values of the request's fields.
+    /// Serves a response that contains the values of the header fields of the request.
     private func echo(_ fixture: CacheFixture, _ headers: Headers = ["Cache-Control": "max-age=60"]) {
         fixture.serve { request in
             CacheFixture.Reply(headers: headers, body: request.headers.map(\.value).joined(separator: ","))
         }
     }
 
-    /// The decisions of the cache about a request.
+    /// Returns the decisions of the cache about a request.
     private func decisions(
         _ fixture: CacheFixture, _ headers: Headers = [:], change: (inout Request) -> Void = { _ in }
     ) async throws -> [String] {
@@ -28,7 +28,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "C-61: without an account, each header field that holds a credential separates the requests",
+        "C-61: Without an account, each header field with a credential separates the requests",
         arguments: [
             "Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Session", "Private-Token",
             "X-Amz-Security-Token", "X-Sig",
@@ -44,7 +44,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("C-61: without an account, the same value in another credential field is another request")
+    @Test("C-61: Without an account, the same value in another credential field is another request")
     func credentialNames() async throws {
         let fixture = CacheFixture()
         echo(fixture)
@@ -54,7 +54,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["X-Api-Key": "1", "X-Open": "2"]) == "cache 1")
     }
 
-    @Test("C-61: without an account, a field that an Authentication sets separates the requests, whatever its name")
+    @Test("C-61: Without an account, a field of any name that an Authentication sets separates the requests")
     func authenticationField() async throws {
         let value = Mutex("ann")
         let authentication = Authentication(
@@ -67,14 +67,13 @@ struct ResponseCacheCredentialTests {
                 #expect(try await fixture.text() == "\(source) \(member)")
             }
         }
-        // A field that the caller has set already is not replaced, and is a credential all the
-        // same.
+        // A field that the caller has set is not replaced, but is also a credential.
         #expect(try await fixture.text("/a", ["X-Member": "eve"]) == "network eve")
         #expect(try await fixture.text("/a", ["X-Member": "ann"]) == "cache ann")
     }
 
     @Test(
-        "C-61: where an Authentication follows the cache, a response is stored for a named account only",
+        "C-61: If an Authentication follows the cache, a response is stored only for a named account",
         arguments: [false, true])
     func authenticationAfterCache(onRequest: Bool) async throws {
         let value = Mutex("ann")
@@ -96,7 +95,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "M-22: a response that varies by credentials the request does not have is stored for requests without them",
+        "M-22: A response that varies by credentials is stored for requests without them and for each value",
         arguments: ["Cookie", "Authorization"])
     func varyByAbsentCredential(name: String) async throws {
         for account in [nil, "ann"] {
@@ -112,7 +111,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("C-61: a response that varies by cookies is not stored where a cookie jar adds them after the cache")
+    @Test("C-61: A response that varies by cookies is not stored if a cookie jar adds them after the cache")
     func varyByJar() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -129,7 +128,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text() == "network sid=1")
     }
 
-    @Test("M-22: a response that varies by cookies is stored where the cookie jar has none for the URL")
+    @Test("M-22: A response that varies by cookies is stored if the cookie jar has none for the URL")
     func varyByEmptyJar() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -145,7 +144,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text() == "cache ")
     }
 
-    @Test("C-61: a response that varies by cookies is not stored where cookies came to the jar while it was in flight")
+    @Test("C-61: A response that varies by cookies is not stored if the jar receives cookies while it is in flight")
     func varyByLateCookie() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -164,7 +163,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "M-22: a Vary that is no list of field names counts as *",
+        "M-22: A Vary field that is not a list of field names counts as *",
         arguments: ["X-A X-B", "\"X-A\"", "X-A;q=1", "X-A, @", "X-A, (x)", "X-\u{e4}", "X-A, *", ", *", "X-A:"])
     func malformedVary(vary: String) async throws {
         let fixture = CacheFixture()
@@ -176,7 +175,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("M-22: empty members of Vary are ignored", arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
+    @Test("M-22: Empty members of Vary are ignored", arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
     func emptyMembers(vary: String) async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
@@ -185,7 +184,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["X-A": "2"]) == (vary.contains("X-A") ? "network one" : "cache one"))
     }
 
-    @Test("M-22: character sets that a response varies by are compared without regard to case and spaces")
+    @Test("M-22: An Accept-Charset field that a response varies by is compared without case and spaces")
     func acceptCharset() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": "Accept-Charset, X-A"], "one")
@@ -195,7 +194,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["Accept-Charset": "UTF-8,ISO-8859-1", "X-A": "B"]) == "network one")
     }
 
-    /// A way to a refusal.
+    /// A case in which the cache does not store a response.
     struct Refusal: Sendable, CustomTestStringConvertible {
         let reason: String
         var status = 200
@@ -203,7 +202,7 @@ struct ResponseCacheCredentialTests {
         var asked: Headers = [:]
         /// Runs before the request is sent.
         var prepare: @Sendable (CacheFixture) async throws -> Void = { _ in }
-        /// Runs on the server.
+        /// Runs when the server receives the request.
         var serve: @Sendable (CacheFixture) async throws -> Void = { _ in }
         var testDescription: String { reason }
     }
@@ -269,7 +268,7 @@ struct ResponseCacheCredentialTests {
             }),
     ]
 
-    @Test("every refusal to store a response is in the timeline, with its reason", arguments: refusals)
+    @Test("The timeline contains the reason for each response that is not stored", arguments: refusals)
     func refusal(_ refusal: Refusal) async throws {
         let storage = HangingStorage()
         let fixture = CacheFixture(storage)
@@ -286,7 +285,7 @@ struct ResponseCacheCredentialTests {
         await fixture.cache.finishStoring()
     }
 
-    @Test("no reason of the sources lacks its test")
+    @Test("Every reason in the sources has a test")
     func reasons() throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         let folder = tests.appendingPathComponent("../../../../Sources/WebServiceCore/Interceptors/HTTPCache")

@@ -6,10 +6,11 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache over a storage that hangs", .timeLimit(.minutes(10)))
+@Suite("ResponseCache with a storage that hangs", .timeLimit(.minutes(10)))
 struct ResponseCacheHangTests {
-    /// Turns the clock until the operation ends, and returns its result and for how many seconds it
-    /// waited.
+    /// Advances the clock until the operation ends.
+    ///
+    /// - Returns: The result of the operation and its duration in seconds.
     private func turning<Value: Sendable>(
         _ clock: ManualTimekeeper, _ operation: @escaping @Sendable () async throws -> Value
     ) async -> (result: Result<Value, any Error>, seconds: UInt64) {
@@ -30,7 +31,7 @@ struct ResponseCacheHangTests {
         return (result.withLock { $0 } ?? .failure(TestError()), seconds)
     }
 
-    @Test("a read that hangs delays a request by 10 seconds at most: it is a miss, and the observer is notified")
+    @Test("A read that hangs is a miss after 10 seconds, and the observer is notified")
     func reading() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -48,7 +49,7 @@ struct ResponseCacheHangTests {
     }
 
     @Test(
-        "a write that hangs delays the next request for the key by 10 seconds at most, and those for other keys not at all"
+        "A write that hangs delays the next request for its key by 10 seconds, but no request for another key"
     )
     func writing() async throws {
         let clock = ManualTimekeeper()
@@ -68,7 +69,7 @@ struct ResponseCacheHangTests {
     }
 
     @Test(
-        "changes that wait for a storage that hangs are limited in number, and what they would have replaced is removed"
+        "The number of changes that wait for a storage is limited, and discarded ones remove the stored response"
     )
     func waitingChanges() async throws {
         let storage = HangingStorage()
@@ -92,7 +93,7 @@ struct ResponseCacheHangTests {
         #expect(try await fixture.text() == "cache 199")
     }
 
-    @Test("a request is cancelled, and ends by its deadline, at once while the storage hangs")
+    @Test("A cancel and a deadline end a request immediately while the storage hangs")
     func ends() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -120,12 +121,12 @@ struct ResponseCacheHangTests {
         clock.advance(by: .seconds(10))
         storage.hangs(.read, false)
         #expect(fixture.sent.values.isEmpty)
-        // Neither of them waits for the storage any more.
+        // Neither request waits for the storage any longer.
         #expect(clock.pending == 0)
     }
 
     @Test(
-        "a removal from a storage that hangs fails after 10 seconds, and is made when the storage continues",
+        "A removal from a storage that hangs fails after 10 seconds and completes when the storage continues",
         arguments: [true, false])
     func removing(isAll: Bool) async throws {
         let clock = ManualTimekeeper()
@@ -147,7 +148,7 @@ struct ResponseCacheHangTests {
     }
 
     @Test(
-        "finishStoring returns false after 10 seconds of a storage that hangs, and in a cancelled task it waits as well"
+        "finishStoring returns false after 10 seconds if the storage hangs, even in a cancelled task"
     )
     func finishing() async throws {
         let clock = ManualTimekeeper()
@@ -166,14 +167,14 @@ struct ResponseCacheHangTests {
         #expect(try await fixture.text() == "cache one")
     }
 
-    @Test("at most 65 removals wait for a storage that hangs, and later ones fail at once", arguments: [true, false])
+    @Test("At most 65 removals wait for a storage that hangs, and the rest fail immediately", arguments: [true, false])
     func waitingRemovals(isAll: Bool) async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         storage.hangs(.remove, true)
         let url = try #require(URL(string: "https://h/v1/a"))
-        // How long each removal waited for its error.
+        // The duration of each removal until its error.
         let (waits, _) = await turning(clock) {
             await withTaskGroup(of: Duration?.self) { group in
                 for _ in 0..<200 {
@@ -203,7 +204,7 @@ struct ResponseCacheHangTests {
         #expect(storage.removals == 65)
     }
 
-    @Test("deletes of a service and its finishStoring end after 10 seconds when the storage hangs")
+    @Test("The delete methods and finishStoring of a service end after 10 seconds if the storage hangs")
     func service() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -227,7 +228,7 @@ struct ResponseCacheHangTests {
         #expect(storage.removals == 3)
     }
 
-    @Test("a stored value whose storage hangs is an error after 10 seconds, which the observer is notified of")
+    @Test("Reading a stored value fails after 10 seconds if the storage hangs, and the observer is notified")
     func storedValue() async throws {
         let clock = ManualTimekeeper()
         let storage = HangingStorage()
@@ -248,7 +249,7 @@ private struct NamedRequest: ValueStorableRequest {
     var storageIdentifier: String? { "a" }
 }
 
-/// A storage that hangs when the test says so.
+/// A storage whose operations hang when the test specifies it.
 final class HangingStorage: ResponseStorage {
     private struct State {
         var hanging: Set<StorageFailure.Operation> = []
@@ -261,10 +262,10 @@ final class HangingStorage: ResponseStorage {
     private let memory = MemoryStorage()
     private let state = Mutex(State())
 
-    /// How many entries were stored.
+    /// The number of entries that were stored.
     var stores: Int { state.withLock { $0.stores } }
 
-    /// How many removals were made, of one key or of all.
+    /// The number of removals of one key or of all keys.
     var removals: Int { state.withLock { $0.removals } }
 
     func hangs(_ operation: StorageFailure.Operation, _ hangs: Bool) {

@@ -6,10 +6,10 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what is stale", .timeLimit(.minutes(10)))
+@Suite("ResponseCache: Stale responses", .timeLimit(.minutes(10)))
 struct ResponseCacheStaleTests {
     @Test(
-        "M-22: must-revalidate and no-cache forbid what is stale",
+        "M-22: must-revalidate and no-cache prevent the use of stale responses",
         arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {
         let fixture = CacheFixture()
@@ -25,7 +25,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.get().status == 503)
     }
 
-    @Test("M-22: stale-if-error answers for errors of the server and of the way to it, within its time (RFC 5861)")
+    @Test("M-22: stale-if-error applies to server errors and connection errors within its duration (RFC 5861)")
     func staleIfError() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
@@ -57,7 +57,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", ["Cache-Control": "stale-if-error=11"]) == "cache one")
     }
 
-    @Test("M-22: what is too old for the request does not stand for an error, unless stale-if-error says so")
+    @Test("M-22: A response too old for the request is used instead of an error only with stale-if-error")
     func tooOldForRequest() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -73,7 +73,7 @@ struct ResponseCacheStaleTests {
         #expect(error?.code == .timedOut)
     }
 
-    @Test("M-22: stale-while-revalidate answers at once, and one validation runs behind it, in an exchange of its own")
+    @Test("M-22: stale-while-revalidate returns immediately, and one validation runs in a separate exchange")
     func staleWhileRevalidate() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
@@ -96,7 +96,7 @@ struct ResponseCacheStaleTests {
         gate.make(true)
         var text = ""
         let end = ContinuousClock.now + .seconds(30)
-        // With only-if-cached no validation begins: another one may begin just after the first.
+        // only-if-cached starts no validation; another request could start one after the first.
         let asking: Headers = ["Authorization": "Bearer 1", "Cache-Control": "only-if-cached"]
         while text != "cache two", ContinuousClock.now < end { text = try await fixture.text("/a", asking) }
         text = try await fixture.text("/a", headers)
@@ -106,7 +106,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", headers) == "network three")
     }
 
-    @Test("M-22: only-if-cached is answered from what stale-while-revalidate allows, without a validation")
+    @Test("M-22: only-if-cached returns a response within stale-while-revalidate without a validation")
     func staleOnlyIfCached() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
@@ -121,13 +121,13 @@ struct ResponseCacheStaleTests {
         #expect(fixture.sent.values.count == 1)
     }
 
-    @Test("C-61: what is validated behind an answer stays with the account that the request was for")
+    @Test("C-61: A background validation is bound to the account of its request")
     func validationAfterSignOut() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
         let requests = Collected<String>()
         let changing = ClosureInterceptor { [unowned fixture] request, next in
-            // The account changes between the answer and its validation.
+            // The account changes between the response and its validation.
             if request.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
             defer { requests.add("\(request.cachePolicy.rawValue)") }
             return try await next(request)
@@ -144,7 +144,7 @@ struct ResponseCacheStaleTests {
         }
     }
 
-    @Test("what an interceptor begins while an answer is validated behind is bound to no account")
+    @Test("A request that an interceptor starts during a background validation is not bound to its account")
     func begunByValidation() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
@@ -170,7 +170,7 @@ struct ResponseCacheStaleTests {
     }
 
     @Test(
-        "M-22: what is validated behind an answer goes through all that the service adds: a token that is refused is refreshed"
+        "M-22: A background validation passes through all interceptors, so a rejected token is refreshed"
     )
     func validationRefreshes() async throws {
         let fixture = CacheFixture()

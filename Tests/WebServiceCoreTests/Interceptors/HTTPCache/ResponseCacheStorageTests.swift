@@ -6,19 +6,19 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache over storages", .timeLimit(.minutes(10)))
+@Suite("ResponseCache with storages", .timeLimit(.minutes(10)))
 struct ResponseCacheStorageTests {
     enum Kind: CaseIterable, Sendable { case memory, file, bareFile }
 
-    /// Runs a test over a storage of the kind; files lie in a folder that is removed afterwards.
+    /// Runs a test with a storage of the kind; the folder of a file storage is removed afterwards.
     private func over(_ kind: Kind, _ test: (any ResponseStorage) async throws -> Void) async throws {
         guard kind != .memory else { return try await test(MemoryStorage()) }
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        defer { try? FileManager.default.removeItem(at: folder) }  // the system removes leftovers
         try await test(try FileStorage(folder: folder, format: kind == .file ? .wrapped : .bare))
     }
 
-    @Test("C-61: two accounts, one URL: never each other's bytes", arguments: Kind.allCases)
+    @Test("C-61: An account never receives the stored response of another for the same URL", arguments: Kind.allCases)
     func accounts(kind: Kind) async throws {
         try await over(kind) { storage in
             let fixture = CacheFixture(storage)
@@ -45,7 +45,7 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "C-61: where no account is named, an answer is for requests with the same credentials and cookies",
+        "C-61: Without an account, a response is reused only for requests with the same credentials and cookies",
         arguments: Kind.allCases)
     func nobody(kind: Kind) async throws {
         try await over(kind) { storage in
@@ -67,7 +67,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("C-61: an answer that comes when the account is another one is not stored for either")
+    @Test("C-61: A response that arrives after the account has changed is stored for neither account")
     func accountChangesMeanwhile() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
@@ -85,7 +85,7 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "C-61: a request that is sent again after the account has changed is neither answered from nor stored for the new one"
+        "C-61: A request sent again after the account has changed neither uses nor changes the cache of the new one"
     )
     func accountChangesBetweenAttempts() async throws {
         let retrying = ClosureInterceptor { request, next in
@@ -114,7 +114,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("what was stored is there for the next cache over the same folder")
+    @Test("A stored response is available to another cache with the same folder")
     func survives() async throws {
         try await over(.file) { storage in
             let first = CacheFixture(storage)
@@ -129,7 +129,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("an entry that is damaged, or somebody else's, is a miss, and is replaced or removed")
+    @Test("A damaged or foreign entry is a miss and is replaced or removed")
     func damaged() async throws {
         let storage = MemoryStorage()
         let fixture = CacheFixture(storage)
@@ -153,7 +153,7 @@ struct ResponseCacheStorageTests {
         #expect(fixture.failures.values.isEmpty)
     }
 
-    @Test("a storage that fails, or is too small, fails no request, and the observer hears of it")
+    @Test("A storage failure or a storage that is too small fails no request and is reported to the observer")
     func failing() async throws {
         let fixture = CacheFixture(HandStorage(failure: TestError()))
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -171,7 +171,7 @@ struct ResponseCacheStorageTests {
         #expect((small.failures.values.first?.error as? WebServiceError)?.code == .entryTooLarge)
     }
 
-    @Test("what is out of date goes, also where it cannot be read")
+    @Test("An outdated response is removed even if it cannot be read")
     func unreadable() async throws {
         let storage = FlakyStorage()
         let fixture = CacheFixture(storage)
@@ -186,7 +186,7 @@ struct ResponseCacheStorageTests {
         #expect(try await fixture.text() == "network two")
     }
 
-    @Test("what could not be stored takes the older one with it")
+    @Test("A response that cannot be stored removes the older one")
     func unwritable() async throws {
         let storage = FlakyStorage()
         let fixture = CacheFixture(storage)
@@ -203,7 +203,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("an answer is given before it is stored, and the next request waits for that, within the limit of a read")
+    @Test("A response is returned before it is stored, and the next request waits for the write")
     func behind() async throws {
         let gate = Decision()
         let storage = HandStorage(gate: gate)
@@ -216,7 +216,7 @@ struct ResponseCacheStorageTests {
         #expect(try await second == "cache one")
     }
 
-    @Test("removing removes, for one URL or all, and what is under way does not come back")
+    @Test("Responses are removed by URL or all together, and one in flight is not stored after a removal")
     func removal() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -242,7 +242,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("many requests at once get the answers to what they asked")
+    @Test("Concurrent requests receive the responses to their own URL and header fields")
     func concurrent() async throws {
         let fixture = CacheFixture()
         fixture.serve { request in
@@ -265,7 +265,7 @@ struct ResponseCacheStorageTests {
     }
 }
 
-/// A storage that cannot be read, or written, at times.
+/// A storage whose reads or writes fail when the test specifies it.
 private final class FlakyStorage: ResponseStorage {
     private let memory = MemoryStorage()
     private let isUnreadable = Mutex(false)

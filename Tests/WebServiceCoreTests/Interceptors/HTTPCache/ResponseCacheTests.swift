@@ -8,7 +8,7 @@ import FoundationNetworking
 
 @Suite("ResponseCache", .timeLimit(.minutes(10)))
 struct ResponseCacheTests {
-    @Test("M-22: a fresh answer comes from the cache, with its age, and nothing is sent")
+    @Test("M-22: A fresh response is returned from the cache with its age, and nothing is sent")
     func fresh() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "one")
@@ -27,7 +27,7 @@ struct ResponseCacheTests {
         #expect(fixture.failures.values.isEmpty)
     }
 
-    @Test("M-22: one URL in several spellings is one, queries in any form count, other URLs are others")
+    @Test("M-22: Equivalent spellings of a URL share a response, and URLs with another path, query or origin do not")
     func keys() async throws {
         let fixture = CacheFixture()
         fixture.serve { CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: $0.url) }
@@ -50,7 +50,7 @@ struct ResponseCacheTests {
         }
         #expect(try await source("https://h") == .network)
         #expect(try await source("https://h/") == .cache)
-        // Parameters of GET and HEAD are in the URL as well.
+        // The parameters of GET and HEAD requests are also part of the URL.
         for (value, source) in [(1, Response.Source.cache), (3, .network), (3, .cache)] {
             var request = Request(url: "https://h/a")
             request.parameters = ["x": value]
@@ -58,7 +58,7 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("M-22: a stale answer is validated, and a 304 gives the stored body and is fresh again")
+    @Test("M-22: A stale response is validated, and a 304 returns the stored body and makes it fresh again")
     func validation() async throws {
         let fixture = CacheFixture()
         fixture.serve(
@@ -78,7 +78,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "cache two")
     }
 
-    @Test("M-23: a 304 that is for something else, or that a redirect led to, is not believed")
+    @Test("M-23: A 304 with another entity tag or after a redirect is not used")
     func wrong304() async throws {
         let fixture = CacheFixture()
         fixture.serve(["ETag": "\"1\""], "one")
@@ -99,7 +99,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "network three")
     }
 
-    @Test("M-23: a part is not stored as the whole, and a request for a part, or with If-Match, is none for the cache")
+    @Test("M-23: A partial response is not stored, and range requests and If-Match bypass the cache")
     func parts() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-1/9"], "pa", status: 206)
@@ -119,7 +119,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.get("/never", ["If-None-Match": "\"1\""]).status == 304)
     }
 
-    @Test("M-22: a condition of the caller's own is answered by what is fresh, and else by the server")
+    @Test("M-22: A condition of the caller is evaluated against a fresh response, otherwise by the server")
     func ownCondition() async throws {
         let fixture = CacheFixture()
         let headers: Headers = [
@@ -141,10 +141,10 @@ struct ResponseCacheTests {
         fixture.advance(by: 61)
         #expect(try await fixture.get("/a", ["If-None-Match": "\"1\""]).status == 304)
         #expect(fixture.sent.values.last?.headers["If-Modified-Since"] == nil)
-        #expect(try await fixture.text() == "cache one")  // the 304 has named what is stored
+        #expect(try await fixture.text() == "cache one")  // the 304 has validated the stored response
     }
 
-    @Test("M-22: a condition of the caller's own makes no 304 of a stored failure (RFC 9110, section 13.2.1)")
+    @Test("M-22: A condition of the caller never turns a stored error status into a 304 (RFC 9110, section 13.2.1)")
     func conditionOfFailure() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "ETag": "\"1\""], "missing", status: 404)
@@ -155,7 +155,7 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("what must not be sent is not, also where the cache has nothing to do with it")
+    @Test("returnCacheDataDontLoad and only-if-cached prevent a request even if the cache does not apply to it")
     func offline() async throws {
         let fixture = CacheFixture()
         for method in [Request.Method.GET, .HEAD, .POST, .OPTIONS] {
@@ -167,7 +167,7 @@ struct ResponseCacheTests {
         #expect(fixture.sent.values.isEmpty)
     }
 
-    @Test("M-22: directives of the request are obeyed")
+    @Test("M-22: The directives of the request are applied")
     func requestDirectives() async throws {
         let fixture = CacheFixture()
         func text(_ directive: String) async throws -> String {
@@ -195,7 +195,7 @@ struct ResponseCacheTests {
         #expect(try await text("max-stale=9") == "revalidated one")
     }
 
-    @Test("every cache policy means what Foundation says")
+    @Test("Every cache policy has the behavior that Foundation documents")
     func policies() async throws {
         let fixture = CacheFixture()
         await #expect(throws: URLError(.resourceUnavailable)) {
@@ -223,7 +223,7 @@ struct ResponseCacheTests {
         #expect(fixture.sent.values.count == 5)
     }
 
-    @Test("a stored body beyond the request's limit is an error, as one from the server is")
+    @Test("A stored body that exceeds the limit of the request is an error")
     func limit() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "12345")
@@ -235,7 +235,7 @@ struct ResponseCacheTests {
         #expect(error?.code == .responseTooLarge)
     }
 
-    @Test("every decision is in the timeline")
+    @Test("The timeline contains the decision to use a stored response")
     func timeline() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")

@@ -6,10 +6,10 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: what a validation changes", .timeLimit(.minutes(10)))
+@Suite("ResponseCache: Validation", .timeLimit(.minutes(10)))
 struct ResponseCacheValidationTests {
     @Test(
-        "M-22: a 304, or the answer to HEAD, that must not be stored takes what is stored with it",
+        "M-22: A 304 or a HEAD response that must not be stored removes the stored response",
         arguments: [Request.Method.GET, .HEAD])
     func noStore(method: Request.Method) async throws {
         for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]]
@@ -27,7 +27,7 @@ struct ResponseCacheValidationTests {
         }
     }
 
-    @Test("M-22: what a 304 varies by selects from then on")
+    @Test("M-22: The Vary field of a 304 applies to later requests")
     func vary() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
@@ -40,7 +40,7 @@ struct ResponseCacheValidationTests {
         #expect(try await fixture.text("/a", ["X-A": "2"]) == "network two")
     }
 
-    @Test("M-22: a request with no-store that validates stores nothing of the 304")
+    @Test("M-22: A validating request with no-store does not store the fields of the 304")
     func requestNoStore() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
@@ -53,7 +53,7 @@ struct ResponseCacheValidationTests {
         #expect(stored.source == .cache && stored.header("X-A") == nil)
     }
 
-    @Test("M-23: a 304 for another date of the last change is not believed")
+    @Test("M-23: A 304 with another Last-Modified date is not used")
     func otherDate() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Last-Modified": CachedResponseTests.text(-9)], "one")
@@ -66,7 +66,7 @@ struct ResponseCacheValidationTests {
         #expect(try await fixture.text() == "network older")
     }
 
-    @Test("M-22: a stored failure is asked for anew: a 304 would speak of a success (RFC 9110, section 15.4.5)")
+    @Test("M-22: A stored error status is requested without a condition (RFC 9110, section 15.4.5)")
     func failure() async throws {
         let fixture = CacheFixture()
         let headers: Headers = ["Last-Modified": CachedResponseTests.text(-9)]
@@ -80,7 +80,7 @@ struct ResponseCacheValidationTests {
         #expect(fixture.sent.values.count == 2)
     }
 
-    @Test("M-22: what HEAD says of a success does not make a stored failure fresh")
+    @Test("M-22: A successful HEAD response does not make a stored error status fresh")
     func headOfFailure() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "missing", status: 404)
@@ -92,7 +92,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: a 304 that names another entity tag than the stored one is not used, and removes what is stored (RFC 9111, section 4.3.4)",
+        "M-23: A 304 with another entity tag is not used and removes the response (RFC 9111, section 4.3.4)",
         arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"1\""), ("\"1\"", "*"), ("\"1\"", "1")])
     func otherTag(stored: String, named: String) async throws {
         let fixture = CacheFixture()
@@ -111,7 +111,7 @@ struct ResponseCacheValidationTests {
         }
     }
 
-    @Test("M-23: a 304 with a weak entity tag validates the same strong one")
+    @Test("M-23: A 304 with a weak entity tag validates the equal strong one")
     func weakTag() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
@@ -122,7 +122,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: a server that answers 304 to everything is an error, never a 304 to a caller without a condition, and nothing stays stored",
+        "M-23: A 304 to an unconditional request is a badServerResponse error and removes the stored response",
         arguments: [
             ["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"],
         ] as [Headers])
@@ -143,7 +143,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: a 304 to the caller's own condition that names another entity tag goes to the caller, and removes what is stored"
+        "M-23: A 304 for a condition of the caller is returned, and another entity tag removes the stored response"
     )
     func otherTagOfOwnCondition() async throws {
         let fixture = CacheFixture()
@@ -153,7 +153,7 @@ struct ResponseCacheValidationTests {
         fixture.serve([:], "", status: 304)
         #expect(try await fixture.get("/a", ["If-None-Match": "\"2\""]).status == 304)
         #expect(try await fixture.text(policy: .returnCacheDataDontLoad) == "cache one")
-        // It was a response about another representation, so the stored one is as stale as before.
+        // The 304 was about another representation, so the stored one is still stale.
         #expect(try await fixture.text() == "revalidated one")
         fixture.advance(by: 6)
         fixture.serve(["ETag": "\"2\""], "", status: 304)
@@ -164,7 +164,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-22: what is no entity tag, and no date, is never sent as a condition",
+        "M-22: An invalid entity tag or date is never sent as a condition",
         arguments: ["*", "1", "w/\"1\"", "\"1", "1\"", "W/1", "\"1\", \"2\"", "\"a\"b\"", "\"", "W/", "\"a b\""])
     func invalidValidators(tag: String) async throws {
         let fixture = CacheFixture()
@@ -177,7 +177,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-22: an entity tag of the grammar is sent as it came", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
+        "M-22: A valid entity tag is sent unchanged", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
     func validTags(tag: String) async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: tag)
@@ -188,7 +188,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "a request that is cancelled while it waits for the storage, or is validated, ends once, sends nothing more and stores nothing"
+        "A request cancelled while it reads the storage or is validated ends once and stores nothing"
     )
     func cancelled() async throws {
         let gate = Decision()

@@ -7,13 +7,12 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// JSON of any shape without a copy of its content, as an error, an output and a value of a
-/// storage.
+/// The nesting depth of any JSON, decoded as an error, an output or a stored value.
 private struct Shape: Codable, Error {
     let depth: Int
 
     init(from decoder: any Decoder) throws {
-        if var list = try? decoder.unkeyedContainer() {  // what is no array is looked at as an object
+        if var list = try? decoder.unkeyedContainer() {  // JSON that is not an array is decoded as an object
             depth = list.isAtEnd ? 1 : 1 + (try list.decode(Shape.self).depth)
         } else if let object = try? decoder.container(keyedBy: Key.self), let key = object.allKeys.first {  // as above
             depth = 1 + (try object.decode(Shape.self, forKey: key).depth)
@@ -38,17 +37,17 @@ private struct StoredShape: ValueStorableRequest, HTTPServiceRequest, Hashable {
     func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
 }
 
-/// A type with JSON of any shape in it.
+/// A type with an untyped JSON property.
 private struct Holder: Decodable {
     let value: JSONValue
 }
 
-/// Decodes JSON by a decoder of its own.
+/// A custom subclass of `JSONDecoder`.
 private final class CustomDecoder: JSONDecoder, @unchecked Sendable {}
 
-@Suite("Nesting of JSON", .timeLimit(.minutes(10)))
+@Suite("Nesting depth of JSON", .timeLimit(.minutes(10)))
 struct JSONNestingTests {
-    /// Every public way to a JSON parser; each throws when the text is refused.
+    /// Every public function that parses JSON; each of them throws if it rejects the JSON.
     private static let ways: [String: @Sendable (Data) async throws -> Void] = [
         "responseJSON": { data in
             let results = Collected<Bool>()
@@ -86,7 +85,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "H-45, F24: 512 levels are parsed and more are an error, closed or cut off, by every public way to a parser",
+        "H-45, F24: Every public parsing function accepts 512 levels and rejects more levels and truncated JSON",
         arguments: Array(ways.keys))
     func depths(way: String) async throws {
         let parse = try #require(Self.ways[way])
@@ -102,7 +101,7 @@ struct JSONNestingTests {
         }
     }
 
-    @Test("H-45: a text that is nested too deep is a decoding error with the body")
+    @Test("H-45: JSON that is nested too deeply is a decoding error that contains the body")
     func typedError() async throws {
         let data = Data(repeating: UInt8(ascii: "["), count: 513)
         let result = await Self.service(data).GET("/x").decode([String].self).result
@@ -112,7 +111,7 @@ struct JSONNestingTests {
         #expect(try #require(throws: WebServiceError.self) { try other.get() }.underlying is DecodingError)
     }
 
-    @Test("H-45: problem documents and redacted bodies are guarded as well")
+    @Test("H-45: Problem documents have the same depth limit, and bodies of any depth are redacted")
     func problems() throws {
         let url = try #require(URL(string: "https://h/"))
         let headers = ["Content-Type": "application/problem+json"]
@@ -128,17 +127,17 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "F24: UTF-16 and UTF-32 are guarded in every byte order, with and without a byte order mark",
+        "F24: The depth limit applies to UTF-16 and UTF-32 in every byte order, with and without a byte order mark",
         arguments: [
             String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian, .utf16, .utf32,
         ])
     func encodings(encoding: String.Encoding) async throws {
-        // In other byte orders U+225B is a quotation mark or a bracket.
+        // In the opposite byte order, the bytes of U+225B contain a quotation mark or a bracket.
         for prefix in [#"["\u225B","#, #"["≛","#] {
             for depth in 509...514 {
                 let nested = Self.text("arrays", depth: depth - 1, isClosed: true)
                 let closed = try #require("\(prefix)\(nested)]".data(using: encoding))
-                #expect((try? JSON.object(from: closed)) != nil || depth > 512, "\(depth)")  // only the depth decides
+                #expect((try? JSON.object(from: closed)) != nil || depth > 512, "\(depth)")  // only depth matters
                 let opened = try #require(
                     (prefix + Self.text("arrays", depth: depth - 1, isClosed: false)).data(using: encoding))
                 #expect(throws: (any Error).self) { try JSON.decode(Shape.self, from: opened) }
@@ -147,7 +146,7 @@ struct JSONNestingTests {
         }
     }
 
-    @Test("brackets in strings, and those that are closed, do not count")
+    @Test("Brackets in strings and closed brackets do not count as levels")
     func flat() throws {
         let brackets = String(repeating: #"[{\"\\"#, count: 2_000)
         let texts = [
@@ -162,7 +161,7 @@ struct JSONNestingTests {
         #expect(throws: (any Error).self) { try JSON.object(from: Data(String(repeating: "]", count: 2_000).utf8)) }
     }
 
-    @Test("a decoder for JSON5 reads JSON5, and one without braces at the top is guarded one level earlier")
+    @Test("JSON5 and property lists are decoded, and truncated nested JSON is an error for any decoder")
     func otherDecoders() throws {
         let decoder = JSONDecoder()
         decoder.allowsJSON5 = true
@@ -185,7 +184,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "C-38: an object of 512 levels is serialized, and one of more is an encoding error",
+        "C-38: JSON of 512 levels is serialized, and more levels are an encoding error",
         arguments: [511, 512, 513, 5_000])
     func serializing(depth: Int) throws {
         var list: Any = 1
@@ -207,7 +206,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "H-45: 512 levels are written in less than 100 ms of processor time", arguments: ["arrays", "objects", "both"])
+        "H-45: 512 levels are serialized in under 100 ms of processor time", arguments: ["arrays", "objects", "both"])
     func serializingCost(kind: String) throws {
         let object = try JSON.object(from: Data(Self.text(kind, depth: 512, isClosed: true).utf8))
         var request = Request(.POST, url: "https://h/")
@@ -216,7 +215,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "C-38, H-45: 512 levels are written by setJSON and read by json and decode, and 513 are a typed error",
+        "C-38, H-45: setJSON, json and decode accept 512 levels and fail with a typed error for 513",
         arguments: [512, 513])
     func bothDirections(depth: Int) async throws {
         let text = Self.text("arrays", depth: depth, isClosed: true)
@@ -244,7 +243,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "H-45: within another type, JSON of any shape has 64 levels at most, and more is a decoding error",
+        "H-45: Untyped JSON in another type has at most 64 levels, and more levels are a decoding error",
         arguments: ["arrays", "objects", "both"])
     func nestedLevels(kind: String) throws {
         func decode(_ depth: Int) throws -> JSONValue {
@@ -268,7 +267,7 @@ struct JSONNestingTests {
     }
 
     @Test(
-        "H-45: JSON of any shape within another type costs less than 200 ms of processor time, however it is nested",
+        "H-45: Decoding untyped JSON in another type takes less than 200 ms of processor time for any nesting",
         arguments: ["arrays", "objects", "both"])
     func nestedCost(kind: String) throws {
         for (depth, leaf) in [
@@ -278,14 +277,14 @@ struct JSONNestingTests {
             let nested =
                 levels.map { $0 ? "[" : #"{"a":"# }.joined() + leaf + levels.reversed().map { $0 ? "]" : "}" }.joined()
             let data = Data(#"{"value":\#(nested)}"#.utf8)
-            // An error costs as well.
+            // Nesting beyond the limit throws; the time until the error counts as well.
             let times = (0..<3).map { _ in processorTime { _ = try? JSON.decode(Holder.self, from: data) } }
             #expect(try #require(times.min()) < 0.2, "\(depth)")
         }
     }
 
     @Test(
-        "H-45: a problem document of 512 levels is read in less than 100 ms of processor time",
+        "H-45: A problem document of 512 levels is parsed in less than 100 ms of processor time",
         arguments: ["arrays", "objects", "both"])
     func problemCost(kind: String) throws {
         let url = try #require(URL(string: "https://h/"))
@@ -299,7 +298,7 @@ struct JSONNestingTests {
         #expect(try #require(times.min()) < 0.1)
     }
 
-    @Test("the check of the nesting costs little beside parsing")
+    @Test("Parsing with the depth check takes at most four times as long as without it, plus one second")
     func cost() throws {
         let text =
             "[" + (0..<20_000).map { #"{"id":\#($0),"name":"Brewery \#($0)","tags":["a","b"]}"# }.joined(separator: ",")
@@ -308,12 +307,13 @@ struct JSONNestingTests {
         let clock = ContinuousClock()
         let guarded = try (0..<3).map { _ in try clock.measure { _ = try JSON.object(from: data) } }.min()
         let bare = try (0..<3).map { _ in try clock.measure { _ = try JSONSerialization.jsonObject(with: data) } }.min()
-        // In a debug build the check is slow; this bound notices only what is quadratic. The release figure is in the change log.
+        // The check is slow in a debug build, so this bound only detects quadratic cost. The
+        // change log contains the figure of a release build.
         #expect(try #require(guarded) < #require(bare) * 4 + .seconds(1))
     }
 
     @Test(
-        "H-45: JSONTestSuite never ends the process, whatever way it is parsed",
+        "H-45: Files of JSONTestSuite are accepted or rejected as expected, and none crashes the process",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func testSuite() throws {
         let folder = try #require(Corpora.folder).appendingPathComponent("JSONTestSuite")
@@ -328,10 +328,10 @@ struct JSONNestingTests {
                 let value = Result { try JSON.decode(JSONValue.self, from: data) }
                 if name.hasPrefix("y_") {
                     #expect(throws: Never.self) { try object.get() }
-                    // JSONDecoder decodes no Double from 0e1.
+                    // JSONDecoder does not decode 0e1 as a Double.
                     #expect(throws: Never.self, "\(name)") { try name == "y_number_0e1.json" ? .null : value.get() }
                 }
-                // Foundation accepts a comma before a closing bracket; everything else that is no JSON is an error.
+                // Foundation accepts a trailing comma; any other invalid JSON is an error.
                 if name.hasPrefix("n_") && !Self.isAccepted.contains(name) {
                     #expect(throws: (any Error).self, "\(name)") { try object.get() }
                     #expect(throws: (any Error).self, "\(name)") { try value.get() }
@@ -348,7 +348,7 @@ struct JSONNestingTests {
     ]
 
     @Test(
-        "H-45: numbers, surrogates, byte order marks, names of numbers and repeated keys are values or errors",
+        "H-45: Unusual numbers, surrogates, byte order marks and repeated keys produce a value or an error",
         arguments: [
             ("1e400", nil), ("-1e400", nil), ("NaN", nil), ("Infinity", nil), ("-Infinity", nil),
             ("nan", nil), (#""\ud800""#, nil), (#""\udc00\ud800""#, nil), (#""\ud83c\udf7a""#, .string("🍺")),

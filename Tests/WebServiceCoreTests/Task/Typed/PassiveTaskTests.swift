@@ -9,7 +9,7 @@ import FoundationNetworking
 
 @Suite("Passive tasks", .timeLimit(.minutes(10)))
 struct PassiveTaskTests {
-    @Test("the owner completes it, and observers hear of it whether they came before or after")
+    @Test("Observers added before or after the owner completes a passive task receive its value")
     func completes() async throws {
         let passive = PassiveTask<String>()
         let heard = Collected<String>()
@@ -24,7 +24,7 @@ struct PassiveTaskTests {
         #expect(try await passive.task.response.source == .owner)
     }
 
-    @Test("the first call counts")
+    @Test("The first call of complete or fail sets the result, and later calls have no effect")
     func first() async throws {
         let passive = PassiveTask<Int>()
         #expect(passive.complete(1))
@@ -37,7 +37,7 @@ struct PassiveTaskTests {
         await #expect(throws: TestError()) { try await failing.task.value }
     }
 
-    @Test("somebody who awaits gets the value when it comes, or the cancel; the owner hears of that once")
+    @Test("An awaiting caller receives the value or the cancellation, and the owner is notified of a cancel once")
     func cancels() async throws {
         let passive = PassiveTask<Int>()
         let awaiting = Task { try await passive.task.value }
@@ -54,7 +54,7 @@ struct PassiveTaskTests {
         #expect(!cancelled.complete(1))
     }
 
-    @Test("an owner that goes without completing leaves nobody waiting")
+    @Test("Deallocating the owner of an incomplete passive task cancels the task")
     func abandoned() async throws {
         var passive: PassiveTask<Int>? = PassiveTask()
         let task = try #require(passive?.task)
@@ -62,7 +62,7 @@ struct PassiveTaskTests {
         await #expect(throws: URLError(.cancelled)) { try await task.value }
     }
 
-    @Test("of eight threads that complete it, one does")
+    @Test("Exactly one of eight concurrent threads completes a passive task")
     func race() async throws {
         for _ in 0..<20 {
             let passive = PassiveTask<Int>()

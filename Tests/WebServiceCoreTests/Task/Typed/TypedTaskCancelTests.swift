@@ -9,13 +9,13 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Cancelling typed tasks", .timeLimit(.minutes(10)))
+@Suite("Cancellation of typed tasks", .timeLimit(.minutes(10)))
 struct TypedTaskCancelTests {
     private func isCancelled<Value>(_ result: Result<Value, any Error>) -> Bool {
         if case .failure(let error) = result { (error as? URLError)?.code == .cancelled } else { false }
     }
 
-    @Test("cancelling the awaiting Swift task cancels the request on the wire, once")
+    @Test("Cancelling the awaiting Swift task cancels the request in flight once")
     func awaiting() async {
         let session = HandSession()
         let work = Task { await WebService.make(session).GET("/x").data().result }
@@ -25,7 +25,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("H-26: a Swift task that is cancelled already sends nothing")
+    @Test("H-26: An exchange started by a cancelled Swift task is cancelled")
     func cancelledBefore() async {
         let session = HandSession()
         let work = Task {
@@ -37,7 +37,7 @@ struct TypedTaskCancelTests {
         #expect(session.exchanges.values.allSatisfy { $0.log.last == "cancel" })
     }
 
-    @Test("cancel stops a mapAsync under way")
+    @Test("Cancelling a task cancels a running mapAsync step")
     func mapAsync() async {
         let began = Collected<Int>()
         let task = WebService.make(HandSession(text: "1")).GET("/x").decode(Int.self).mapAsync { value -> Int in
@@ -58,7 +58,7 @@ struct TypedTaskCancelTests {
         #expect(throws: CancellationError.self) { try result.get() }
     }
 
-    @Test("a mapAsync that begins after the cancel is cancelled")
+    @Test("A mapAsync step that starts after the cancel is cancelled")
     func mapAsyncAfterCancel() async throws {
         let task = WebService.make(HandSession(text: "1")).GET("/x")
         let mapped = task.data().onCompletion { _ in task.cancel() }.mapAsync { _ -> Bool in
@@ -69,7 +69,7 @@ struct TypedTaskCancelTests {
         #expect(try await mapped.value)
     }
 
-    @Test("cancel stops the second exchange of a flatMap")
+    @Test("Cancelling a task cancels the second exchange of a flatMap step")
     func flatMap() async {
         let second = HandSession()
         let first = WebService.make(HandSession(text: "1"))
@@ -82,7 +82,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("H-22: a typed task that is never resumed is freed with its steps and observers")
+    @Test("H-22: A typed task that is never resumed is deallocated together with its steps and observers")
     func neverResumed() {
         let freed = Collected<String>()
         do {
@@ -97,7 +97,7 @@ struct TypedTaskCancelTests {
         #expect(freed.values == ["step"])
     }
 
-    @Test("H-29: a typed task that has ended is freed with its steps")
+    @Test("H-29: The steps of a completed typed task are deallocated")
     func ended() async throws {
         let freed = Collected<String>()
         do {
@@ -111,7 +111,7 @@ struct TypedTaskCancelTests {
         #expect(await freed.wait() == ["step"])
     }
 
-    @Test("H-26, G9: 20,000 awaits cancelled at every point end exactly once each")
+    @Test("H-26, G9: Each of 20,000 awaited tasks ends exactly once if it is cancelled at any stage")
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, data: Data("1".utf8)))

@@ -13,14 +13,14 @@ private struct Beer: Codable, Equatable, Sendable {
     var abv: Double?
 }
 
-/// Belongs to the main actor, and so does its decoding.
+/// A type that is isolated to the main actor together with its `Decodable` conformance.
 @MainActor
 private struct MainBeer: @MainActor Decodable, Equatable {
     var name: String
 }
 
 extension HandSession {
-    /// Answers with a body and header fields.
+    /// Creates a session that responds with a body and header fields.
     convenience init(_ body: Data, status: Int = 200, headers: [String: String] = [:]) {
         self.init { exchange in
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
@@ -40,7 +40,7 @@ struct TypedTaskTests {
     private func failure<Value>(_ task: TypedTask<Value>) async throws -> WebServiceError {
         let result = await task.result
         guard case .failure(let error) = result else {
-            Issue.record("succeeded")
+            Issue.record("the task succeeded")
             throw TestError()
         }
         return try #require(error as? WebServiceError)
@@ -48,7 +48,7 @@ struct TypedTaskTests {
 
     // MARK: Decoding
 
-    @Test("decodes JSON and property lists, with the decoder that is asked for")
+    @Test("JSON and property lists are decoded with the specified decoder")
     func decoding() async throws {
         let beers = try await service(#"[{"name":"Ale","abv":5.5}]"#).GET("/x").decode([Beer].self).value
         #expect(beers == [Beer(name: "Ale", abv: 5.5)])
@@ -67,12 +67,12 @@ struct TypedTaskTests {
         #expect(beer == Beer(name: "Ale"))
     }
 
-    @Test("L-01: a decoding error names the coding path and keeps the body")
+    @Test("L-01: A decoding error names the coding path and contains the body")
     func decodingError() async throws {
         let error = try await failure(
             service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
         #expect(error.code == .decoding)
-        // A dictionary's keys are the server's data.
+        // The keys of a dictionary are data of the server.
         #expect(error.message.contains("*[1].name") && !error.message.contains("beers"))
         #expect(error.underlying is DecodingError)
         #expect(error.body?.count == 35)
@@ -81,7 +81,7 @@ struct TypedTaskTests {
         #expect(missing.message.contains("no value for 'name' at the top level"))
     }
 
-    @Test("a type that belongs to the main actor is decoded there")
+    @Test("A main-actor-isolated type is decoded on the main actor")
     func mainActor() async throws {
         let task = service(#"{"name":"Ale"}"#).GET("/x").decode { @MainActor response in
             MainActor.assertIsolated()
@@ -91,7 +91,7 @@ struct TypedTaskTests {
         #expect(await MainActor.run { beer == MainBeer(name: "Ale") })
     }
 
-    @Test("Void and optional results accept 204 and empty bodies, others say what is missing")
+    @Test("Void and optional outputs accept 204 and empty bodies; other decoded types fail with emptyResponse")
     func emptyBodies() async throws {
         try await service("", status: 204).GET("/x").empty().value
         try await service("anything").GET("/x").empty().value
@@ -104,7 +104,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "text is read in the charset that the response names",
+        "A string is decoded with the charset of the Content-Type field",
         arguments: [
             ("text/plain", [0xC3, 0xA9], "é"), ("text/plain; charset=utf-8", [0xC3, 0xA9], "é"),
             ("text/plain; charset=\"ISO-8859-1\"", [0xE9], "é"), ("text/plain;Charset=windows-1252", [0x80], "€"),
@@ -115,7 +115,7 @@ struct TypedTaskTests {
         #expect(try await service.GET("/x").string().value == text)
     }
 
-    @Test("M-12: text that is not of its charset, and charsets nobody knows, are errors, not replacement characters")
+    @Test("M-12: Bytes that are invalid in the charset and unsupported charsets are decoding errors")
     func badCharsets() async throws {
         let broken = WebService.make(
             HandSession(Data([0xFF, 0xFE, 0xFF]), headers: ["Content-Type": "text/plain; charset=utf-8"]))
@@ -123,7 +123,7 @@ struct TypedTaskTests {
         #expect(try await failure(service("x", type: "text/plain; charset=utf-7").GET("/x").string()).code == .decoding)
     }
 
-    @Test("JSON of any shape is walked by name and place")
+    @Test("Untyped JSON is accessed by name and index")
     func anyJSON() async throws {
         let json = try await service(#"{"a":[1,true,null,"x",2.5,{"b":{}}]}"#).GET("/x").json().value
         #expect(json.a?[0]?.integer == 1 && json.a?[1]?.bool == true && json.a?[2] == .null)
@@ -138,7 +138,7 @@ struct TypedTaskTests {
     // MARK: Validation
 
     @Test(
-        "statuses from 200 to 299 are required, and the error keeps the server's body",
+        "Only statuses from 200 to 299 are accepted, and the error contains the body of the response",
         arguments: [199, 200, 299, 300, 404, 500])
     func statuses(status: Int) async throws {
         let task = service(#"{"error":"why"}"#, status: status).GET("/x").data()
@@ -152,7 +152,7 @@ struct TypedTaskTests {
         }
     }
 
-    @Test("validate changes and lifts the rule, wherever it stands in the chain")
+    @Test("Validation steps replace or remove the default status check, before or after other steps")
     func validation() async throws {
         #expect(try await service("x", status: 404).GET("/x").data().validate(statuses: [404]).value.count == 1)
         #expect(try await service("x", status: 500).GET("/x").string().map(\.count).validateNothing().value == 1)
@@ -163,7 +163,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "M-13: media types are compared without case and parameters; +json is JSON",
+        "M-13: Media types are compared without case and parameters, and a +json suffix matches JSON",
         arguments: [
             ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true),
             ("text/html", false),
@@ -179,7 +179,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "M-13: a pattern matches its own media type, every subtype for type/*, and all of them for */*",
+        "M-13: A pattern matches its own media type, type/* matches every subtype, and */* matches everything",
         arguments: [
             ("text/plain", "text/*", true), ("TEXT/html; a=b", "text/*", true), ("text/", "text/*", true),
             ("textual/plain", "text/*", false),
@@ -196,7 +196,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "a charset is read with and without quotation marks, and a character that combines with a delimiter does not hide it",
+        "A charset is parsed with or without quotation marks and after a delimiter with a combining character",
         arguments: [
             ("text/plain; charset=latin1", "latin1"), ("a/b;charset=\"latin1\"", "latin1"),
             ("a/b; CharSet = 'latin1' ", "latin1"),
@@ -212,7 +212,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "every check of a task is made, and the first that fails is the error",
+        "Validation checks run in order, and the first failure ends them and is the error of the task",
         arguments: [(true, true), (false, true), (true, false), (false, false)])
     func severalChecks(first: Bool, second: Bool) async throws {
         let made = Collected<Int>()
@@ -234,7 +234,7 @@ struct TypedTaskTests {
         #expect(made.values == (first ? [1, 2] : [1]))
     }
 
-    @Test("a problem document is read from the error, and other bodies decode to types of one's own")
+    @Test("A problem document is parsed from an error, and its body can be decoded as a custom type")
     func problem() async throws {
         let body =
             #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#
@@ -250,7 +250,7 @@ struct TypedTaskTests {
 
     // MARK: Steps
 
-    @Test("map, mapAsync, flatMap and recover go on from one another, in order")
+    @Test("The steps map, mapAsync, flatMap and recover are chained in order")
     func steps() async throws {
         let service = service("[1,2,3]")
         let sum = try await service.GET("/x").decode([Int].self)
@@ -271,7 +271,7 @@ struct TypedTaskTests {
         #expect(throws: TestError(name: "map")) { try failed.get() }
     }
 
-    @Test("any number of observers hear the result, early and late, in order, where they belong")
+    @Test("Observers added before or after completion receive the result in order, UI observers on the main actor")
     func observers() async throws {
         let seen = Collected<String>()
         let task = service("7").GET("/x").decode(Int.self)
@@ -294,7 +294,7 @@ struct TypedTaskTests {
         #expect(await errors.wait(for: 2) == ["error", "ui"])
     }
 
-    @Test("value, result and response may be awaited many times; response is given whatever its status")
+    @Test("The result and the response can be awaited repeatedly, and the response is returned for any status")
     func awaiting() async throws {
         let session = HandSession(Data("x".utf8), status: 404)
         let task = WebService.make(session).GET("/x").data()
@@ -306,7 +306,7 @@ struct TypedTaskTests {
         #expect(session.exchanges.values.count == 1)
     }
 
-    @Test("an untyped handler that fails before the typed step is its failure")
+    @Test("The error of an untyped handler before the typed step is the error of the typed task")
     func untypedFailure() async throws {
         let task = service("x").GET("/x").response { _, _ in throw TestError(name: "untyped") }.data()
         let result = await task.result

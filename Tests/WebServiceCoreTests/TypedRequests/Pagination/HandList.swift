@@ -1,7 +1,8 @@
 import Foundation
 @testable import WebServiceCore
 
-/// A list under the test's hand: it keeps what it was asked and answers when it is told to.
+/// A paginated list that the test controls: it records each page request and waits for a response
+/// from the test.
 final class HandList: Sendable {
     final class Ask: Sendable {
         let position: Int?

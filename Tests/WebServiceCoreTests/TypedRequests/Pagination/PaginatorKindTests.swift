@@ -6,17 +6,17 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// The ready kinds of paginators over a session under the test's hand.
+/// Verifies the predefined kinds of paginators with a session that the test controls.
 @Suite("Kinds of paginators", .timeLimit(.minutes(10)))
 struct PaginatorKindTests {
-    /// A service whose answers are made of the query, and which keeps the URLs it was asked for.
+    /// Returns a service that responds according to the URL and records each request.
     private func service(
         _ asked: Collected<URLRequest> = Collected(),
         _ answer: @escaping @Sendable (URL) -> (text: String, headers: [String: String])
     ) -> WebService {
         .make(
             HandSession { exchange in
-                // A test would wait for ever.
+                // On an encoding error, the test waits until its time limit.
                 guard let request = try? exchange.request.urlRequest(), let url = request.url else { return }
                 asked.add(request)
                 let (text, headers) = answer(url)
@@ -26,7 +26,7 @@ struct PaginatorKindTests {
             })
     }
 
-    /// A service of a list of numbers from 0, by offset and limit.
+    /// Returns a service with a list of numbers from 0, which is requested by offset and limit.
     private func numbers(_ count: Int, atMost: Int = .max, _ asked: Collected<URLRequest>) -> WebService {
         service(asked) { url in
             let query = URLComponents(url: url, resolvingAgainstBaseURL: false)?.queryItems ?? []
@@ -57,7 +57,7 @@ struct PaginatorKindTests {
     }
 
     @Test(
-        "offsets end with an empty page, a short one or the total",
+        "An offset paginator ends at an empty page, a short page or the total",
         arguments: [
             (8, PageEnd.emptyPage, nil, 3), (8, .shortPage, nil, 3), (9, .emptyPage, nil, 4), (9, .shortPage, nil, 3),
             (9, .emptyPage, 9, 3),
@@ -73,7 +73,7 @@ struct PaginatorKindTests {
             paginator.state.itemsPerPage == 4 && paginator.state.total == total && paginator.state.itemCount == count)
     }
 
-    @Test("a server that gives fewer than asked loses nothing, and a total counts from anywhere")
+    @Test("Pages shorter than the limit lose no items, and a total ends the list from any start offset")
     func cappedPages() async throws {
         let asked = Collected<URLRequest>()
         #expect(try await all(offsets(numbers(10, atMost: 3, asked))) == Array(0..<10))
@@ -83,7 +83,7 @@ struct PaginatorKindTests {
         #expect(asked.values.last?.url?.query == "offset=6&limit=4")
     }
 
-    @Test("page numbers begin where they are told, and a state keeps the items per page")
+    @Test("Page numbers start at the specified number, and a restored state retains the number of items per page")
     func pageNumbers() async throws {
         let asked = Collected<URLRequest>()
         let service = service(asked) { url in (url.query?.hasPrefix("page=3") == true ? "[]" : "[1,2]", [:]) }
@@ -104,7 +104,7 @@ struct PaginatorKindTests {
     }
 
     @Test(
-        "a total ends a list of page numbers where it is known",
+        "A valid total ends a list of page numbers, and an invalid one is ignored",
         arguments: [(3, 3), (2, 2), (0, 1), (-1, 4), (Int.max, 4)])
     func totalOfNumbers(_ said: Int, count: Int) async throws {
         let service = service { url in (url.query == "page=5" ? "[]" : "[1]", [:]) }
@@ -114,7 +114,7 @@ struct PaginatorKindTests {
         #expect(try await all(paginator).count == count)
     }
 
-    @Test("a position that no Int can hold is an error and keeps the place")
+    @Test("A position that overflows Int is an error, and the paginator stays at its position")
     func overflow() async throws {
         let service = service { _ in ("[1,2]", [:]) }
         let offset = offsets(service).reset(to: Int.max - 1)
@@ -129,7 +129,7 @@ struct PaginatorKindTests {
         #expect(try await total.moveNext()?.items == [])
     }
 
-    @Test("cursors end with none or an empty one")
+    @Test("A cursor paginator ends at a missing or an empty cursor")
     func cursors() async throws {
         struct Answer: Decodable {
             var items: [Int]
@@ -168,7 +168,7 @@ struct PaginatorKindTests {
         }
     }
 
-    @Test("a link replaces the URL and its parameters; header fields stay")
+    @Test("A link replaces the URL and its parameters and retains the header fields")
     func linkRequests() async throws {
         let asked = Collected<URLRequest>()
         var request = Request(url: "https://h/n")
@@ -187,7 +187,7 @@ struct PaginatorKindTests {
     }
 
     @Test(
-        "C-10: a link to another origin is an error of the page behind it, and nothing is sent there",
+        "C-10: A link to another origin is an error of the next page, and nothing is sent to that origin",
         arguments: [
             "https://other/n", "http://h/n", "https://h:444/n", "//other/n", "https://a:b@h/n", "file:///n",
             "javascript:x", "https://h.other/",
@@ -201,14 +201,14 @@ struct PaginatorKindTests {
         #expect(paginator.canMoveNext && asked.values.count == 1)
     }
 
-    @Test("a link to an origin that is allowed is followed, and back")
+    @Test("Links to an allowed origin and back are followed")
     func allowedOrigins() async throws {
         let origins = Set([Origin("https://other:8443")].compactMap(\.self))
         let targets = ["https://h/n": "https://other:8443/2", "https://other:8443/2": "https://h/3"]
         #expect(try await all(links(Request(url: "https://h/n"), to: targets, origins: origins)).count == 3)
     }
 
-    @Test("a link back to the first page is noticed before that is asked for again")
+    @Test("A link back to the first page is detected before that page is requested again")
     func linkLoop() async throws {
         let asked = Collected<URLRequest>()
         let paginator = links(Request(url: "https://h/1"), to: ["https://h/1": "2", "https://h/2": "1"], asked: asked)
@@ -216,7 +216,7 @@ struct PaginatorKindTests {
         #expect(asked.values.count == 2)
     }
 
-    @Test("an answer that can have no header fields is not taken for the last page")
+    @Test("A response without HTTP header fields is an error and not the last page")
     func noHeaders() async throws {
         let service = WebService.make(HandSession { $0.completion(Data("[1]".utf8), nil, nil) })
         let paginator = Paginator.links(from: Request(url: "https://h/n")) { request in
@@ -238,7 +238,7 @@ struct PaginatorKindTests {
         }
     }
 
-    @Test("a paged request is performed for each page, and asked again after an error")
+    @Test("A paged request is performed for each page, and again after an error")
     func pagedRequest() async throws {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
@@ -256,7 +256,7 @@ struct PaginatorKindTests {
         #expect(!paginator.canMoveNext)
     }
 
-    @Test("pages come from a storage where a cache policy says so")
+    @Test("Pages are read from a storage if the cache policy specifies it")
     func storedPages() async throws {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])

@@ -2,9 +2,9 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Paginator with a page ahead", .timeLimit(.minutes(10)))
+@Suite("Paginator with prefetching", .timeLimit(.minutes(10)))
 struct PaginatorPrefetchTests {
-    @Test("one page is begun ahead, not more, and the state stays before it")
+    @Test("Exactly one page is prefetched, and the state remains at the position before it")
     func prefetch() async throws {
         let list = HandList()
         let paginator = list.paginator
@@ -23,7 +23,7 @@ struct PaginatorPrefetchTests {
         #expect(list.asks.values.map(\.position) == [nil, 2, 3])
     }
 
-    @Test("the page ahead is cancelled when the iteration ends, and not lost")
+    @Test("The end of an iteration cancels the prefetched page, which can be requested again")
     func prefetchEnds() async throws {
         let list = HandList()
         let paginator = list.paginator
@@ -42,7 +42,7 @@ struct PaginatorPrefetchTests {
         #expect(try await second?.items == [2])
     }
 
-    @Test("an error of the page ahead comes to whoever wants the page, and the page can be asked for again")
+    @Test("The error of a prefetched page is thrown when the page is requested, and the page can be requested again")
     func prefetchFails() async throws {
         let list = HandList()
         let paginator = list.paginator
@@ -59,7 +59,7 @@ struct PaginatorPrefetchTests {
     }
 
     @Test(
-        "cancelling whoever waits for the page ahead cancels it; a page that is awaited is not cancelled by the end of another iteration"
+        "Cancelling the waiting caller cancels a prefetched page; the end of another iteration does not"
     )
     func prefetchCancel() async throws {
         let list = HandList()
@@ -81,7 +81,7 @@ struct PaginatorPrefetchTests {
         #expect(list.asks.values.map(\.isCancelled) == [false, true, false])
     }
 
-    @Test("a paginator that goes cancels the page ahead, and keeps nothing alive")
+    @Test("Deallocating a paginator cancels its prefetched page, which does not retain the paginator")
     func freeing() async throws {
         let list = HandList()
         var paginator: Paginator? = list.paginator

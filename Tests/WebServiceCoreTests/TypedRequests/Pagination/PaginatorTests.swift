@@ -4,8 +4,9 @@ import Testing
 
 @Suite("Paginator", .timeLimit(.minutes(10)))
 struct PaginatorTests {
-    /// Pages by their position: `[1: ([10], 2)]` has the item 10 at 1 and goes on at 2. The first
-    /// one is at 0.
+    /// Returns a paginator of pages by position, the first of which is at 0.
+    ///
+    /// `[1: ([10], 2)]` has the item 10 at position 1, and the next page is at position 2.
     private func paginator(_ pages: [Int: ([Int], Int?)], asked: Collected<Int?> = Collected(), empty: Int = 10)
         -> Paginator<Int, Int>
     {
@@ -21,7 +22,7 @@ struct PaginatorTests {
         return nil
     }
 
-    @Test("nothing is asked for before somebody wants a page, and nothing behind the end")
+    @Test("No page is requested before the first call or after the end")
     func laziness() async throws {
         let asked = Collected<Int?>()
         let paginator = paginator([0: ([1, 2], 7), 7: ([3], nil)], asked: asked)
@@ -34,7 +35,7 @@ struct PaginatorTests {
         #expect(asked.values == [nil, 7])
     }
 
-    @Test("pages and items come as sequences, with and without prefetch", arguments: [false, true])
+    @Test("Pages and items are asynchronous sequences, with and without prefetching", arguments: [false, true])
     func sequences(prefetch: Bool) async throws {
         let pages = [0: ([1, 2], 7), 7: ([], 8), 8: ([3], Optional<Int>.none)]
         let paginator = paginator(pages)
@@ -48,7 +49,7 @@ struct PaginatorTests {
         #expect(items == [1, 2, 3])
     }
 
-    @Test("an error keeps the position, and the same page is asked for again")
+    @Test("An error retains the position, and the same page is requested again")
     func errors() async throws {
         let list = HandList()
         let paginator = list.paginator
@@ -67,7 +68,7 @@ struct PaginatorTests {
         #expect(list.asks.values.map(\.position) == [nil, 5, 5, 5])
     }
 
-    @Test("of many calls at the same time each gets a page of its own, in order, and none is left out")
+    @Test("Concurrent calls receive different pages, one request runs at a time, and no page is skipped")
     func concurrency() async throws {
         let running = Mutex((now: 0, most: 0))
         let paginator = Paginator<Int, Int> { position in
@@ -86,12 +87,12 @@ struct PaginatorTests {
         #expect(!paginator.canMoveNext)
     }
 
-    @Test("closures get pages and the end in the order of the calls, on the main actor")
+    @Test("Completion handlers receive the pages and the end in the order of the calls on the main actor")
     @MainActor
     func closures() async throws {
         let paginator = paginator([0: ([1], 1), 1: ([2], 2), 2: ([3], nil)])
         let results = Collected<[Int]?>()
-        // An error would count as an end and fail the test.
+        // An error becomes `nil` and fails the test.
         for _ in 0..<4 { paginator.moveNext { results.add((try? $0.get())?.items) } }
         #expect(await results.wait(for: 4) == [[1], [2], [3], nil])
         let error = Collected<Bool>()
@@ -99,7 +100,7 @@ struct PaginatorTests {
         #expect(await error.wait() == [true])
     }
 
-    @Test("a cancel ends the request, keeps the position and leaves the others alone")
+    @Test("Cancelling a call ends only its own request and retains the position")
     func cancel() async throws {
         let list = HandList()
         let paginator = list.paginator
@@ -123,7 +124,7 @@ struct PaginatorTests {
         #expect(list.asks.values.map(\.position) == [nil, nil])
     }
 
-    @Test("a cancelled Swift task asks for nothing")
+    @Test("A cancelled Swift task requests no page")
     func cancelledBefore() async throws {
         let asked = Collected<Int?>()
         let paginator = paginator([0: ([1], nil)], asked: asked)
@@ -137,7 +138,7 @@ struct PaginatorTests {
     }
 
     @Test(
-        "a reset ends what is under way, also where that does not listen, and what it brings later counts no more",
+        "A reset ends the request in progress, even one that ignores cancellation, and discards its late page",
         arguments: [true, false])
     func reset(heedsCancel: Bool) async throws {
         let list = HandList(heedsCancel: heedsCancel)
@@ -156,7 +157,7 @@ struct PaginatorTests {
     }
 
     @Test(
-        "a cursor that comes again ends with an error, however long the loop is, and every page before it came once",
+        "A repeated cursor is an error for loops of any length, and each page before it is returned once",
         arguments: [1, 2, 7])
     func loops(length: Int) async throws {
         let asked = Collected<Int?>()
@@ -172,7 +173,7 @@ struct PaginatorTests {
         #expect(try await paginator.reset(to: 1).moveNext()?.items == [1])
     }
 
-    @Test("a loop is noticed across saves")
+    @Test("A loop is detected across saved states")
     func loopAcrossSaves() async throws {
         let pages = [0: ([0], Optional(1)), 1: ([1], 2), 2: ([2], 1)]
         var saved = try JSONEncoder().encode(paginator(pages).state)
@@ -189,7 +190,7 @@ struct PaginatorTests {
         #expect(items == [0, 1, 2])
     }
 
-    @Test("empty pages in a row are gone over up to the limit, which is counted anew behind a full one")
+    @Test("Consecutive empty pages are skipped up to a limit, and a page with items resets their count")
     func emptyPages() async throws {
         let pages: [Int: ([Int], Int?)] = [
             0: ([], 1), 1: ([], 2), 2: ([5], 3), 3: ([], 4), 4: ([], 5), 5: ([], 6), 6: ([6], nil),
@@ -205,7 +206,7 @@ struct PaginatorTests {
     }
 
     @Test(
-        "a total does not end a list whose pages name the next one",
+        "A total does not end a list whose pages specify the next position",
         arguments: [(3, 3), (0, 0), (-1, nil), (Int.max, Int.max)])
     func total(_ said: Int, known: Int?) async throws {
         let paginator = Paginator<Int, Int> { Page([$0 ?? 0], next: $0 == 3 ? nil : ($0 ?? 0) + 1, total: said) }
@@ -214,7 +215,7 @@ struct PaginatorTests {
         #expect(found == 4 && paginator.state.total == known)
     }
 
-    @Test("a saved state of any numbers traps nowhere")
+    @Test("A saved state with extreme numbers does not trap")
     func hostileState() async throws {
         let text = """
             {"position": 0, "isAtEnd": false, "itemCount": \(Int.max), "itemsPerPage": \(Int.min),
@@ -228,7 +229,7 @@ struct PaginatorTests {
             await code { _ = try await self.paginator([0: ([], 1)]).reset(to: state).moveNext() } == .tooManyEmptyPages)
     }
 
-    @Test("neither page nor state shows positions in a log")
+    @Test("Descriptions of pages and states contain no positions")
     func descriptions() async throws {
         let page = Page(["a"], next: "canary")
         let paginator = Paginator<String, String> { _ in page }

@@ -2,7 +2,7 @@ import Foundation
 import Testing
 @testable import WebServiceCore
 
-@Suite("Links of a header field", .timeLimit(.minutes(10)))
+@Suite("Link header fields", .timeLimit(.minutes(10)))
 struct WebLinkTests {
     private func response(_ fields: [String], url: String = "https://h/a/b?c=1") throws -> Response {
         let lines = ["HTTP/1.1 200 OK"] + fields.map { "lInK: \($0)" } + ["", ""]
@@ -12,7 +12,7 @@ struct WebLinkTests {
 
     private func links(_ fields: String...) throws -> [WebLink] { try response(fields).links }
 
-    @Test("targets are resolved against the URL of the answer (RFC 3986, section 5)")
+    @Test("Targets are resolved against the URL of the response (RFC 3986, section 5)")
     func targets() throws {
         let targets = ["https://x/y", "//x/y", "/y?p=2", "y", "../y", "?p=2", "", "#f", "HTTP://X:80/%7e"]
         let resolved = [
@@ -24,7 +24,7 @@ struct WebLinkTests {
         #expect(WebLink.parse("<y>; rel=x", base: nil).map(\.target) == ["y"])
     }
 
-    @Test("commas, semicolons and escaped quotes in quotes, and commas in targets, divide nothing")
+    @Test("Commas and semicolons in targets and delimiters in quoted strings do not separate links or parameters")
     func quotes() throws {
         let found = try links(#"<a,b;c>; title="x, <y>; rel=\"no\" \\"; rel="next" , <d>;rel=last"#)
         #expect(found.map(\.target) == ["https://h/a/a,b;c", "https://h/a/d"])
@@ -32,7 +32,7 @@ struct WebLinkTests {
         #expect(found.map(\.relations) == [["next"], ["last"]])
     }
 
-    @Test("several fields, several links in one, and empty elements between them")
+    @Test("Links of several fields, several links of one field and empty list elements are parsed")
     func several() throws {
         let response = try response(["<1>; rel=prev, , ,<2>; rel=next,", "", " , <3>; rel=first"])
         #expect(response.links.map(\.target) == ["https://h/a/1", "https://h/a/2", "https://h/a/3"])
@@ -40,7 +40,7 @@ struct WebLinkTests {
         #expect(response.link("last") == nil)
     }
 
-    @Test("a link has several types, in any case; of a repeated parameter the first counts")
+    @Test("A link has several relation types in any case, and the first of repeated rel parameters applies")
     func relations() throws {
         let link = try #require(try links("<x>;REL=\"Prev \t nEXT\";rel=last;ReL=up").first)
         #expect(link.relations == ["prev", "next"])
@@ -49,7 +49,7 @@ struct WebLinkTests {
         #expect(link.parameters.map(\.value) == ["Prev \t nEXT", "last", "up"])
     }
 
-    @Test("blanks around = and ;, values without quotes and parameters without a value")
+    @Test("Spaces around = and ;, unquoted values and parameters without a value are accepted")
     func blanks() throws {
         let link = try #require(
             try links("  <x> ; rel = next\t;  flag ;; a=; title*=UTF-8''%e2%82%ac ; b = \"\" , <y>").first)
@@ -58,7 +58,7 @@ struct WebLinkTests {
     }
 
     @Test(
-        "behind a mistake nothing is read, and what stood before it counts",
+        "Parsing stops at a syntax error and returns the links and parameters before it",
         arguments: [
             ("", 0), (",", 0), ("x", 0), ("<x", 0), ("<x>", 1), ("<x>;", 1), ("<x>;rel", 1), ("<x>;rel=\"next", 1),
             ("<x>;rel=\"next\\", 1),
@@ -72,7 +72,7 @@ struct WebLinkTests {
         }
     }
 
-    @Test("a link that leads from elsewhere is not the answer's own")
+    @Test("A link with another context URL is not a link of the response")
     func anchors() throws {
         let response = try response([
             "<1>; rel=next; anchor=\"/other\"", "<2>; rel=next; anchor=\"?c=1\"", "<3>; rel=next",
@@ -81,7 +81,7 @@ struct WebLinkTests {
         #expect(response.link("next")?.target == "https://h/a/2")
     }
 
-    @Test("a field of a hundred thousand pieces is read in one go")
+    @Test("A field of 100,000 links, parameters or escapes is parsed completely")
     func long() throws {
         #expect(WebLink.parse(String(repeating: ",", count: 100_000) + "<x>", base: nil).count == 1)
         #expect(WebLink.parse(String(repeating: "<x>;a=\"b\",", count: 100_000), base: nil).count == 100_000)

@@ -9,7 +9,7 @@ import FoundationNetworking
 
 @Suite("Cache policies", .timeLimit(.minutes(10)))
 struct CachePolicyTests {
-    /// The request as it goes over HTTP: its answers lie where those of `ValueText` do.
+    /// An HTTP request whose responses have the storage identifier of `ValueText`.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {
         typealias Output = String
         var storageIdentifier: String? { ValueText().storageIdentifier }
@@ -22,7 +22,7 @@ struct CachePolicyTests {
     private let early = Collected<String>()
 
     init() {
-        // No machine is too slow for a clock that stands still.
+        // A clock that does not advance makes the tests independent of the speed of the machine.
         service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper())
         service.endpoints = [endpoint]
         service.storages = [MemoryStorage()]
@@ -36,16 +36,16 @@ struct CachePolicyTests {
         await service.finishStoring()
     }
 
-    /// A task whose observers leave behind what they hear.
+    /// Returns a task whose observers record the values they receive.
     private func task(_ policy: CachePolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
         service.perform(ValueText(), cachePolicy: policy, maximumAge: maximumAge)
             .onCacheSuccess { [early] in early.add("\($0.value) \($0.source)") }
-            // Which one it is, is asked elsewhere.
+            // Other expectations verify the error.
             .onCompletion { [ends] result in ends.add((try? result.get()) ?? "error") }
             .resume()
     }
 
-    @Test("serverOnly asks the server and stores what it says")
+    @Test("serverOnly sends the request and stores the response")
     func serverOnly() async throws {
         await store("old")
         let task = task(.serverOnly)
@@ -56,7 +56,7 @@ struct CachePolicyTests {
         #expect(await ends.wait() == ["new"])
     }
 
-    @Test("cacheOnly sends nothing, and nothing stored is its error")
+    @Test("cacheOnly sends nothing and fails if no value is stored")
     func cacheOnly() async throws {
         let error = await #expect(throws: WebServiceError.self) { try await self.task(.cacheOnly).value }
         #expect(error?.code == .noStoredData)
@@ -69,7 +69,7 @@ struct CachePolicyTests {
         #expect(await ends.wait(for: 2) == ["error", "old"])
     }
 
-    @Test("cacheThenServer brings what is stored ahead, then what the server says, and ends once")
+    @Test("cacheThenServer delivers the stored value, then the response of the server, and ends once")
     func cacheThenServer() async throws {
         await store("old")
         let task = task(.cacheThenServer)
@@ -79,13 +79,13 @@ struct CachePolicyTests {
         fetch.answer("new")
         #expect(try await task.value == "new")
         #expect(await ends.wait() == ["new"])
-        // Added after the end: there is a newer value.
+        // The observer is added after the end, so the stored value is outdated.
         task.onCacheSuccess { [early] _ in early.add("late") }
         #expect(early.values == ["old storage"])
     }
 
     @Test(
-        "cacheThenServer ends with the server's error, also behind a stored value; with nothing stored only the server speaks"
+        "cacheThenServer ends with the server error after a stored value; without one only the response is delivered"
     )
     func cacheThenServerFails() async throws {
         let first = task(.cacheThenServer)
@@ -102,7 +102,7 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "what is shown ahead is shown before the result, on the main actor and in the background, whatever is quicker")
+        "A stored value is delivered before the result, on the main actor and in the background, in any timing")
     func order() async throws {
         await store("old")
         for turn in 0..<200 {
@@ -121,7 +121,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test("the timeline of serverElseCache shows what the server said, not what stood in for it")
+    @Test("The timeline of serverElseCache contains the response of the server, not the stored value")
     func timeline() async throws {
         await store("old")
         service.endpoints = [HTTPEndpoint()]
@@ -133,7 +133,7 @@ struct CachePolicyTests {
     }
 
     @Test(
-        "serverElseCache ends with the server's value; with what is stored where that fails; with the server's error where nothing is"
+        "serverElseCache ends with the response, else with the stored value, else with the error of the server"
     )
     func serverElseCache() async throws {
         let first = task(.serverElseCache)
@@ -151,7 +151,7 @@ struct CachePolicyTests {
         #expect(early.values.isEmpty)
     }
 
-    @Test("a request that is cancelled, or a duplicate, reads nothing instead")
+    @Test("serverElseCache reads no stored value for a cancelled or duplicate request")
     func cancelled() async throws {
         await store("old")
         let task = task(.serverElseCache)
@@ -163,7 +163,7 @@ struct CachePolicyTests {
         #expect(await ends.wait() == ["error"])
     }
 
-    @Test("a stored value that is too old counts as none")
+    @Test("A stored value that exceeds the maximum age counts as missing")
     func tooOld() async throws {
         await store("old")
         let error = await #expect(throws: WebServiceError.self) {
@@ -176,7 +176,7 @@ struct CachePolicyTests {
         #expect(early.values.isEmpty)
     }
 
-    @Test("the values of a task come as a sequence with their labels, and end once")
+    @Test("The values of a task are a sequence with source and age, which ends or throws after the response")
     func values() async throws {
         await store("old")
         let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
@@ -198,7 +198,7 @@ struct CachePolicyTests {
         #expect(seen == ["new"])
     }
 
-    @Test("a reader of the values that stops cancels the request")
+    @Test("Cancelling the iteration over the values cancels the request")
     func valuesStop() async throws {
         await store("old")
         let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)

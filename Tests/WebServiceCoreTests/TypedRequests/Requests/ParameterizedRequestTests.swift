@@ -7,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Requests that are their parameters", .timeLimit(.minutes(10)))
+@Suite("Parameterized requests", .timeLimit(.minutes(10)))
 struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {
         typealias Output = Data
@@ -31,7 +31,7 @@ struct ParameterizedRequestTests {
 
     private let service = WebService.make(HandSession())
 
-    @Test("the method chooses where parameters go, unless the request says it")
+    @Test("The method determines the placement of parameters unless the request specifies it")
     func placement() throws {
         for method in [Request.Method.GET, .HEAD, .DELETE] {
             let sent = try Search(method: method).request(for: service).urlRequest()
@@ -52,7 +52,7 @@ struct ParameterizedRequestTests {
         #expect(query.url?.query == "q=a%20b&page=2" && query.httpBody?.isEmpty != false)
     }
 
-    @Test("parts are a body, and nothing is nothing")
+    @Test("Multipart parameters are a body, missing parameters add nothing, and invalid ones are an encoding error")
     func otherParameters() throws {
         var form = MultipartFormData()
         form.append("ale", name: "style")
@@ -66,7 +66,7 @@ struct ParameterizedRequestTests {
         #expect(error?.code == .encoding)
     }
 
-    @Test("what configure changes is sent so")
+    @Test("Changes of configure apply to the request")
     func configuration() async throws {
         let request = try Search().request(for: service)
         #expect(request.timeout == 7)

@@ -8,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Perform", .timeLimit(.minutes(10)))
+@Suite("Performing typed requests", .timeLimit(.minutes(10)))
 struct PerformTests {
     struct Beer: Codable, Sendable, Equatable {
         var name: String
@@ -51,7 +51,7 @@ struct PerformTests {
         func request(for service: WebService) throws -> Request { throw TestError(name: "broken") }
     }
 
-    @Test("an HTTP request is decoded by its output type: Void, Data, String, Decodable, Optional")
+    @Test("An HTTP request is decoded as its output type: Void, Data, String, Decodable or Optional")
     func outputs() async throws {
         let service = WebService.make(HandSession(text: #"{"name":"Pale"}"#))
         try await service.perform(VoidRequest()).value
@@ -65,7 +65,7 @@ struct PerformTests {
         #expect(error?.code == .emptyResponse)
     }
 
-    @Test("a request goes to the URL that it says, below the base")
+    @Test("A request is sent to its path below the base URL")
     func sends() async throws {
         let session = HandSession(text: "{}")
         let service = WebService.make(session)
@@ -79,7 +79,7 @@ struct PerformTests {
         #expect(task.task.timeline.events.count == 1)
     }
 
-    @Test("a request of its own decoding decodes by it, and what it throws is the error")
+    @Test("A custom decode method is used, and the error that it throws is the error of the task")
     func ownDecoding() async throws {
         let service = WebService.make(HandSession(text: "abc"))
         #expect(try await service.perform(Get(decoding: { $0.data.count })).value == 3)
@@ -88,7 +88,7 @@ struct PerformTests {
         }
     }
 
-    @Test("a status outside 200 to 299 is an error with request, response and body")
+    @Test("A status outside 200 to 299 is an error with the request, the response and the body")
     func status() async throws {
         let service = WebService.make(HandSession(text: "gone", status: 410))
         let task = service.perform(StringRequest())
@@ -100,7 +100,7 @@ struct PerformTests {
         #expect(try await task.response.status == 410)
     }
 
-    @Test("a transport error is a URLError, and a request that cannot be made is its own error, with nothing sent")
+    @Test("A transport error is a URLError, and a request that fails to build throws its own error without being sent")
     func failures() async throws {
         let session = HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) }
         let service = WebService.make(session)
@@ -110,7 +110,7 @@ struct PerformTests {
         #expect(session.exchanges.values.count == 1)
     }
 
-    @Test("no endpoint is an error of its own")
+    @Test("A request without a matching endpoint fails with noEndpoint")
     func noEndpoint() async throws {
         let service = WebService(endpoints: [HTTPEndpoint()])
         let error = await #expect(throws: WebServiceError.self) { try await service.perform(TextRequest()).value }
@@ -121,7 +121,7 @@ struct PerformTests {
         #expect(second?.code == .noEndpoint)
     }
 
-    @Test("the first endpoint that supports a request serves it")
+    @Test("The first endpoint that supports a request handles it")
     func order() async throws {
         let (first, second) = (HandEndpoint(), HandEndpoint())
         let service = WebService(endpoints: [HTTPEndpoint(where: { _ in false }), first, second])
@@ -132,7 +132,7 @@ struct PerformTests {
         #expect(second.fetches.values.isEmpty)
     }
 
-    @Test("nothing happens before a task is resumed, and one that never is, is freed")
+    @Test("A task has no effect before resume and is deallocated if it is never resumed")
     func lazy() async throws {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
@@ -146,7 +146,7 @@ struct PerformTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("a value of the wrong type is an error that names both types")
+    @Test("A value of the wrong type is an error that names both types")
     func wrongOutput() async throws {
         let endpoint = HandEndpoint { text, _ in text.count }
         let service = WebService(endpoints: [endpoint])
@@ -157,7 +157,7 @@ struct PerformTests {
         #expect(error?.message == "the endpoint returned Int for TextRequest instead of String")
     }
 
-    @Test("the closure form answers on the main actor with one of data, error and cancelled")
+    @Test("The completion handler runs on the main actor with data, an error or a cancellation")
     func closures() async throws {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
@@ -181,7 +181,7 @@ struct PerformTests {
         #expect(await answers.wait(for: 4).last == "- - true true")
     }
 
-    @Test("the delegate form tells request, key and source, on the main actor, and holds the delegate weakly")
+    @Test("The delegate receives the request, the key and the source, and the service references it weakly")
     func delegates() async throws {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
@@ -211,7 +211,7 @@ struct PerformTests {
         #expect(calls.values.count == 1)
     }
 
-    @Test("a response of any type converts to the request's, and to no other")
+    @Test("A response can be converted only to the output type of its request")
     func conversion() {
         let response = ServiceResponse<any Sendable>.data("text")
         #expect(response.convert(for: TextRequest()).data == "text")
@@ -219,7 +219,7 @@ struct PerformTests {
         #expect(ServiceResponse<any Sendable>.canceledRequest(duplicate: true).convert(to: Int.self).isDuplicate)
     }
 
-    @Test("the passthrough delegate sees the message on the wire once, and hears of a decoding that fails")
+    @Test("The passthrough delegate receives each call of the exchange once and is notified of a decoding error")
     func passthrough() async throws {
         final class Delegate: ServicePassthroughDelegate {
             let calls = Collected<String>()
@@ -241,7 +241,7 @@ struct PerformTests {
         #expect(delegate.calls.values == ["sent", "received", "validate", "failure decoding /v1/beers/1"])
     }
 
-    @Test("interceptors, deadline and progress of the service apply to typed requests")
+    @Test("Interceptors, deadlines and progress apply to typed requests")
     func policies() async throws {
         struct Tagging: Interceptor {
             func intercept(_ request: Request, next: Next) async throws -> Response {
@@ -277,7 +277,7 @@ struct PerformTests {
         #expect(progress.values == [TransferProgress(bytesReceived: 11, bytesToReceive: 11)])
     }
 
-    @Test("cancelling a task cancels its exchange on the wire")
+    @Test("Cancelling a task cancels its exchange once")
     func cancelOnWire() async throws {
         let session = HandSession()
         let service = WebService.make(session)
@@ -289,7 +289,7 @@ struct PerformTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("cancelling the Swift task that awaits cancels the request")
+    @Test("Cancelling the awaiting Swift task cancels the request")
     func cancelAwaiting() async throws {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
@@ -302,7 +302,7 @@ struct PerformTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("requests count as activity while an endpoint works, unless it opts out")
+    @Test("Requests count as activity while an endpoint handles them, unless the endpoint opts out")
     func activity() async throws {
         let endpoint = HandEndpoint()
         let service = WebService.make(HandSession(text: ""))

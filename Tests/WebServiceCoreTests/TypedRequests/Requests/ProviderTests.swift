@@ -31,7 +31,7 @@ struct ProviderTests {
         service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
     }
 
-    @Test("a request provider performs, finds and cancels requests of its type only")
+    @Test("A request provider performs, finds and cancels only requests of its type")
     func requestProvider() async throws {
         let provider: RequestProvider<TextRequest> = service.createProvider()
         #expect(!provider.containsRequests())
@@ -55,7 +55,7 @@ struct ProviderTests {
         #expect(try await other.value == "other")
     }
 
-    @Test("a provider's own mode for duplicates counts where a call says nothing")
+    @Test("The duplicate mode of a provider applies to calls that do not specify one")
     func duplicates() async throws {
         var provider = service.createProvider(RequestProvider<TextRequest>.self)
         provider.duplicates = .reject
@@ -68,7 +68,7 @@ struct ProviderTests {
         provider.cancelRequests()
     }
 
-    @Test("an empty request needs no argument, in every form, and is read and deleted through its provider")
+    @Test("A provider of an empty request needs no argument to perform it and can read and delete its stored value")
     func emptyRequests() async throws {
         let delegate = Delegate()
         var provider = service.createProvider(RequestProvider<EmptyRequest>.self)
@@ -94,7 +94,7 @@ struct ProviderTests {
         #expect(delegate.calls.values.count == 2)
     }
 
-    @Test("a group provider lets the types of its group through, and fails others with a typed error, nothing sent")
+    @Test("A group provider performs only the types of its group; others fail with a typed error and are not sent")
     func groups() async throws {
         let provider: GroupProvider<Texts> = service.createProvider()
         #expect(provider.canUseRequest(type: TextRequest.self))
@@ -121,7 +121,7 @@ struct ProviderTests {
         service.cancelRequests()
     }
 
-    @Test("a restricted provider takes its types when it is made")
+    @Test("A restricted provider performs only the types passed to its initializer")
     func restricted() async throws {
         let provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self])
         let task = provider.perform(TextRequest()).resume()
@@ -132,7 +132,7 @@ struct ProviderTests {
                 == .requestNotAllowed)
     }
 
-    @Test("providers perform with a cache policy, and restricted ones only what they let through")
+    @Test("Providers perform requests with a cache policy, and restricted ones reject other types")
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
         let task = service.perform(ValueText()).resume()
@@ -151,7 +151,7 @@ struct ProviderTests {
     }
 
     #if os(Linux) && compiler(>=6.2)
-    @Test("a restricted provider that cannot write to standard error fails the request all the same")
+    @Test("A restricted provider fails the request even if it cannot write to standard error")
     func restrictedOnFullDisk() async {
         await #expect(processExitsWith: .success) {
             dup2(open("/dev/full", O_WRONLY), FileHandle.standardError.fileDescriptor)
@@ -163,7 +163,7 @@ struct ProviderTests {
     }
     #endif
 
-    @Test("a provider of one's own hides the service")
+    @Test("A custom provider can hide the service")
     func own() async throws {
         struct Mine: ServiceProvider {
             private let service: WebService

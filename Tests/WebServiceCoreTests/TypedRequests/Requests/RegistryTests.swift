@@ -26,7 +26,7 @@ struct RegistryTests {
         service = WebService(endpoints: [endpoint])
     }
 
-    @Test("requests are found by all, value, type, key and key type, and by nothing else")
+    @Test("A request in flight is found by its value, type, key and key type, and by nothing else")
     func contains() async throws {
         #expect(!service.containsRequests())
         let task = service.perform(TextRequest(name: "x"), key: Key(value: "k")).resume()
@@ -47,7 +47,7 @@ struct RegistryTests {
         #expect(!service.containsRequest(TextRequest(name: "x")))
     }
 
-    @Test("a request is under way no more when its handler runs")
+    @Test("A request is no longer registered when its handler runs")
     func goneInHandler() async throws {
         let seen = Collected<Bool>()
         service.perform(TextRequest()).onCompletion { [service] _ in seen.add(service.containsRequests()) }.resume()
@@ -57,7 +57,7 @@ struct RegistryTests {
 
     enum Way: CaseIterable { case all, value, type, key, keyType }
 
-    @Test("requests are cancelled by all, value, type, key and key type, and others go on", arguments: Way.allCases)
+    @Test("Cancelling by value, type, key or key type cancels only the matching requests", arguments: Way.allCases)
     func cancel(_ way: Way) async throws {
         let meant = service.perform(TextRequest(name: "x"), key: Key(value: "k")).resume()
         await endpoint.fetches.wait()
@@ -80,7 +80,7 @@ struct RegistryTests {
         }
     }
 
-    @Test("a rejected duplicate is answered at once, and the key beats the request's own equality")
+    @Test("A duplicate is rejected, and a key takes precedence over the equality of the requests")
     func reject() async throws {
         let first = service.perform(TextRequest(), key: 1, duplicates: .reject).resume()
         await endpoint.fetches.wait()
@@ -88,12 +88,12 @@ struct RegistryTests {
             try await service.perform(OtherRequest(), key: 1, duplicates: .reject).value
         }
         #expect(error?.code == .duplicateRequest)
-        // Another key: equal requests are none the less different.
+        // With different keys, equal requests are not duplicates.
         let second = service.perform(TextRequest(), key: 2, duplicates: .reject).resume()
         await endpoint.fetches.wait(for: 2)
-        // Without a key it is the request that counts.
+        // Without a key, the requests are compared.
         #expect(await service.perform(TextRequest(), duplicates: .reject).serviceResponse.isDuplicate)
-        // What is not Hashable and has no key has no duplicates.
+        // A request that is not Hashable and has no key has no duplicates.
         let third = service.perform(PlainRequest(), duplicates: .reject).resume()
         let fourth = service.perform(PlainRequest(), duplicates: .reject).resume()
         await endpoint.fetches.wait(for: 4)
@@ -102,7 +102,7 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("keys of different types are different, also where they would be equal as Any")
+    @Test("Keys of different types are different even if their values are equal")
     func keyTypes() async throws {
         let first = service.perform(TextRequest(), key: 1).resume()
         let second = service.perform(TextRequest(), key: 1.0, duplicates: .reject).resume()
@@ -112,7 +112,7 @@ struct RegistryTests {
         for task in [first, second, third] { #expect(await task.serviceResponse.data == "") }
     }
 
-    @Test("of a thousand threads that perform the same request, one is first: test and insert are one step")
+    @Test("Of 1,000 equal requests resumed concurrently, exactly one is sent and 999 are rejected")
     func oneStep() async throws {
         let service = service
         let tasks = (0..<1_000).map { _ in service.perform(TextRequest(), duplicates: .reject) }
@@ -127,7 +127,7 @@ struct RegistryTests {
         #expect(answers == ["duplicate": 999, "data": 1])
     }
 
-    @Test("M-28: joined requests get one answer, and one cancel does not end the others'")
+    @Test("M-28: Joined requests share one response, and cancelling one does not end the others")
     func join() async throws {
         let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -141,13 +141,13 @@ struct RegistryTests {
         #expect(await tasks[2].serviceResponse.isCanceled)
         #expect(try await tasks[1].response.source == .joined)
         #expect(endpoint.fetches.values.count == 1)
-        // The next one after the answer is a new one.
+        // A request after the response is a new one.
         let next = service.perform(TextRequest(), duplicates: .join).resume()
         await endpoint.fetches.wait(for: 2)[1].answer("two")
         #expect(try await next.value == "two")
     }
 
-    @Test("M-28: the last who leaves a joined request cancels it")
+    @Test("M-28: Cancelling the last joined task cancels the request")
     func lastLeaves() async throws {
         let tasks = (0..<3).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -160,7 +160,7 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("M-28: over HTTP the one who began a request leaves, and the others get the answer of its exchange")
+    @Test("M-28: If the task that started a joined HTTP request is cancelled, the others receive its response")
     func joinHTTP() async throws {
         struct Get: HTTPServiceRequest, Hashable {
             typealias Output = String
@@ -180,7 +180,7 @@ struct RegistryTests {
         #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
     }
 
-    @Test("C-61: a request of one account does not join that of another")
+    @Test("C-61: A request of one account does not join that of another")
     func joinOtherAccount() async throws {
         service.storageAccount = "alice"
         let alice = service.perform(TextRequest(), duplicates: .join).resume()
@@ -194,7 +194,7 @@ struct RegistryTests {
         #expect(try await bob.value == "bob's")
     }
 
-    @Test("of several requests in flight that are the same, the one that began last is joined")
+    @Test("The most recently started of several equal requests in flight is joined")
     func joinLast() async throws {
         let older = service.perform(TextRequest()).resume()
         await endpoint.fetches.wait()
@@ -210,7 +210,7 @@ struct RegistryTests {
         #expect(endpoint.fetches.values.count == 2)
     }
 
-    @Test("a request of another type under the same key cannot be joined")
+    @Test("A request of another type with the same key cannot be joined")
     func joinOtherType() async throws {
         service.perform(TextRequest(), key: 1).resume()
         await endpoint.fetches.wait()
@@ -218,7 +218,7 @@ struct RegistryTests {
         service.cancelRequests()
     }
 
-    @Test("a request that replaces cancels those under way, and only its own answer comes")
+    @Test("A replacing request cancels the equal requests in flight, and only its own response is delivered")
     func replace() async throws {
         let first = service.perform(TextRequest()).resume()
         let second = service.perform(TextRequest()).resume()
@@ -232,7 +232,7 @@ struct RegistryTests {
         #expect(try await third.value == "three")
     }
 
-    @Test("queued requests begin one after another, and a cancelled one is passed over")
+    @Test("Queued requests start one after another, and a cancelled one is skipped")
     func queue() async throws {
         let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .queue).resume() }
         await endpoint.fetches.wait()
@@ -252,7 +252,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "a queued request begins behind all that are the same, by its key where it has one and by itself where it has none"
+        "A queued request waits for the requests with the same key or, without a key, for the equal ones"
     )
     func queueOfBoth() async throws {
         let first = service.perform(TextRequest(), key: 1).resume()
@@ -264,14 +264,14 @@ struct RegistryTests {
         #expect(try await first.value == "first")
         await endpoint.fetches.wait(for: 2)[1].answer("keyed")
         #expect(try await keyed.value == "keyed")
-        // These two are not the same.
+        // These two requests are not duplicates of each other.
         let fetches = await endpoint.fetches.wait(for: 4)
         for fetch in fetches[2...] { fetch.answer((fetch.request as? TextRequest)?.name ?? "") }
         #expect(try await plain.value == "a")
         #expect(try await last.value == "b")
     }
 
-    @Test("a queued request with a key does not begin because an equal request without that key has ended")
+    @Test("A queued request with a key does not start because an equal request without that key has ended")
     func queueOfTwoLines() async throws {
         let equal = service.perform(TextRequest()).resume()
         await endpoint.fetches.wait()
@@ -280,7 +280,7 @@ struct RegistryTests {
         let queued = service.perform(TextRequest(), key: 1, duplicates: .queue).resume()
         endpoint.fetches.values[0].answer("equal")
         #expect(try await equal.value == "equal")
-        // Time for the queued one to begin too early.
+        // Gives the queued request time to start too early.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(endpoint.fetches.values.count == 2)
         endpoint.fetches.values[1].answer("same key")
@@ -290,7 +290,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "queued requests never begin when they are replaced or cancelled together, or their service goes",
+        "Queued requests never start if they are replaced or cancelled, or if their service is deallocated",
         arguments: ["replace", "cancel", "go"])
     func queueThatEnds(how: String) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
@@ -307,7 +307,7 @@ struct RegistryTests {
         default: service = nil
         }
         #expect(await results.wait(for: 20).allSatisfy { $0 })
-        // What had begun would be here before the last one.
+        // A queued request that started would be recorded before the last one.
         let other = WebService(endpoints: [endpoint])
         other.perform(OtherRequest()).resume()
         let expected = how == "replace" ? 3 : 2
@@ -318,7 +318,7 @@ struct RegistryTests {
 
     @TaskLocal private static var caller = "nobody"
 
-    @Test("a queued request begins with the task-local values of who performed it, not of the one before")
+    @Test("A queued request starts with the task-local values of its caller, not of the previous request")
     func queueOfTwoCallers() async throws {
         let seen = Collected<String>()
         let endpoint = HandEndpoint { text, _ in
@@ -338,7 +338,7 @@ struct RegistryTests {
         #expect(seen.values == ["first 1", "second 0"])
     }
 
-    @Test("ids are unique across services")
+    @Test("IDs are unique across services")
     func ids() async throws {
         let other = WebService(endpoints: [endpoint])
         for _ in 0..<50 {
@@ -351,7 +351,7 @@ struct RegistryTests {
         other.cancelRequests()
     }
 
-    @Test("a clone shares endpoints and storages and has requests of its own")
+    @Test("A clone shares endpoints, storages and the session, but has separate requests")
     func clone() async throws {
         let original = WebService.make(HandSession(text: "s"))
         original.endpoints = [endpoint]
@@ -375,7 +375,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "a typed task holds its service until it is complete, and steps that follow it do as well",
+        "A typed task and its steps retain the service until the task completes",
         arguments: [false, true])
     func owner(isMapped: Bool) async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
@@ -391,7 +391,7 @@ struct RegistryTests {
         withExtendedLifetime(task) {}
     }
 
-    @Test("a service that nothing holds cancels its requests at once, and those of its clone continue")
+    @Test("Deallocating a service cancels its requests immediately, and those of its clone continue")
     func release() async throws {
         var service: WebService? = WebService(endpoints: [endpoint])
         let clone = try #require(service?.clone())
@@ -407,7 +407,7 @@ struct RegistryTests {
         #expect(task.state != .running)
         #expect(await results.wait() == [true])
         #expect(endpoint.fetches.values[0].wasCancelled)
-        // It was not in flight, so it is performed when it is resumed.
+        // The task was not in flight, so it is performed when it is resumed.
         late.resume()
         await endpoint.fetches.wait(for: 3)[2].answer("late")
         #expect(await results.wait(for: 2) == [true, true])
@@ -416,7 +416,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "a request of a temporary service is performed when it is awaited",
+        "A request of a temporary service is performed when its value is awaited",
         arguments: ["endpoint", "HTTP", "storage", "mapped"])
     func temporary(kind: String) async throws {
         struct Get: HTTPServiceRequest {
@@ -453,7 +453,7 @@ struct RegistryTests {
         { "text" }
     }
 
-    /// A request whose comparison uses the service.
+    /// A request whose equality and hash use the service.
     private struct Curious: ServiceRequest, Hashable {
         typealias Output = String
         let number: Int
@@ -473,7 +473,7 @@ struct RegistryTests {
     }
 
     @Test(
-        "equality and hash of requests and keys run outside the registry's lock: they may use the service",
+        "Equality and hash of requests and keys may use the service, because they run outside the registry lock",
         arguments: ["request", "key"])
     func comparing(by: String) async throws {
         let (service, endpoint) = (service, endpoint)
@@ -486,7 +486,7 @@ struct RegistryTests {
                     by == "key"
                     ? service.perform(TextRequest(), key: curious, duplicates: mode)
                     : service.perform(curious, duplicates: mode)
-                // Which error does not matter.
+                // Any error counts as failed.
                 return task.onCompletion { results.add((try? $0.get()) ?? "failed") }.resume()
             }
             let tasks = [
@@ -508,7 +508,7 @@ struct RegistryTests {
         #expect(results.values.count { $0 == "one" } == 4)
     }
 
-    @Test("64 threads perform, cancel and ask; each task is answered exactly once")
+    @Test("Each task completes exactly once while 64 threads perform, cancel and find requests")
     func stress() async throws {
         struct Quick: ServiceEndpoint {
             func supports(_ request: any ServiceRequest) -> Bool { true }
@@ -556,7 +556,7 @@ struct RegistryTests {
 }
 
 extension Thread {
-    /// Runs the closure on as many threads at once and waits for all of them.
+    /// Runs the closure on the given number of threads at the same time and waits for all of them.
     static func concurrently(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) {
         let group = DispatchGroup()
         for number in 0..<count {

@@ -8,7 +8,9 @@ struct FileStorageDamageTests {
     static let key = StorageKey(identifier: "k")
     static let name = key.fileName + ".entry"
 
-    /// Writes what is made of a whole file into its place, and reads it.
+    /// Replaces a valid file with each damaged variant and reads the entry.
+    ///
+    /// - Returns: The number of variants.
     private func read(
         _ damage: (Data) -> [Data], _ check: (_ number: Int, _ entry: StorageEntry?, _ isThere: Bool) -> Void
     ) async throws -> Int {
@@ -30,7 +32,7 @@ struct FileStorageDamageTests {
         return count
     }
 
-    @Test("C-63: no part of a file is an entry, and it is removed")
+    @Test("C-63: A truncated or extended file is not an entry and is removed")
     func truncations() async throws {
         let count = try await read({ file in (0..<file.count).map { file.prefix($0) } + [file + [0]] }) {
             number, entry, isThere in
@@ -40,7 +42,7 @@ struct FileStorageDamageTests {
         #expect(count == 36 + Self.key.bytes.count + 5 + 1)
     }
 
-    @Test("C-63: no file with a wrong bit is an entry, and it is removed")
+    @Test("C-63: A file with a flipped bit is not an entry and is removed")
     func flips() async throws {
         let damage = { (file: Data) in
             (0..<file.count * 8).map { bit in
@@ -56,7 +58,7 @@ struct FileStorageDamageTests {
         #expect(count == (36 + Self.key.bytes.count + 5) * 8)
     }
 
-    @Test("C-63: files that somebody else wrote under the name are none of ours")
+    @Test("C-63: A file with foreign content is not an entry and is removed")
     func foreign() async throws {
         let texts = ["", "x", "{\"json\": true}", String(repeating: "WSEn", count: 100), "WSEn"]
         _ = try await read({ _ in texts.map { Data($0.utf8) } + [Data(count: 36), Data(repeating: 0xFF, count: 1_000)] }
@@ -66,7 +68,7 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("lengths that no memory holds are damage, also with a good checksum")
+    @Test("A file with an invalid length is damaged, even with a valid checksum")
     func lengths() async throws {
         let damage = { (file: Data) in
             [16..<20, 20..<28, 16..<28].flatMap { range in
@@ -85,7 +87,7 @@ struct FileStorageDamageTests {
     }
 
     @Test(
-        "an entry that has become longer than any memory is damage, and is removed",
+        "A file that is larger than the memory is damaged and is removed",
         arguments: [FileStorage.Format.wrapped, .bare], [false, true])
     func tooLongForMemory(format: FileStorage.Format, isEmptied: Bool) async throws {
         try await withScratchFolder { folder in
@@ -95,7 +97,7 @@ struct FileStorageDamageTests {
             let path = folder.appendingPathComponent(Self.name).path
             if isEmptied { #expect(truncate(path, 0) == 0) }
             #expect(
-                truncate(path, 1 << 46) == 0 || truncate(path, 1 << 43) == 0, "this file system has no files of 8 TiB")
+                truncate(path, 1 << 46) == 0 || truncate(path, 1 << 43) == 0, "files of 8 TiB are not supported")
             #expect(try await storage.entry(for: Self.key) == nil)
             #expect(try names(in: folder) == [])
             try await storage.store(entry, for: Self.key)
@@ -103,7 +105,7 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("a whole file of a newer version is no entry, and stays until a store replaces it")
+    @Test("A valid file of a newer version is not an entry and remains until a store replaces it")
     func newer() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -120,7 +122,7 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("the file of another key under the name is no entry, and stays until a store replaces it")
+    @Test("A file with the key of another entry is not an entry and remains until a store replaces it")
     func collision() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -135,11 +137,11 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("removing a damaged file leaves the good one that took its place meanwhile")
+    @Test("Removing a damaged file does not remove a valid file that has replaced it")
     func removalRace() async throws {
         try await withScratchFolder { path in
             guard let folder = try Folder(path.path) else {
-                Issue.record("the folder is not there")
+                Issue.record("the folder does not exist")
                 return
             }
             let file = path.appendingPathComponent("name")
@@ -152,14 +154,14 @@ struct FileStorageDamageTests {
             let newStatus = try #require(try folder.status(of: "name"))
             try folder.remove("name", ifStill: newStatus, aside: "aside")
             #expect(try names(in: path) == [])
-            // A folder cannot be put back by a link.
+            // A folder cannot be restored with a hard link.
             try FileManager.default.createDirectory(at: file, withIntermediateDirectories: false)
             try folder.remove("name", ifStill: newStatus, aside: "aside")
             #expect(try names(in: path) == ["name"])
         }
     }
 
-    @Test("M-20: what was left half written is removed after an hour, at first use, and only ours")
+    @Test("M-20: The first use of a storage removes its temporary files that are older than an hour, and no others")
     func leftovers() async throws {
         try await withScratchFolder { folder in
             let now = Date(timeIntervalSince1970: 1_700_000_000)
@@ -185,22 +187,22 @@ struct FileStorageDamageTests {
         }
     }
 
-    @Test("C-63: bytes that this version does not use are zero, otherwise the file is damaged", arguments: [6, 7])
+    @Test("C-63: A file whose unused bytes are not zero is damaged", arguments: [6, 7])
     func unusedBytes(place: Int) throws {
         var file = FileStorage.WrappedFile.bytes(
             StorageEntry(.raw(Data("a".utf8)), date: nil), Data("a".utf8), Self.key)
         guard case .entry = FileStorage.WrappedFile.read(file, for: Self.key) else {
-            Issue.record("the file is not read")
+            Issue.record("the valid file was not accepted")
             return
         }
         file[place] = 1
         guard case .damaged = FileStorage.WrappedFile.read(Self.signed(file), for: Self.key) else {
-            Issue.record("the file is not damaged")
+            Issue.record("the file was not reported as damaged")
             return
         }
     }
 
-    /// With the checksum that belongs to it.
+    /// Returns the file with a valid checksum.
     private static func signed(_ file: Data) -> Data {
         let bytes = file.dropLast(8)
         return bytes + withUnsafeBytes(of: bytes.withUnsafeBytes { XXHash64.hash($0) }.littleEndian) { Data($0) }

@@ -11,14 +11,13 @@ import Musl
 import Glibc
 #endif
 
-@Suite("The folder of FileStorage", .timeLimit(.minutes(10)))
+@Suite("Folder of FileStorage", .timeLimit(.minutes(10)))
 struct FileStorageFolderTests {
     private let key = StorageKey(identifier: "a")
     private var name: String { key.fileName + ".entry" }
     private let entry = StorageEntry(.raw(Data("answer".utf8)), date: nil)
 
-    /// That everything but making the storage fails for the folder, and with which error of the
-    /// system.
+    /// Verifies that every operation on the folder fails with one of the system errors.
     private func refused(_ folder: URL, _ codes: Set<POSIXErrorCode>) async throws {
         let storage = try FileStorage(folder: folder)
         let attempts: [@Sendable () async throws -> Void] = [
@@ -37,7 +36,7 @@ struct FileStorageFolderTests {
         try #require(FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int)
     }
 
-    @Test("H-38, F26: a missing folder is made with all above it, for the user alone, and so is the file")
+    @Test("H-38, F26: A missing folder is created with its parents, and only the user can access it and its file")
     func missing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a/b c/ü")
@@ -48,13 +47,13 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: a umask that allows everything opens neither folder nor file to others")
+    @Test("H-38: A umask of 0 gives other users no access to the folder or the file")
     func umaskOfNothing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
             let storage = try FileStorage(folder: folder)
-            // It belongs to the whole process; other tests can live with it for as long as this
-            // takes.
+            // The umask applies to the whole process; for this short time it does not affect other
+            // tests.
             let mask = umask(0)
             defer { umask(mask) }
             try await storage.store(entry, for: key)
@@ -63,7 +62,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: a file in the folder's place is refused, and stays as it is")
+    @Test("H-38: A file at the path of the folder is rejected and not changed")
     func replacedByFile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -75,7 +74,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-38: a link in the folder's place is refused, however it is written, and where it leads stays as it is",
+        "H-38: A symbolic link at the path of the folder is rejected in any spelling, and its target is not changed",
         arguments: ["", "/", "/.", "/./", "//"])
     func replacedByLink(end: String) async throws {
         try await withScratchFolder { parent in
@@ -92,7 +91,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: a folder that disappears between two calls is made again")
+    @Test("H-38: A folder that is removed between two calls is created again")
     func removedMeanwhile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -109,7 +108,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: while somebody removes the folder over and over, there are whole entries, none, or typed errors")
+    @Test("H-38: While the folder is removed repeatedly, a call returns a complete entry, no entry or a typed error")
     func removedWhileOpen() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -118,7 +117,7 @@ struct FileStorageFolderTests {
             async let removals: Int = {
                 var count = 0
                 while !isDone.withLock({ $0 }) {
-                    // It fails when the storage writes into it at that moment.
+                    // It fails if the storage writes into the folder at the same time.
                     if (try? FileManager.default.removeItem(at: folder)) != nil { count += 1 }
                     await Task.yield()
                 }
@@ -141,8 +140,8 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-38: a folder and a file without permission are errors, not missing entries",
-        .enabled(if: geteuid() != 0, "root may do everything"))
+        "H-38: A folder or file without permissions is an error, not a missing entry",
+        .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func permissions() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -168,8 +167,8 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "a damaged file that cannot be removed is a missing entry all the same",
-        .enabled(if: geteuid() != 0, "root may do everything"))
+        "A damaged file that cannot be removed is a missing entry",
+        .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func damageInReadOnlyFolder() async throws {
         try await withScratchFolder { folder in
             try Data("x".utf8).write(to: folder.appendingPathComponent(name))
@@ -180,7 +179,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("a link under an entry's name is not followed: read as none and removed, and replaced by a store")
+    @Test("A symbolic link with the name of an entry is not followed; a read removes it, and a store replaces it")
     func links() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -206,7 +205,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("a FIFO under an entry's name keeps nobody waiting: read as none and removed", .timeLimit(.minutes(10)))
+    @Test("A FIFO with the name of an entry does not block; a read removes it", .timeLimit(.minutes(10)))
     func fifo() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -220,7 +219,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("a folder under an entry's name is read as none, cannot be written over, and stays")
+    @Test("A folder with the name of an entry is a missing entry, cannot be replaced and is not removed")
     func folderUnderTheName() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, maximumCount: 10)
@@ -237,7 +236,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("an error names the call and the reason, and no identifier")
+    @Test("An error names the system call and the reason, but no path and no identifier")
     func message() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("secret-folder")
@@ -251,8 +250,8 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-36, F26: on a full disk the old entry stays, nothing is left behind, and the error says so",
-        .enabled(if: SmallDisk.canBeMounted, "needs a tmpfs of its own"))
+        "H-36, F26: A store on a full disk fails with ENOSPC, and only the old entry remains",
+        .enabled(if: SmallDisk.canBeMounted, "requires permission to mount a tmpfs"))
     func fullDisk() async throws {
         try await withScratchFolder { folder in
             let disk = try SmallDisk(at: folder)
@@ -274,11 +273,11 @@ struct FileStorageFolderTests {
     }
 }
 
-/// A file system of 256 KiB, where the process may have one.
+/// A file system of 256 KiB, if the process has permission to mount one.
 private struct SmallDisk {
     static let canBeMounted: Bool = {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("small-disk-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }  // it may not have been made
+        defer { try? FileManager.default.removeItem(at: folder) }  // it may not exist
         guard geteuid() == 0,
             (try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)) != nil,
             let disk = try? SmallDisk(at: folder)

@@ -13,7 +13,7 @@ import Glibc
 
 @Suite("FileStorage with limits", .timeLimit(.minutes(10)))
 struct FileStorageLimitTests {
-    @Test("H-42: ten times the number that fits leaves the newest")
+    @Test("H-42: The newest entries remain after storing ten times the maximum number")
     func count() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -29,7 +29,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("H-42: ten times the bytes that fit leave the newest")
+    @Test("H-42: The newest entries remain after storing ten times the maximum number of bytes")
     func bytes() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -40,14 +40,14 @@ struct FileStorageLimitTests {
                 let sizes = try names(in: folder).map { try Data(contentsOf: folder.appendingPathComponent($0)).count }
                 #expect(sizes.reduce(0, +) <= 10_000)
             }
-            // 1000 bytes, 18 of the key, 36 around them: nine fit.
+            // Nine entries fit, each with 1000 bytes of data, 18 of the key and 36 of the format.
             #expect(
                 try names(in: folder)
                     == (191..<200).map { StorageKey(identifier: "\($0)").fileName + ".entry" }.sorted())
         }
     }
 
-    @Test("an entry that is written again is new again, and counts once")
+    @Test("An entry that is stored again becomes the newest one and counts once")
     func rewriting() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -66,7 +66,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("an old entry that another storage has written again since the count stays")
+    @Test("An old entry that another storage has stored again since the last count remains")
     func rewrittenByAnother() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -74,7 +74,7 @@ struct FileStorageLimitTests {
             let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
             let other = try FileStorage(folder: folder, now: clock.tick)
             for key in keys[..<16] { try await other.store(entry, for: key) }
-            // It counts, removes the oldest entry, and remembers the next two.
+            // The storage counts the entries, removes the oldest one and records the next two.
             let storage = try FileStorage(folder: folder, maximumCount: 16, now: clock.tick)
             try await storage.store(entry, for: keys[16])
             try await other.store(entry, for: keys[1])
@@ -83,7 +83,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("what is no entry does not count: a FIFO under the name of an entry is replaced, and the number stays right")
+    @Test("A FIFO with the name of an entry does not count and is replaced by a store")
     func fifo() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -98,7 +98,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("what was there before counts, what was removed does not, and what others removed is noticed")
+    @Test("Existing entries count, and entries removed by the storage or by another one do not")
     func counting() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -122,12 +122,12 @@ struct FileStorageLimitTests {
     }
 
     @Test(
-        "what is written again, or in place of something removed, costs no other its place", arguments: [true, false])
+        "Storing an entry again or after a removal evicts no other entry", arguments: [true, false])
     func places(byCount: Bool) async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
             let keys = (10..<32).map { StorageKey(identifier: "\($0)") }
-            let entry = StorageEntry(.raw(Data(count: 47)), date: nil)  // 17 of the key and 36 around them
+            let entry = StorageEntry(.raw(Data(count: 47)), date: nil)  // plus 17 bytes of the key and 36 of the format
             let storage = try FileStorage(
                 folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, now: clock.tick)
             for key in keys[0...10] { try await storage.store(entry, for: key) }
@@ -142,7 +142,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("H-43: a clock that was wrong and is set back costs no new entry its place, and the limits hold")
+    @Test("H-43: If the clock is set back, the limits apply and the newest entries remain")
     func clockSetBack() async throws {
         try await withScratchFolder { folder in
             let time = Mutex(4_000_000_000.0)
@@ -170,12 +170,12 @@ struct FileStorageLimitTests {
 
     #if os(Linux)
     @Test(
-        "files with holes that say they are longer than all numbers are counted and go",
+        "Sparse files whose sizes overflow the sum are counted and removed",
         .enabled(if: access("/dev/shm", W_OK) == 0))
     func holes() async throws {
         let folder = URL(fileURLWithPath: "/dev/shm/file-storage-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }  // the system forgets it otherwise
+        defer { try? FileManager.default.removeItem(at: folder) }  // otherwise, the system removes it
         for index in 0..<3 {
             let path = folder.appendingPathComponent(StorageKey(identifier: "\(index)").fileName + ".entry").path
             #expect(FileManager.default.createFile(atPath: path, contents: nil))
@@ -187,7 +187,7 @@ struct FileStorageLimitTests {
     }
     #endif
 
-    @Test("of entries written at the same moment the first by name goes")
+    @Test("Of the entries with the same date, the first by name is removed")
     func ties() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, maximumCount: 2, now: { Date(timeIntervalSince1970: 1_000) })
@@ -198,12 +198,12 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("an entry that fits no limit is refused, and the old one stays")
+    @Test("An entry that alone exceeds a limit is rejected, and the old one remains")
     func tooLarge() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, maximumBytes: 100)
             let key = StorageKey(identifier: "a")
-            // 16 of the key and 36 around them.
+            // An entry has 16 bytes of the key and 36 of the format in addition to the data.
             try await storage.store(StorageEntry(.raw(Data(count: 48)), date: nil), for: key)
             let error = await #expect(throws: WebServiceError.self) {
                 try await storage.store(StorageEntry(.raw(Data(count: 49)), date: nil), for: key)
@@ -220,7 +220,7 @@ struct FileStorageLimitTests {
     }
 }
 
-/// A clock that moves by a second whenever it is read.
+/// A clock that advances by one second whenever it is read.
 final class TestClock: Sendable {
     private let seconds = Mutex(1_700_000_000.0)
 

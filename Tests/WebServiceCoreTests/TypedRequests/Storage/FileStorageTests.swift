@@ -5,7 +5,7 @@ import Testing
 
 @Suite("FileStorage", .timeLimit(.minutes(10)))
 struct FileStorageTests {
-    @Test("what is stored is read again by another storage: form, bytes and the time to the microsecond")
+    @Test("An entry keeps its form, bytes and date to the microsecond when another storage reads it")
     func roundTrip() async throws {
         try await withScratchFolder { folder in
             let date = Date(timeIntervalSince1970: 1_700_000_000.123456)
@@ -27,7 +27,7 @@ struct FileStorageTests {
     }
 
     @Test(
-        "times far away, before 1970 and none at all come back",
+        "Distant dates, dates before 1970 and missing dates are restored",
         arguments: [Date.distantPast, .distantFuture, Date(timeIntervalSince1970: -0.5), nil])
     func dates(date: Date?) async throws {
         try await withScratchFolder { folder in
@@ -37,7 +37,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("a time that is none is kept as unknown", arguments: [Double.infinity, .nan, 1e300])
+    @Test("A date that cannot be represented is stored as missing", arguments: [Double.infinity, .nan, 1e300])
     func impossibleDates(seconds: Double) async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -49,7 +49,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("C-60: no identifier leads out of the folder, and all come back")
+    @Test("C-60: Entries of all identifiers are stored inside the folder and can be read")
     func identifiers() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("storage")
@@ -75,7 +75,7 @@ struct FileStorageTests {
     }
 
     @Test(
-        "C-64: every string of the big list of naughty strings is an identifier, a classification and an account",
+        "C-64: Every string of the Big List of Naughty Strings is valid as identifier, classification and account",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() async throws {
         let strings = try Corpora.naughtyStrings()
@@ -96,7 +96,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-17: identifiers that only look alike are different entries")
+    @Test("M-17: Identifiers that look alike identify different entries")
     func lookAlikes() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -111,7 +111,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-18: no bytes are not the same as no entry", arguments: [FileStorage.Format.wrapped, .bare])
+    @Test("M-18: An entry without bytes differs from a missing entry", arguments: [FileStorage.Format.wrapped, .bare])
     func empty(format: FileStorage.Format) async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, format: format)
@@ -125,7 +125,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-18: 32 MiB come back whole, from a slice of other data as well")
+    @Test("M-18: An entry of 32 MiB and a slice of other data are restored completely")
     func big() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -140,7 +140,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("an entry takes the place of the old one")
+    @Test("A new entry replaces the old one")
     func replacing() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, durability: .power)
@@ -153,7 +153,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("a bare file holds the data alone, and what others write into it is read")
+    @Test("A bare file contains only the data, and data that another process writes is read")
     func bare() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, prefix: "list-", format: .bare)
@@ -169,7 +169,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("a value that is no bytes is refused, and the old entry stays")
+    @Test("A live value is rejected, and the old entry remains")
     func live() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -183,7 +183,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("removeAll removes what has the prefix, half-written files included, and nothing else")
+    @Test("removeAll removes only files with the prefix, including temporary files")
     func removeAll() async throws {
         try await withScratchFolder { folder in
             let name = StorageKey(identifier: "a").fileName
@@ -202,7 +202,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("storages with different prefixes share a folder and no entry")
+    @Test("Storages with different prefixes share a folder but no entries")
     func prefixes() async throws {
         try await withScratchFolder { folder in
             let key = StorageKey(identifier: "a")
@@ -223,7 +223,7 @@ struct FileStorageTests {
     }
 
     @Test(
-        "prefixes that could lead elsewhere are refused",
+        "Invalid prefixes are rejected",
         arguments: ["/", "../", ".hidden", "a/b", "é", "a b", "\0", "e\u{301}", String(repeating: "p", count: 65)])
     func refusedPrefixes(prefix: String) throws {
         let error = #expect(throws: WebServiceError.self) {
@@ -233,7 +233,7 @@ struct FileStorageTests {
     }
 
     @Test(
-        "a folder that is not on this computer is refused",
+        "A folder URL that is not a local file URL is rejected",
         arguments: ["https://h/a", "file://host/a", "file:///%FF", "file:a", "data:,x"])
     func refusedFolders(text: String) throws {
         let url = try #require(URL(string: text))
@@ -241,7 +241,7 @@ struct FileStorageTests {
         #expect(error?.code == .storage)
     }
 
-    @Test("making a storage touches no disk, and reading and removing make no folder")
+    @Test("Creating a storage, reading and removing entries do not create a folder")
     func lazy() async throws {
         try await withScratchFolder { parent in
             let storage = try FileStorage(folder: parent.appendingPathComponent("a/b"))
@@ -252,7 +252,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("the default folder is the service's own within the system's caches")
+    @Test("The default folder is WebService in the caches folder of the user")
     func defaultFolder() throws {
         let folder = try #require(FileStorage.defaultFolder)
         #expect(folder.lastPathComponent == "WebService")
@@ -261,7 +261,7 @@ struct FileStorageTests {
                 == FileManager.default.urls(for: .cachesDirectory, in: .userDomainMask).first?.standardizedFileURL)
     }
 
-    @Test("64 tasks over two storages of one folder read whole entries only")
+    @Test("64 tasks that share a folder through two storages read only complete entries")
     func concurrency() async throws {
         try await withScratchFolder { folder in
             let storages = try [FileStorage(folder: folder), FileStorage(folder: folder)]
@@ -307,12 +307,12 @@ extension StorageEntry {
     }
 }
 
-/// Makes a folder for one test and removes it at the end.
+/// Creates a folder for one test and removes it at the end.
 func withScratchFolder(_ body: (URL) async throws -> Void) async throws {
     let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().appendingPathComponent(
         "file-storage-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }  // a test may have removed it itself
+    defer { try? FileManager.default.removeItem(at: folder) }  // the test may have removed it
     try await body(folder)
 }
 

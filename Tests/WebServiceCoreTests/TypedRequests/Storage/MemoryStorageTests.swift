@@ -3,12 +3,12 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("Memory storage", .timeLimit(.minutes(10)))
+@Suite("MemoryStorage", .timeLimit(.minutes(10)))
 struct MemoryStorageTests {
     private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
     private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
 
-    @Test("M-17, C-60: identifiers are different when their bytes are, and any text is one")
+    @Test("M-17, C-60: Any string is an identifier, and identifiers are compared by their bytes")
     func identifiers() throws {
         let storage = MemoryStorage()
         let identifiers = [
@@ -25,7 +25,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("a"))?.data == Data("9".utf8))
     }
 
-    @Test("keys of other parts are never the same, wherever the parts are cut")
+    @Test("Keys with different parts are different even if the concatenated parts are equal")
     func parts() {
         let keys = [
             StorageKey(identifier: "bc", classification: DataClassification("a")),
@@ -39,7 +39,7 @@ struct MemoryStorageTests {
         #expect(Set(keys.map(\.fileName)).count == keys.count)
     }
 
-    @Test("M-18: an entry of no bytes is an entry")
+    @Test("M-18: An entry without bytes is an entry")
     func empty() throws {
         let storage = MemoryStorage()
         try storage.store(entry(""), for: key("a"))
@@ -47,7 +47,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("b")) == nil)
     }
 
-    @Test("H-42: filled ten times over, the entries used last are there, within both limits")
+    @Test("H-42: The most recently used entries remain within both limits after storing ten times as many")
     func limits() throws {
         let storage = MemoryStorage(maximumCount: 100, maximumBytes: 1 << 20)
         for number in 0..<1_000 {
@@ -65,7 +65,7 @@ struct MemoryStorageTests {
         #expect(small.bytes > 9_800)
     }
 
-    @Test("M-18: an entry larger than the limit is a typed error, and the old one stays")
+    @Test("M-18: An entry that exceeds the limit is a typed error, and the old one remains")
     func tooLarge() throws {
         let storage = MemoryStorage(maximumBytes: 100)
         try storage.store(entry("old"), for: key("a"))
@@ -78,7 +78,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("M-18: an entry that fills the storage to the last byte fits, one byte more does not")
+    @Test("M-18: An entry of exactly the maximum size is stored, and one byte more is an error")
     func exactFit() throws {
         let size = key("a").bytes.count + 10
         let storage = MemoryStorage(maximumBytes: size)
@@ -88,7 +88,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("a"))?.data == Data("0123456789".utf8))
     }
 
-    @Test("M-18: many keys: constant time, and the numbers are right")
+    @Test("M-18: The counts are correct after storing 200,000 keys with a limit of 20,000")
     func manyKeys() throws {
         let storage = MemoryStorage(maximumCount: 20_000, maximumBytes: .max)
         for number in 0..<200_000 { try storage.store(entry("x"), for: key("\(number)")) }
@@ -98,7 +98,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("H-44: eight threads store, read and remove")
+    @Test("H-44: Entries remain intact while eight threads store, read and remove them")
     func threads() {
         let storage = MemoryStorage(maximumCount: 50)
         Thread.concurrently(8) { thread in
@@ -108,7 +108,7 @@ struct MemoryStorageTests {
                 case 0: storage.removeEntry(for: key)
                 case 1, 2:
                     let entry = StorageEntry(.raw(key.bytes.withUnsafeBytes { Data($0) }), date: nil)
-                    try? storage.store(entry, for: key)  // it is never too large
+                    try? storage.store(entry, for: key)  // the entry is never too large
                 default:
                     if let data = storage.entry(for: key)?.data { #expect(Array(data) == key.bytes) }
                 }
@@ -120,9 +120,9 @@ struct MemoryStorageTests {
 
 @Suite("XXH64", .timeLimit(.minutes(10)))
 struct XXHash64Tests {
-    /// Values of the reference implementation (`xxhsum -H1`), and of its own sanity test.
+    /// The expected values are those of the reference implementation (`xxhsum -H1`) and its tests.
     @Test(
-        "the hash is that of the reference implementation",
+        "A hash matches the reference implementation",
         arguments: [
             ("", 0xef46_db37_51d8_e999 as UInt64), ("a", 0xd24e_c4f1_a98c_6e5b), ("abc", 0x44bc_2cf5_ad77_0999),
             ("The quick brown fox jumps over the lazy dog", 0x0b24_2d36_1fda_71bc),
@@ -132,7 +132,7 @@ struct XXHash64Tests {
         #expect(Array(text.utf8).withUnsafeBytes { XXHash64.hash($0) } == hash)
     }
 
-    @Test("every length up to 40 has the hash of the reference implementation")
+    @Test("The hashes of all lengths up to 40 match the reference implementation")
     func lengths() {
         let hashes = """
             ef46db3751d8e999 5c80c09683041123 d9de3a08201733ee 3c3750d957b59c9b 97062684a9165cb8 1b1381fb6f12b0bd 9e6dbacfd198e764 57abb58a45ee501a
@@ -150,7 +150,7 @@ struct XXHash64Tests {
     }
 
     @Test(
-        "G4: every naughty string is an identifier, a classification and an account, different from all others",
+        "G4: Each naughty string is a distinct identifier, classification and account",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyKeys() throws {
         let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map {

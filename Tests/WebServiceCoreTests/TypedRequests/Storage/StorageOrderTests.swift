@@ -2,12 +2,12 @@ import Testing
 
 @testable import WebServiceCore
 
-@Suite("The order of changes to a storage", .timeLimit(.minutes(10)))
+@Suite("Order of changes to a storage", .timeLimit(.minutes(10)))
 struct StorageOrderTests {
     private let order = StorageOrder()
     private let log = Collected<String>()
 
-    /// Begins a change that waits for a decision.
+    /// Starts a change that waits for a decision.
     private func begin(_ name: String, _ key: StorageKey?, until gate: Decision) throws -> Task<Void, Never> {
         try order.change(key) { [log] in
             _ = await gate.value
@@ -16,7 +16,7 @@ struct StorageOrderTests {
     }
 
     @Test(
-        "a change waits for the one before it, also where an earlier one has ended meanwhile", arguments: [true, false])
+        "A change waits for the previous one, even if an earlier one has ended meanwhile", arguments: [true, false])
     func threeChanges(areOfOneKey: Bool) async throws {
         let key: StorageKey? = areOfOneKey ? StorageKey(identifier: "a") : nil
         let gates = (0..<3).map { _ in Decision() }
@@ -26,7 +26,7 @@ struct StorageOrderTests {
         await first.value
         gates[2].make(true)
         let third = try begin("third", key, until: gates[2])
-        // Time for the third to begin too early.
+        // Gives the third change time to start too early.
         for _ in 0..<2_000 { await Task.yield() }
         #expect(log.values == ["first"])
         gates[1].make(true)
@@ -35,7 +35,7 @@ struct StorageOrderTests {
         #expect(log.values == ["first", "second", "third"])
     }
 
-    @Test("a change of one key waits for a change of all, and a change of all for those of every key")
+    @Test("A change of one key waits for a change of all keys, and a change of all keys for those of every key")
     func all() async throws {
         let gates = (0..<3).map { _ in Decision() }
         let tasks = [
@@ -51,7 +51,7 @@ struct StorageOrderTests {
         #expect(log.values == ["a", "all", "b"])
     }
 
-    @Test("what is settled is what was begun before")
+    @Test("Waiting for a key returns after all changes of that key that were started earlier")
     func settled() async throws {
         let gate = Decision()
         let change = try begin("change", StorageKey(identifier: "a"), until: gate)

@@ -7,9 +7,9 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Stored answers", .timeLimit(.minutes(10)))
+@Suite("Stored responses", .timeLimit(.minutes(10)))
 struct StoredAnswersTests {
-    /// A date under the test's hand.
+    /// A calendar date that the test controls.
     final class Calendar: Sendable {
         private let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
         var now: Date { date.withLock { $0 } }
@@ -33,7 +33,7 @@ struct StoredAnswersTests {
         return service
     }
 
-    /// Performs a request that is answered with the text.
+    /// Performs a request that the endpoint responds to with the string.
     @discardableResult
     private func perform<Request: ServiceRequest>(_ request: Request, _ text: String, by service: WebService) async
         -> Result<
@@ -50,7 +50,7 @@ struct StoredAnswersTests {
         (await task.serviceResponse.error as? WebServiceError)?.code
     }
 
-    @Test("an answer is there for the read that follows it: raw ones processed by the endpoint, values by the request")
+    @Test("A stored response can be read: the endpoint processes raw data, and the request decodes values")
     func roundTrip() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(name: "r"), "one", by: service)
@@ -62,7 +62,7 @@ struct StoredAnswersTests {
         #expect(failures.values.isEmpty)
     }
 
-    @Test("a read sees the answer also where the storage is slow to take it")
+    @Test("A read returns the latest response even if its write is still in progress")
     func readsBehindWrites() async throws {
         let gate = Decision()
         let service = service([HandStorage(gate: gate)])
@@ -72,7 +72,7 @@ struct StoredAnswersTests {
         #expect(try await read.value.value == "stored one")
     }
 
-    @Test("a request that asks for nothing is not stored, nor one without an identifier or a storage")
+    @Test("Responses are stored only for storable requests with an identifier and a storage")
     func optIn() async throws {
         struct Nameless: RawStorableRequest {
             typealias Output = String
@@ -89,7 +89,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(RawText())) == .noStorage)
     }
 
-    @Test("a value of a request that says no form is kept as it is, in memory only")
+    @Test("A value of a request without a storage form is stored unchanged, and only in memory")
     func live() async throws {
         struct Live: StorableRequest {
             typealias Output = String
@@ -104,7 +104,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(Live())) == .noStorage)
     }
 
-    @Test("only successful answers are stored")
+    @Test("Only successful responses are stored")
     func onlySuccess() async throws {
         let storage = HandStorage()
         let service = service([storage])
@@ -117,7 +117,7 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "a cancelled request writes nothing, also when the cancel comes while the answer is processed or waits to be written"
+        "A cancelled request stores nothing, even while its response is processed or waits to be stored"
     )
     func cancelled() async throws {
         let (processing, goOn) = (Collected<Void>(), Decision())
@@ -143,7 +143,7 @@ struct StoredAnswersTests {
         #expect(await during.serviceResponse.isCanceled)
         goOn.make(true)
 
-        // A write that is held up by another one of the same key, until the cancel has come.
+        // A write that waits for another one of the same key until the request is cancelled.
         service.storages = [HandStorage(gate: gate)]
         service.perform(RawText()).resume()
         await endpoint.fetches.wait(for: 3)[2].answer("first")
@@ -156,7 +156,7 @@ struct StoredAnswersTests {
         #expect(storage.calls.values.isEmpty)
     }
 
-    @Test("a superseded request writes nothing: one that was replaced, and one that was overtaken by a later one")
+    @Test("A request that was replaced or overtaken by a later one stores nothing")
     func superseded() async throws {
         let endpoint = HandEndpoint(heedsCancel: false)
         let storage = HandStorage()
@@ -178,7 +178,7 @@ struct StoredAnswersTests {
         #expect(storage.calls.values == [.store("newer"), .read])
     }
 
-    @Test("a response is stored after that of an older request, and also where a newer request has failed")
+    @Test("A response is stored after that of an older request, even if a newer request has failed")
     func notSuperseded() async throws {
         let storage = HandStorage()
         let service = service([storage])
@@ -199,8 +199,8 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "a request that is overtaken at the last moment writes nothing",
-        .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "a thread is held up"))
+        "A request that is overtaken immediately before its write stores nothing",
+        .enabled(if: ProcessInfo.processInfo.activeProcessorCount > 1, "the test blocks a thread"))
     func supersededLate() async throws {
         struct Held: RawDataSource {
             let wait: @Sendable () -> Void
@@ -219,7 +219,7 @@ struct StoredAnswersTests {
         endpoint.fetches.values[0].answer(
             Held {
                 asked.add(())
-                _ = answered.wait(timeout: .now() + 10)  // other tests may hold up the other threads
+                _ = answered.wait(timeout: .now() + 10)  // other tests may block the other threads
             })
         await asked.wait()
         endpoint.fetches.values[1].answer("newer")
@@ -229,7 +229,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored newer")
     }
 
-    @Test("H-36: a storage that fails never fails the request, and the observer hears of it")
+    @Test("H-36: A storage failure never fails the request and is reported to the observer")
     func failing() async throws {
         let service = service([HandStorage(failure: TestError(name: "full"))])
         #expect(try await perform(RawText(), "one", by: service).get() == "one")
@@ -242,7 +242,7 @@ struct StoredAnswersTests {
         #expect(heard[3].key == nil)
     }
 
-    @Test("bytes that a request cannot make of its value are a failure of storing, and the request has its answer")
+    @Test("A value that cannot be converted to bytes is a storage failure, and the request succeeds")
     func conversion() async throws {
         struct Unwritable: ValueStorableRequest {
             typealias Output = String
@@ -261,7 +261,7 @@ struct StoredAnswersTests {
         #expect(storage.calls.values.isEmpty)
     }
 
-    @Test("M-19: stored bytes that the type of today cannot read are absent, with the reason")
+    @Test("M-19: Stored bytes that the current type cannot decode are reported as missing, with the reason")
     func versions() async throws {
         struct Old: Codable, Sendable { var name: String }
         struct New: Codable, Sendable { var title: String }
@@ -282,14 +282,14 @@ struct StoredAnswersTests {
         let error = await service.stored(NewRequest()).serviceResponse.error as? WebServiceError
         #expect(error?.code == .noStoredData)
         #expect(error?.underlying is DecodingError)
-        // Raw bytes that the endpoint refuses, and bytes of another form.
+        // Raw bytes that the endpoint rejects, and bytes in another form.
         try storage.store(StorageEntry(.raw(Data("bad".utf8)), date: calendar.now), for: StorageKey(identifier: "a"))
         service.endpoints = [endpoint]
         #expect(await (service.stored(RawText()).serviceResponse.error as? WebServiceError)?.underlying is TestError)
         #expect(await code(service.stored(ValueText(name: "typed"))) == .noStoredData)
     }
 
-    @Test("H-43: age, expiry and time stamps; a stamp of the future is no stamp and never lasts for ever")
+    @Test("H-43: Stored values expire by age, and a date in the future counts as missing")
     func ages() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)
@@ -299,7 +299,7 @@ struct StoredAnswersTests {
         #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
         calendar.advance(1)
         #expect(await code(service.stored(RawText(), maximumAge: 3_600)) == .noStoredData)
-        // The clock goes back behind the stamp.
+        // The clock is set back to before the stored date.
         calendar.advance(-10_000)
         let future = try await service.stored(RawText()).value
         #expect(future.date == nil)
@@ -307,7 +307,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(RawText(), maximumAge: 1e9)) == .noStoredData)
     }
 
-    @Test("classifications choose the storage, and the four deletes empty what they name")
+    @Test("The classification selects the storage, and each delete method removes only its entries")
     func classifications() async throws {
         let user = DataClassification("user")
         let temporary = DataClassification("temporary")
@@ -337,7 +337,7 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "C-61: what one account has stored is not read by another, and a late answer is kept for the account that asked"
+        "C-61: An account reads only its own entries, and a late response is stored for the requesting account"
     )
     func accounts() async throws {
         let service = service([MemoryStorage()])
@@ -354,7 +354,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored alice's")
     }
 
-    @Test("C-61: an answer that says no-store is not stored")
+    @Test("C-61: A response with no-store is not stored")
     func noStore() async throws {
         struct Get: HTTPServiceRequest, RawStorableRequest {
             var path: String
@@ -379,7 +379,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(Get(path: "/secret"))) == .noStoredData)
     }
 
-    @Test("text in another charset reads back from a storage that keeps no header fields")
+    @Test("Text in another charset is restored from a storage that does not retain header fields")
     func charset() async throws {
         struct Page: HTTPServiceRequest, RawStorableRequest {
             typealias Output = String
@@ -398,7 +398,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(Page()).value.value == "é")
     }
 
-    @Test("an endpoint may hide stored raw data, leave it to others, or be missing")
+    @Test("An endpoint can hide stored raw data or leave it to another endpoint, and a missing endpoint is an error")
     func hiding() async throws {
         struct Hiding: ServiceEndpoint {
             let handling: StoredDataHandling
@@ -423,7 +423,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(RawText())) == .noEndpoint)
     }
 
-    @Test("raw data richer than bytes is kept as its bytes, and an answer that may not be stored is not")
+    @Test("Custom raw data is stored as its bytes, and a response that is not storable is not stored")
     func richRawData() async throws {
         struct ServerData: RawDataSource {
             let statusCode: Int
@@ -444,13 +444,13 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "a read that depends on a task ends with its success, also with its cancel or as a duplicate, never with its error"
+        "A dependent read ends if its task succeeds or, optionally, is cancelled or a duplicate, but not if it fails"
     )
     func dependencies() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(), "old", by: service)
 
-        // The task is not done: the read brings the stored value.
+        // The task is not complete, so the read returns the stored value.
         let pending = service.perform(RawText()).resume()
         #expect(try await service.stored(RawText(), .untilSuccess(of: pending)).value.value == "stored old")
         #expect(try await service.stored(RawText(), .untilFinished(pending)).value.value == "stored old")
@@ -478,7 +478,7 @@ struct StoredAnswersTests {
         running.cancel()
     }
 
-    @Test("a task that is never resumed is freed, also when a read depended on it")
+    @Test("A task that is never resumed is deallocated, even if a read depends on it")
     func dependencyOnNothing() async throws {
         let service = service([MemoryStorage()])
         weak var exchange: SessionTask?
@@ -491,13 +491,13 @@ struct StoredAnswersTests {
         #expect(exchange == nil)
     }
 
-    @Test("a read under way is cancelled when the task that it depends on succeeds")
+    @Test("A read in progress is cancelled when the task that it depends on succeeds")
     func dependencyDuringRead() async throws {
         let gate = Decision()
         let service = service([HandStorage(gate: gate)])
         await perform(RawText(), "old", by: service)
         let task = service.perform(ValueText()).resume()
-        // It waits behind the write of "old", which the gate holds up.
+        // The read waits for the write of "old", which waits for the gate.
         let read = service.stored(RawText(), .untilSuccess(of: task)).resume()
         await endpoint.fetches.wait(for: 2)[1].answer("new")
         #expect(try await task.value == "new")
@@ -505,7 +505,7 @@ struct StoredAnswersTests {
         gate.make(true)
     }
 
-    @Test("what is shown last is never the stored value when the server has answered")
+    @Test("The stored value is never delivered after the response of the server")
     func lastShown() async throws {
         for turn in 0..<200 {
             let service = service([MemoryStorage()])
@@ -526,7 +526,7 @@ struct StoredAnswersTests {
         }
     }
 
-    @Test("the delegate form tells that a storage was read, and of nothing but data where it is asked to")
+    @Test("The delegate is notified of reads from a storage, and with onlyData only of stored values")
     func delegates() async throws {
         final class Delegate: ServiceDelegate {
             let calls = Collected<String>()
@@ -548,7 +548,7 @@ struct StoredAnswersTests {
         #expect(delegate.calls.values.count == 2)
     }
 
-    @Test("a service that goes cancels its reads")
+    @Test("Deallocating a service cancels its reads")
     func release() async throws {
         let gate = Decision()
         var service: WebService? = service([HandStorage(gate: gate)])

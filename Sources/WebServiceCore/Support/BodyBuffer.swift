@@ -3,12 +3,15 @@ import Foundation
 /// A buffer for the bytes of a body. Large bodies are transferred to the caller without a copy.
 ///
 /// Small bodies are copied, and the buffer retains its memory for the next one.
-struct BodyBuffer: ~Copyable {
+///
+/// @unchecked: its memory belongs to this value alone.
+struct BodyBuffer: ~Copyable, @unchecked Sendable {
     private static let kept = BodyMemory.capacity(for: 1)
 
     private var bytes: UnsafeMutableRawPointer?
     private var capacity = 0
     private(set) var count = 0
+    var isEmpty: Bool { count == 0 }
 
     deinit {
         if let bytes { BodyMemory.shared.give(bytes, capacity) }

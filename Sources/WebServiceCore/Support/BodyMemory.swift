@@ -1,5 +1,4 @@
 import Foundation
-import WebServiceCore
 
 /// A pool of memory for bodies.
 ///

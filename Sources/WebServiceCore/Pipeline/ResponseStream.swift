@@ -1,0 +1,282 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A receiver that completes with the head and holds the bytes of the body until they are read.
+///
+/// A response whose status is not 200 to 299 is collected and completes as a whole instead.
+final class ResponseStream: BodyReceiver {
+    typealias Completion = BodyCollector.Completion
+    typealias Reader = CheckedContinuation<Void, Never>
+
+    struct State: ~Copyable {
+        var completion: Completion?
+        /// Receives a response that is not streamed.
+        var collector: BodyCollector?
+        /// The bytes that wait for the reader, as received.
+        var buffer = BodyBuffer()
+        /// The number of bytes that the reader took last, which is how many may be expected next.
+        var lastCount = 0
+        var isPaused = false
+        var progress = TransferProgress()
+        /// The reader that waits for bytes or the end.
+        var reader: Reader?
+        var result: Result<Headers, any Error>?
+        var task: (any StreamTask)?
+        var alarm: Alarm?
+        var headInstant: UInt64 = 0
+    }
+
+    /// The limit of the body of a response that is not streamed, in bytes.
+    private static let maximumErrorBytes = 1 << 20
+
+    let mayPause = true
+    private let state: Mutex<State>
+    private let request: any URLRequestEncodable
+    private let source: Response.Source
+    private let bufferSize: Int
+    private let context: ExchangeContext
+    private let progress: ProgressRelay?
+
+    init(
+        _ request: any URLRequestEncodable, _ source: Response.Source, bufferSize: Int, _ context: ExchangeContext,
+        _ progress: ProgressRelay?, _ completion: @escaping Completion
+    ) {
+        self.request = request
+        self.source = source
+        self.bufferSize = bufferSize
+        self.context = context
+        self.progress = progress
+        state = Mutex(State(completion: completion))
+    }
+
+    /// Attaches the task of the session.
+    func attach(_ task: any StreamTask) {
+        state.withLock { $0.task = task }
+    }
+
+    // MARK: Reception
+
+    func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
+        guard (200..<300).contains(head.status) else {
+            let collector = BodyCollector(
+                request, source: source, maximum: Self.maximumErrorBytes, progress: progress?.handler
+            ) { [self] result, metrics in
+                state.withLock { $0.completion.take() }?(result, metrics)
+            }
+            state.withLock { $0.collector = collector }
+            return try collector.didReceive(head, length: length, decoder: decoder)
+        }
+        let now = context.clock.now
+        let completion = state.withLock { state in
+            state.headInstant = now
+            state.progress.bytesToReceive = decoder == nil ? length : nil
+            return state.completion.take()
+        }
+        guard let completion else { return }
+        context.accept(self)
+        limitDuration(now)
+        var response = Response(data: Data(), head: head, source: source)
+        response.stream = BodyHandle(self, decoder: decoder, length: decoder == nil ? length : nil, maximum: maximum)
+        completion(.success(response), nil)
+    }
+
+    func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
+        enum Outcome {
+            case collect(BodyCollector)
+            case pause
+            case taken(Reader?, TransferProgress)
+            case noMemory
+        }
+        let outcome = state.withLock { state -> Outcome in
+            if let collector = state.collector { return .collect(collector) }
+            guard state.buffer.count < bufferSize else {
+                state.isPaused = true
+                return .pause
+            }
+            if state.buffer.isEmpty { state.buffer.reserve(Int64(state.lastCount)) }
+            guard state.buffer.append(bytes) else { return .noMemory }
+            state.progress.bytesReceived += Int64(bytes.count)
+            return .taken(state.reader.take(), state.progress)
+        }
+        switch outcome {
+        case .collect(let collector): return try collector.didReceive(bytes)
+        case .pause: return .pause
+        case .noMemory: throw URLError(.dataLengthExceedsMaximum)
+        case .taken(let reader, let news):
+            reader?.resume()
+            progress?.update(news)
+            return .more
+        }
+    }
+
+    func didSend(_ byteCount: Int64, of length: Int64) {
+        let news = state.withLock { state in
+            (state.progress.bytesSent, state.progress.bytesToSend) = (byteCount, length)
+            return state.progress
+        }
+        progress?.update(news)
+    }
+
+    func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
+        let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
+        let collector = state.withLock { $0.collector.take() }
+        if let collector {
+            end(result)
+            return collector.didComplete(result, metrics: metrics)
+        }
+        if let completion = state.withLock({ $0.completion.take() }) {
+            end(result)
+            return completion(result.flatMap { _ in .failure(URLError(.badServerResponse)) }, metrics)
+        }
+        end(result)
+        let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
+        context.log.didEndBody(result, byteCount: count, metrics, from: start)
+        progress?.finish {}
+    }
+
+    /// Sets the result, unless there is one already.
+    private func end(_ result: Result<Headers, any Error>) {
+        let (reader, task, alarm) = state.withLock { state in
+            if state.result == nil { state.result = result }
+            return (state.reader.take(), state.task.take(), state.alarm.take())
+        }
+        withExtendedLifetime(task) {}
+        if let alarm { context.clock.cancel(alarm) }
+        reader?.resume()
+    }
+
+    // MARK: Limits
+
+    private var original: Request? { (request as? EncodedRequest)?.source }
+
+    /// The limit of the decoded body; `nil` unless the request sets one other than the default.
+    private var maximum: Int? {
+        guard let maximum = original?.maximumResponseBytes, maximum != Request.defaultMaximumResponseBytes else {
+            return nil
+        }
+        return maximum
+    }
+
+    /// Applies the deadline to the body if the request sets one other than the default.
+    private func limitDuration(_ now: UInt64) {
+        guard let deadline = original?.deadline, deadline != Request.defaultDeadline else { return }
+        let start = context.log.record.metrics.origin?.moment ?? now
+        let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
+        let alarm = context.clock.schedule(after: max(rest, .zero), self)
+        let isNeeded = state.withLock { state in
+            if state.result == nil { state.alarm = alarm }
+            return state.result == nil
+        }
+        if !isNeeded { context.clock.cancel(alarm) }
+    }
+
+    // MARK: Reading
+
+    enum Read {
+        case bytes(Data)
+        case end
+        case failure(any Error)
+        case wait
+        /// Another reader waits.
+        case busy
+    }
+
+    /// Returns the bytes that wait, up to the size of the buffer and one piece of the transport.
+    private func read() -> Read {
+        let (read, task) = state.withLock { state -> (Read, (any StreamTask)?) in
+            if state.reader != nil { return (.busy, nil) }
+            guard state.buffer.isEmpty else {
+                state.lastCount = state.buffer.count
+                defer { state.isPaused = false }
+                return (.bytes(state.buffer.take()), state.isPaused ? state.task : nil)
+            }
+            switch state.result {
+            case .success?: return (.end, nil)
+            case .failure(let error)?: return (.failure(error), nil)
+            case nil: return (.wait, nil)
+            }
+        }
+        task?.receiveMore()
+        return read
+    }
+
+    /// Returns the next bytes, as received; `nil` at the end.
+    func next() async throws -> Data? {
+        while true {
+            switch read() {
+            case .bytes(let data): return data
+            case .end: return nil
+            case .failure(let error): throw error
+            case .wait: await wait()
+            case .busy: throw WebServiceError(.streamConsumed, "the body is already being read", request: original)
+            }
+        }
+    }
+
+    private func wait() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    guard state.buffer.isEmpty, state.result == nil, state.reader == nil else { return false }
+                    state.reader = continuation
+                    return true
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+    }
+
+    /// The trailer fields; `nil` before the end of the body.
+    var trailers: Headers? {
+        state.withLock { if case .success(let trailers)? = $0.result, $0.buffer.isEmpty { trailers } else { nil } }
+    }
+
+    /// Ends the exchange with `URLError.cancelled` and discards the bytes that wait.
+    func cancel() { fail(URLError(.cancelled)) }
+
+    /// Ends the exchange with an error and discards the bytes that wait.
+    func fail(_ error: any Error) {
+        let (reader, task, alarm) = state.withLock { state in
+            guard state.result == nil else { return (nil, nil, nil) as (Reader?, (any StreamTask)?, Alarm?) }
+            state.result = .failure(error)
+            state.buffer.clear()
+            return (state.reader.take(), state.task.take(), state.alarm.take())
+        }
+        if let alarm { context.clock.cancel(alarm) }
+        task?.cancel()
+        reader?.resume()
+    }
+}
+
+extension ResponseStream: AlarmTarget {
+    package func ring() {
+        let deadline = original?.deadline ?? Request.defaultDeadline
+        fail(WebServiceError(.deadline, "the exchange exceeded its deadline of \(deadline)", request: original))
+    }
+}
+
+/// The stream of a response. Its deallocation ends the exchange.
+final class BodyHandle: Sendable {
+    let stream: ResponseStream
+    let decoder: (any ContentDecoder)?
+    /// The length of the body in bytes; `nil` if it is unknown.
+    let length: Int64?
+    /// The limit of the decoded body in bytes.
+    let maximum: Int?
+    /// A Boolean value that indicates whether the body was iterated over.
+    let isConsumed = OnceFlag()
+
+    init(_ stream: ResponseStream, decoder: (any ContentDecoder)?, length: Int64?, maximum: Int?) {
+        self.stream = stream
+        self.decoder = decoder
+        self.length = length
+        self.maximum = maximum
+    }
+
+    deinit { stream.cancel() }
+}

@@ -1,0 +1,31 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A temporary file without a name, with access for the user only (0600).
+///
+/// The system deletes it when it is closed, even if the process is terminated.
+final class UnlinkedFile: Sendable {
+    let descriptor: Descriptor
+
+    init(in folder: URL = FileManager.default.temporaryDirectory) throws(SystemFailure) {
+        let path = folder.appendingPathComponent("webservice-body-\(UUID().uuidString)", isDirectory: false).path
+        descriptor = try Descriptor("open") {
+            open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        }
+        try system("unlink") { unlink(path) }
+    }
+
+    /// Reads bytes at an offset.
+    ///
+    /// - Returns: The number of bytes, 0 at the end of the file.
+    func read(into room: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemFailure) -> Int {
+        try system("pread") { pread(descriptor.number, room.baseAddress, room.count, off_t(offset)) }
+    }
+}

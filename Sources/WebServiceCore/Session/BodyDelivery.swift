@@ -1,0 +1,272 @@
+import Dispatch
+package import Foundation
+
+#if canImport(FoundationNetworking)
+package import FoundationNetworking
+#endif
+
+/// Delivers the parts of a response to a receiver, for a session that cannot pause its transport.
+///
+/// Calls the receiver from one thread at a time, in order. Bytes that arrive while the receiver is
+/// paused wait in memory up to 256 KiB, and in an unlinked temporary file beyond that.
+package final class BodyDelivery: Sendable {
+    private enum Part {
+        case head(ResponseHead, length: Int64?)
+        case sent(Int64, of: Int64)
+        case bytes(Data)
+        case stored(UnlinkedFile, Range<Int>)
+        case end(Result<Headers, any Error>, TransportMetrics?)
+
+        var byteCount: Int {
+            switch self {
+            case .bytes(let data): data.count
+            case .stored(_, let range): range.count
+            case .head, .sent, .end: 0
+            }
+        }
+    }
+
+    private struct State {
+        /// The part that is delivered next; bytes that the receiver has not taken.
+        var first: Part?
+        var parts = Queue<Part>()
+        /// The number of bytes among the parts.
+        var waiting = 0
+        var isDelivering = false
+        var isPaused = false
+        /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.
+        var wantsMore = false
+        /// A Boolean value that indicates whether the parts include the end, or it was delivered.
+        var isClosed = false
+        var isAborted = false
+        /// A Boolean value that indicates whether the end is being delivered or was delivered.
+        var isOver = false
+
+        /// - Returns: Whether the caller delivers the parts.
+        mutating func add(_ part: Part) -> Bool {
+            guard !isClosed else { return false }
+            if case .end = part { isClosed = true }
+            parts.append(part)
+            waiting += part.byteCount
+            return begin()
+        }
+
+        mutating func begin() -> Bool {
+            guard !isDelivering, !isPaused else { return false }
+            isDelivering = true
+            return true
+        }
+
+        mutating func next() -> Part? {
+            guard let part = first.take() ?? parts.popFirst() else {
+                isDelivering = false
+                return nil
+            }
+            if case .end = part { isOver = true }
+            return part
+        }
+
+        /// - Returns: Whether the delivery is paused. Otherwise it continues with the next part.
+        mutating func pause(at part: Part) -> Bool {
+            guard !isAborted else { return false }
+            first = part
+            guard !wantsMore else {
+                wantsMore = false
+                return false
+            }
+            isPaused = true
+            isDelivering = false
+            return true
+        }
+
+        mutating func receiveMore() -> Bool {
+            guard isPaused else {
+                wantsMore = isDelivering
+                return false
+            }
+            isPaused = false
+            return begin()
+        }
+
+        /// Replaces the waiting parts by an error.
+        ///
+        /// - Returns: Whether the caller delivers it, and the parts to release outside the lock.
+        mutating func abort(_ error: any Error) -> (delivers: Bool, released: [Part]) {
+            guard !isOver, !isAborted else { return (false, []) }
+            var released = first.take().map { [$0] } ?? []
+            while let part = parts.popFirst() { released.append(part) }
+            (isAborted, isClosed, isPaused) = (true, false, false)
+            return (add(.end(.failure(error), nil)), released)
+        }
+    }
+
+    private static let memoryLimit = 256 << 10
+    /// The limit of the bytes that wait, in memory and in the file.
+    private static let limit = 1 << 30
+
+    private let state = Mutex(State())
+    private let receiver: any BodyReceiver
+    private let file = Mutex<(file: UnlinkedFile, count: Int)?>(nil)
+    private let transport = Mutex<(any DataTask)?>(nil)
+
+    package init(_ receiver: any BodyReceiver) {
+        self.receiver = receiver
+    }
+
+    /// Attaches the task that is cancelled when the receiver ends the exchange by an error.
+    func attach(_ task: any DataTask) {
+        transport.withLock { $0 = task }
+    }
+
+    /// A Boolean value that indicates whether the receiver has paused.
+    var isPaused: Bool { state.withLock { $0.isPaused } }
+
+    // MARK: Called by the session, in order
+
+    package func receive(_ head: ResponseHead, length: Int64?) { add(.head(head, length: length)) }
+
+    package func send(_ byteCount: Int64, of length: Int64) { add(.sent(byteCount, of: length)) }
+
+    package func receive(_ data: Data) {
+        guard !data.isEmpty else { return }
+        let waiting = state.withLock { $0.waiting }
+        guard waiting > 0, waiting + data.count > Self.memoryLimit, receiver.mayPause else {
+            let unused = file.withLock { $0.take() }
+            withExtendedLifetime(unused) {}
+            return add(.bytes(data))
+        }
+        guard waiting + data.count <= Self.limit else {
+            return fail(
+                WebServiceError(
+                    .responseTooLarge, "more than \(Self.limit) bytes wait for the reader of the stream"))
+        }
+        do { try add(store(data)) } catch { fail(error) }
+    }
+
+    package func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics? = nil) {
+        add(.end(result, metrics))
+    }
+
+    /// Delivers the result of a session that completes with three optional values.
+    package func finish(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
+        if let error { return finish(.failure(error)) }
+        guard data != nil || response != nil else { return finish(.failure(URLError(.badServerResponse))) }
+        if let response { receive(ResponseHead(response), length: data.map { Int64($0.count) }) }
+        if let data { receive(data) }
+        finish(.success([:]))
+    }
+
+    // MARK: Called by any thread
+
+    /// Ends the exchange without delivering what waits.
+    package func abort(_ error: any Error) {
+        let (delivers, released) = state.withLock { $0.abort(error) }
+        withExtendedLifetime(released) {}
+        if delivers { deliver() }
+    }
+
+    /// Continues a paused delivery on another thread.
+    package func receiveMore() {
+        let continues = state.withLock { $0.receiveMore() }
+        if continues { DispatchQueue.global().async { self.deliver() } }
+    }
+
+    // MARK: Delivery
+
+    private func add(_ part: Part) {
+        if state.withLock({ $0.add(part) }) { deliver() }
+    }
+
+    /// Writes bytes to the file. Called by one thread at a time.
+    private func store(_ data: Data) throws -> Part {
+        do {
+            let current = file.withLock { $0 }.flatMap { $0.count < Self.limit ? $0 : nil }
+            let (unlinked, start) = try current ?? (UnlinkedFile(), 0)
+            try unlinked.descriptor.append(data)
+            file.withLock { $0 = (unlinked, start + data.count) }
+            return .stored(unlinked, start..<start + data.count)
+        } catch let failure as SystemFailure {
+            throw failure.error("the body cannot be written to a temporary file")
+        }
+    }
+
+    private func deliver() {
+        while let part = state.withLock({ $0.next() }) {
+            do {
+                if let rest = try deliver(part), state.withLock({ $0.pause(at: rest) }) { return }
+            } catch {
+                fail(error)
+            }
+        }
+    }
+
+    /// - Returns: The part that the receiver did not take, because it has paused.
+    private func deliver(_ part: Part) throws -> Part? {
+        switch part {
+        case .head(let head, let length):
+            try receiver.didReceive(head, length: length, decoder: nil)
+        case .sent(let count, let length):
+            receiver.didSend(count, of: length)
+        case .bytes(let data):
+            guard try data.withUnsafeBytes({ try receiver.didReceive($0) }) == .more else { return part }
+            state.withLock { $0.waiting -= data.count }
+        case .stored(let file, var range):
+            while !range.isEmpty {
+                let count = try deliver(file, range)
+                if count == 0 { return .stored(file, range) }
+                state.withLock { $0.waiting -= count }
+                range.removeFirst(count)
+            }
+        case .end(let result, let metrics):
+            let ended = transport.withLock { $0.take() }
+            withExtendedLifetime(ended) {}
+            receiver.didComplete(result, metrics: metrics)
+        }
+        return nil
+    }
+
+    /// - Returns: The number of bytes that the receiver has taken; 0 if it has paused.
+    private func deliver(_ file: UnlinkedFile, _ range: Range<Int>) throws -> Int {
+        try withUnsafeTemporaryAllocation(byteCount: min(range.count, 64 << 10), alignment: 16) { room in
+            let count: Int
+            do throws(SystemFailure) {
+                count = try file.read(into: room, at: range.lowerBound)
+                guard count > 0 else { throw SystemFailure.shortRead }
+            } catch {
+                throw error.error("the body cannot be read from a temporary file")
+            }
+            return try receiver.didReceive(UnsafeRawBufferPointer(rebasing: room[..<count])) == .more ? count : 0
+        }
+    }
+
+    /// Ends the exchange by an error of the receiver or the file.
+    private func fail(_ error: any Error) {
+        abort(error)
+        transport.withLock { $0 }?.cancel()
+    }
+}
+
+/// A task of a session whose response reaches its receiver through a ``BodyDelivery``.
+package final class DeliveringTask: StreamTask {
+    private let base: any DataTask
+    private let delivery: BodyDelivery
+
+    /// - Parameter make: Returns the task of the transport, which passes the response to the
+    ///   delivery.
+    package init(_ receiver: any BodyReceiver, _ make: (BodyDelivery) -> any DataTask) {
+        delivery = BodyDelivery(receiver)
+        base = make(delivery)
+        delivery.attach(base)
+    }
+
+    package var state: DataTaskState { base.state }
+    package func resume() { base.resume() }
+    package func suspend() { base.suspend() }
+    package func receiveMore() { delivery.receiveMore() }
+
+    package func cancel() {
+        base.cancel()
+        // The transport may have ended while bytes still wait.
+        delivery.abort(URLError(.cancelled))
+    }
+}

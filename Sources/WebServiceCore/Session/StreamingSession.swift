@@ -1,0 +1,138 @@
+import Dispatch
+public import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+/// A session that delivers a response in parts: interim heads, head, bytes of the body, trailers.
+///
+/// The bundled sessions conform. A service streams bodies over such a session; over any other
+/// ``Session``, it receives the whole body first. There is no other visible difference.
+public protocol StreamingSession: Session {
+    /// Creates a task that sends `request` when it is resumed; nothing happens before.
+    ///
+    /// - Parameters:
+    ///   - request: The request to send.
+    ///   - receiver: Receives the response. The session retains it until the exchange has ended.
+    func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask
+}
+
+/// One exchange of a ``StreamingSession``.
+public protocol StreamTask: DataTask {
+    /// Continues an exchange whose receiver returned ``Demand/pause``.
+    ///
+    /// Returns immediately; the receiver is called later, on a thread of the session. Has no effect
+    /// if the exchange is not paused.
+    func receiveMore()
+}
+
+/// A receiver of one response, called by a ``StreamingSession``.
+///
+/// The session calls the methods one after another, on any thread: at most one head,
+/// then bytes, then ``didComplete(_:metrics:)`` exactly once after the task was resumed or
+/// cancelled. A method has to return immediately. If a method throws, the session ends the exchange
+/// and completes it with that error.
+public protocol BodyReceiver: AnyObject, Sendable {
+    /// A Boolean value that indicates whether the receiver may pause the exchange.
+    ///
+    /// Such an exchange may take arbitrarily long. `CurlSession` sends it over a connection of its
+    /// own (HTTP/1.1), and does not count it towards the limits of connections once its head was
+    /// received.
+    var mayPause: Bool { get }
+
+    /// Receives an interim head (RFC 9110, section 15.2), if the session provides them.
+    func didReceive(interim head: ResponseHead) throws
+
+    /// Receives the head.
+    ///
+    /// - Parameters:
+    ///   - head: The head of the final response.
+    ///   - length: The number of bytes that follow; `nil` if it is unknown.
+    ///   - decoder: Decodes the bytes that follow; `nil` if they are not encoded, or if the session
+    ///     decodes them.
+    func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws
+
+    /// Receives bytes of the body.
+    ///
+    /// - Parameter bytes: Valid until the method returns.
+    /// - Returns: ``Demand/more`` if the receiver has taken the bytes, and ``Demand/pause`` if it
+    ///   has taken none of them. The session delivers the same bytes again after
+    ///   ``StreamTask/receiveMore()``.
+    func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand
+
+    /// Reports the progress of the request body.
+    ///
+    /// - Parameters:
+    ///   - byteCount: The number of bytes that were passed to the system so far.
+    ///   - length: The length of the body in bytes.
+    func didSend(_ byteCount: Int64, of length: Int64)
+
+    /// Receives the result.
+    ///
+    /// - Parameters:
+    ///   - result: The trailer fields (RFC 9110, section 6.5) of a complete response, empty if the
+    ///     session does not provide them, or the error.
+    ///   - metrics: The metrics of the exchange; `nil` if the session does not measure any.
+    func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?)
+}
+
+extension BodyReceiver {
+    /// `false`.
+    public var mayPause: Bool { false }
+    /// Ignores the head.
+    public func didReceive(interim head: ResponseHead) {}
+    /// Ignores the progress.
+    public func didSend(_ byteCount: Int64, of length: Int64) {}
+}
+
+/// What a ``BodyReceiver`` demands.
+public enum Demand: Sendable {
+    /// The receiver has taken the bytes and accepts more.
+    case more
+    /// The receiver has taken no bytes, and accepts none until ``StreamTask/receiveMore()``.
+    case pause
+}
+
+/// A decoder of a content coding (RFC 9110, section 8.4.1), used by one receiver.
+///
+/// The receiver decides when it decodes, so that a small compressed body cannot fill the memory.
+public protocol ContentDecoder: Sendable {
+    /// Decodes bytes.
+    ///
+    /// - Parameters:
+    ///   - bytes: The encoded bytes that follow those decoded before.
+    ///   - limit: The number of decoded bytes after which to return.
+    ///   - append: Receives decoded bytes in pieces of up to 64 KiB.
+    /// - Returns: The number of encoded bytes that were used. If the limit was reached, call the
+    ///   method again with the remaining bytes, even if there are none: the decoder may hold further
+    ///   output.
+    /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
+    func decode(
+        _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> Int
+
+    /// Checks that the encoded bytes are complete.
+    ///
+    /// - Throws: `URLError.cannotDecodeContentData` if they are truncated.
+    func finish() throws
+}
+
+extension StreamingSession {
+    /// Creates a task that receives the whole response. The completion is called on a global
+    /// dispatch queue.
+    public func dataTask(
+        request: any URLRequestEncodable,
+        completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask {
+        let collector = BodyCollector(request, source: responseSource) { result, _ in
+            DispatchQueue.global().async {
+                switch result {
+                case .success(let response): completion(response.data, response.urlResponse, nil)
+                case .failure(let error): completion(nil, nil, error)
+                }
+            }
+        }
+        return streamTask(request: request, receiver: collector)
+    }
+}

@@ -1,0 +1,14 @@
+/// A flag that is set once.
+final class OnceFlag: Sendable {
+    private let value = Mutex(false)
+
+    var isSet: Bool { value.withLock { $0 } }
+
+    /// - Returns: Whether this call has set the flag.
+    func set() -> Bool {
+        value.withLock { value in
+            defer { value = true }
+            return !value
+        }
+    }
+}

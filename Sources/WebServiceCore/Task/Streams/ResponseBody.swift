@@ -1,0 +1,161 @@
+public import Foundation
+
+/// The body of a ``StreamedResponse``: a sequence of the bytes as they arrive.
+///
+/// An element has 1 byte to about 256 KiB, after decompression. At most
+/// the buffer size of ``SessionTask/stream(bufferSize:)`` waits for the reader; then the transport
+/// pauses until the next element is read.
+///
+/// A body can be iterated over once; a second iteration throws
+/// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the body, ``cancel()`` and
+/// the cancellation of the reading Swift task close the connection at once. An error in the middle
+/// of the body is thrown after the bytes that precede it. Cancellation throws `URLError.cancelled`.
+public struct ResponseBody: AsyncSequence, Sendable {
+    public typealias Element = Data
+
+    private enum Content {
+        case stream(BodyHandle)
+        case data(Data, isConsumed: OnceFlag)
+    }
+
+    private let content: Content
+
+    init(_ response: Response) {
+        if let handle = response.stream as? BodyHandle {
+            content = .stream(handle)
+        } else {
+            content = .data(response.data, isConsumed: OnceFlag())
+        }
+    }
+
+    /// The number of bytes of the body; `nil` if it is unknown, as for a compressed or chunked body.
+    public var expectedLength: Int64? {
+        switch content {
+        case .stream(let handle): handle.length
+        case .data(let data, _): Int64(data.count)
+        }
+    }
+
+    /// The trailer fields (RFC 9110, section 6.5) after the end of the body; `nil` before.
+    ///
+    /// Empty if there are none, and over sessions that do not provide them (Foundation).
+    public var trailers: Headers? {
+        switch content {
+        case .stream(let handle): handle.stream.trailers
+        case .data(_, let flag): flag.isSet ? [:] : nil
+        }
+    }
+
+    /// Closes the connection. A reader receives `URLError.cancelled`.
+    public func cancel() {
+        if case .stream(let handle) = content { handle.stream.cancel() }
+    }
+
+    /// Returns the whole body.
+    ///
+    /// - Parameter limit: The maximum length in bytes.
+    /// - Throws: ``WebServiceError/Code/responseTooLarge`` if the body is longer, and the errors of
+    ///   the stream.
+    public func collect(upTo limit: Int) async throws -> Data {
+        var data = Data()
+        for try await bytes in self {
+            guard bytes.count <= limit - data.count else {
+                throw WebServiceError(.responseTooLarge, "the body of the response is longer than \(limit) bytes")
+            }
+            data.append(bytes)
+        }
+        return data
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator {
+        switch content {
+        case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
+        case .data(let data, let flag): AsyncIterator(flag.set() ? .data(data) : .consumed)
+        }
+    }
+
+    /// Ends the exchange when the iteration ends.
+    fileprivate final class Iteration: Sendable {
+        let handle: BodyHandle
+
+        init(_ handle: BodyHandle) { self.handle = handle }
+
+        deinit { handle.stream.cancel() }
+    }
+
+    /// The iterator of a ``ResponseBody``.
+    public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
+        fileprivate enum Source {
+            case stream(Iteration)
+            case data(Data)
+            case consumed
+            case over
+        }
+
+        /// The number of decoded bytes in one element, at least.
+        private static let decodedSize = 64 << 10
+
+        private var source: Source
+        /// The encoded bytes that were not decoded yet.
+        private var encoded = Data()
+        /// A Boolean value that indicates whether the decoder may hold further output.
+        private var mustDrain = false
+        private var count = 0
+
+        fileprivate init(_ source: Source) { self.source = source }
+
+        /// Returns the next bytes; `nil` at the end, and after an error.
+        ///
+        /// - Throws: `URLError` for a transport error, `URLError.cancelled` after a cancellation,
+        ///   `URLError.cannotDecodeContentData` for damaged compressed data, and `WebServiceError`
+        ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`.
+        public mutating func next() async throws -> Data? {
+            switch source {
+            case .over: return nil
+            case .consumed:
+                source = .over
+                throw WebServiceError(.streamConsumed, "the body was already iterated over")
+            case .data(let data):
+                source = .over
+                return data.isEmpty ? nil : data
+            case .stream(let iteration):
+                do {
+                    if let bytes = try await next(iteration.handle) { return bytes }
+                } catch {
+                    source = .over
+                    throw error
+                }
+                source = .over
+                return nil
+            }
+        }
+
+        private mutating func next(_ handle: BodyHandle) async throws -> Data? {
+            var bytes = try await received(handle)
+            while bytes?.isEmpty == true { bytes = try await received(handle) }
+            count += bytes?.count ?? 0
+            if let maximum = handle.maximum, count > maximum {
+                throw WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes")
+            }
+            return bytes
+        }
+
+        private mutating func received(_ handle: BodyHandle) async throws -> Data? {
+            guard let decoder = handle.decoder else { return try await handle.stream.next() }
+            if encoded.isEmpty, !mustDrain {
+                guard let bytes = try await handle.stream.next() else {
+                    try decoder.finish()
+                    return nil
+                }
+                encoded = bytes
+            }
+            var decoded = Data()
+            let used = try encoded.withUnsafeBytes { bytes in
+                try decoder.decode(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
+            }
+            mustDrain = decoded.count >= Self.decodedSize
+            encoded = encoded.count == used ? Data() : encoded.dropFirst(used)
+            return decoded
+        }
+    }
+}

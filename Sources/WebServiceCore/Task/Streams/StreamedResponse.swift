@@ -1,0 +1,49 @@
+import Foundation
+
+/// A response whose head was accepted and whose body is read as it arrives.
+///
+/// ```swift
+/// let log = try await service.GET("/log").stream().value
+/// for try await chunk in log.body { try file.write(contentsOf: chunk) }
+/// ```
+public struct StreamedResponse: Sendable {
+    /// The response without its body: ``Response/data`` is empty.
+    public let response: Response
+
+    /// The body.
+    public let body: ResponseBody
+
+    init(_ response: Response) {
+        body = ResponseBody(response)
+        var head = response
+        head.stream = nil
+        if response.isStreamed { head.data = Data() }
+        self.response = head
+    }
+
+    /// The status code (RFC 9110, section 15).
+    public var status: Int { response.status }
+
+    /// The header fields.
+    public var headers: Headers { response.headers }
+}
+
+extension SessionTask {
+    /// Returns a typed task whose value is the head of the response, with the body as a stream.
+    ///
+    /// Interceptors, redirects and error mappers apply until the head is accepted, and never after:
+    /// an error within the body is not retried. A response whose status is not 200 to 299 is
+    /// received as a whole, up to 1 MiB, and fails as for any other typed task.
+    ///
+    /// The timeout (``Request/timeout``) does not run while the transport is paused. The deadline and
+    /// ``Request/maximumResponseBytes`` apply to the body only if they differ from their defaults;
+    /// otherwise the deadline ends with the head. ``ResponseCache`` does not store the body. Has to
+    /// be called before ``resume()``.
+    ///
+    /// - Parameter bufferSize: The number of bytes that may wait for the reader before the transport
+    ///   pauses. Defaults to 256 KiB.
+    public func stream(bufferSize: Int = 256 << 10) -> TypedTask<StreamedResponse> {
+        context.bufferSize = max(1, bufferSize)
+        return typed { StreamedResponse($0) }
+    }
+}

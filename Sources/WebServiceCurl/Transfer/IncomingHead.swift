@@ -1,0 +1,96 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The header and the trailer section of a response during their reception, line by line.
+///
+/// An error thrown by a method ends the exchange.
+struct IncomingHead: ~Copyable {
+    private let maximumBytes: Int
+    private let zlib: ccurl_zlib?
+    private var request: EncodedRequest?
+    private var receiver: (any BodyReceiver)?
+    private var lines: [UInt8] = []
+    private var trailerLines: [UInt8] = []
+    private var lineBytes = 0
+    private var head: ResponseHead?
+    private var framing = Framing()
+
+    init(maximumBytes: Int, zlib: ccurl_zlib?) {
+        self.maximumBytes = maximumBytes
+        self.zlib = zlib
+    }
+
+    /// A Boolean value that indicates whether the header is complete.
+    var isComplete: Bool { head != nil }
+
+    /// A Boolean value that indicates whether the body ends with the TLS connection.
+    ///
+    /// Only TLS can then distinguish a complete body from a truncated one.
+    var endsWithConnection: Bool {
+        guard let head, let request, request.method != .HEAD, head.status != 204, head.status != 304 else {
+            return false
+        }
+        return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && !lines.starts(with: "HTTP/2".utf8)
+    }
+
+    /// The trailer fields received so far.
+    var trailers: Headers { trailerLines.isEmpty ? [:] : ResponseHead.headers(of: [0x0A] + trailerLines) }
+
+    mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver) {
+        self.request = request
+        self.receiver = receiver
+    }
+
+    /// Prepares for the next response.
+    mutating func clear() {
+        request = nil
+        receiver = nil
+        lines.removeAll(keepingCapacity: lines.capacity <= 4 << 10)
+        trailerLines = []
+        lineBytes = 0
+        head = nil
+        framing = Framing()
+    }
+
+    /// Receives one line of the header or of a trailer, including its line break.
+    mutating func receive(line: UnsafeRawBufferPointer) throws {
+        lineBytes += line.count
+        guard lineBytes <= maximumBytes else {
+            throw WebServiceError(.responseTooLarge, "the response header fields exceed \(maximumBytes) bytes")
+        }
+        guard head == nil else { return trailerLines.append(contentsOf: line) }
+        let isFirst = lines.isEmpty
+        lines.append(contentsOf: line)
+        if line.first == 0x0D || line.first == 0x0A { return try finish() }
+        if isFirst {
+            framing.observe(statusLine: line, isSecure: request?.url.utf8.starts(with: "https:".utf8) == true)
+        } else {
+            framing.observe(line)
+        }
+    }
+
+    private mutating func finish() throws {
+        guard let request, let received = ResponseHead(bytes: lines, url: request.url), received.status != 101 else {
+            throw CurlError.error(.badServerResponse, "the response has a malformed status line or status 101")
+        }
+        framing.finish()
+        if let violation = framing.violation {
+            throw CurlError.error(.badServerResponse, "the response header is invalid: \(violation)")
+        }
+        if received.status < 200 {
+            lines.removeAll(keepingCapacity: true)
+            framing = Framing()
+            try receiver?.didReceive(interim: received)
+            return
+        }
+        head = received
+        let decoder = framing.isGzip ? zlib.flatMap { GzipDecoder($0) } : nil
+        let hasKnownLength = !framing.isEncoded || decoder != nil
+        try receiver?.didReceive(received, length: hasKnownLength ? framing.contentLength : nil, decoder: decoder)
+    }
+}
