@@ -30,6 +30,14 @@ enum ContentRange: Sendable, Equatable {
         self = .bytes(first...last, total: total)
     }
 
+    /// The length of the whole representation; `nil` if the server does not know it.
+    var total: Int64? {
+        switch self {
+        case .bytes(_, let total): total
+        case .unsatisfied(let total): total
+        }
+    }
+
     private static func number(_ digits: Substring.UTF8View) -> Int64? {
         digits.allSatisfy(ASCII.isDigit) ? Int64(String(decoding: digits, as: UTF8.self)) : nil
     }

@@ -106,17 +106,17 @@ public struct RetryPolicy: Interceptor {
                 return try result.get()
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await wait(pause, next)
+                try await wait(pause, next.context)
             }
             attempt += 1
         }
     }
 
-    private func wait(_ pause: Duration, _ next: Next) async throws {
-        let start = next.context.service.clock.now
-        if let sleep { try await sleep(pause) } else { try await next.context.service.clock.sleep(for: pause) }
+    private func wait(_ pause: Duration, _ context: ExchangeContext) async throws {
+        let start = context.clock.now
+        if let sleep { try await sleep(pause) } else { try await context.clock.sleep(for: pause) }
         try Task.checkCancellation()
-        next.context.log.record(.wait, "", from: start)
+        context.log.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
@@ -154,6 +154,23 @@ public struct RetryPolicy: Interceptor {
         let random = random()
         let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
         return .seconds(max(0, seconds) * share)
+    }
+}
+
+extension RetryPolicy: ContinuationPolicy {
+    func waitToContinue(
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+    ) async throws -> Bool {
+        guard let reason = reason(toRetry: .failure(error)) else { return false }
+        switch decide(request, attempt: attempt, spent: spent, response: nil) {
+        case .stop(let why):
+            context.log.record(.noRetry, "\(reason), \(why)")
+            return false
+        case .wait(let pause, let why):
+            context.log.record(.retry, "\(reason), \(why)")
+            try await wait(pause, context)
+            return true
+        }
     }
 }
 

@@ -31,8 +31,8 @@ struct TaskState: Sendable {
     private var phase: Phase
     private var inFlight = InFlight()
     private(set) var isSuspended = false
-    /// A Boolean value that indicates whether another task or the owner provides the result.
-    private let isDriven: Bool
+    /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
+    private var driver: Driver?
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -47,9 +47,11 @@ struct TaskState: Sendable {
         var hasReportedFailure = false
     }
 
-    init(request: Request, isDriven: Bool = false) {
+    typealias Driver = @Sendable (SessionTask, Request) -> Void
+
+    init(request: Request, driver: Driver? = nil) {
         phase = .created(request)
-        self.isDriven = isDriven
+        self.driver = driver
     }
 
     /// The delegate, held weakly.
@@ -91,8 +93,14 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
+    /// Sets what provides the result in place of the pipeline. Has no effect after the task was
+    /// resumed.
+    mutating func drive(by driver: @escaping Driver) {
+        if case .created = phase { self.driver = driver }
+    }
+
     enum ResumeAction: Sendable {
-        case start(Request)
+        case start(Request, Driver?)
         case runHandlers
         case none
     }
@@ -101,7 +109,7 @@ struct TaskState: Sendable {
         isSuspended = false
         if case .created(let request) = phase {
             phase = .running
-            return .start(request)
+            return .start(request, driver)
         }
         return chain.claim() ? .runHandlers : .none
     }
@@ -144,6 +152,8 @@ struct TaskState: Sendable {
         /// The work that was in progress, to be released outside the lock.
         var work: Pipeline.Running?
         var cancelsWork = false
+        /// A Boolean value that indicates whether the pipeline has not provided the result.
+        var isDriven = false
     }
 
     /// Completes the task. The first result counts.
@@ -156,10 +166,11 @@ struct TaskState: Sendable {
         guard !isComplete else { return nil }
         phase = .complete(result, wasCancelled: wasCancelled)
         let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
-        chain.open(failure: failure, isObserved: delegate != nil && !isDriven)
+        chain.open(failure: failure, isObserved: delegate != nil && driver == nil)
         defer { inFlight = InFlight() }
         var action = CompleteAction(
-            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted)
+            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted,
+            isDriven: driver != nil)
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation

@@ -10,6 +10,8 @@ final class PartFile: Sendable {
     private let folder: Folder
     private let file: Descriptor
     private let names: Names
+    /// Set when the part was renamed or removed.
+    private let isGone = OnceFlag()
 
     /// Opens the partial file for a destination, or creates it.
     ///
@@ -96,7 +98,11 @@ final class PartFile: Sendable {
 
     /// Releases the lock. Called last, so that the next download to the destination can begin
     /// before this object is deallocated.
-    func unlock() {
+    ///
+    /// A part without bytes is removed, and one that no other process can continue.
+    func close() {
+        let isUseless = names.state == nil || (try? length()) == 0  // otherwise it may have bytes
+        if isUseless, !isGone.isSet { try? discard() }  // the file that remains does no harm
         file.unlock()
     }
 
@@ -206,6 +212,7 @@ final class PartFile: Sendable {
                 return false
             }
             if synchronize { try folder.synchronize() }
+            _ = isGone.set()
             if let name = names.state { try folder.remove(name) }
             return true
         }
@@ -217,6 +224,7 @@ final class PartFile: Sendable {
     /// Removes the part and its state.
     func discard() throws(WebServiceError) {
         try translating("the partial file could not be removed") { () throws(SystemFailure) in
+            _ = isGone.set()
             try folder.remove(names.part)
             if let name = names.state { try folder.remove(name) }
         }

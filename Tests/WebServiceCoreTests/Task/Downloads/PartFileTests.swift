@@ -62,7 +62,7 @@ struct PartFileTests {
             let first = try open(folder)
             try first.store(Self.state)
             try write("hello", to: first)
-            first.unlock()
+            first.close()
             let second = try open(folder)
             #expect(try second.length() == 5)
             #expect(second.state() == Self.state)
@@ -83,7 +83,7 @@ struct PartFileTests {
             let part = try open(folder)
             #expect(code { _ = try open(folder) } == .downloadInProgress)
             #expect(try open(folder, "b.iso").length() == 0)
-            part.unlock()
+            part.close()
             #expect(try open(folder).length() == 0)
         }
     }
