@@ -30,7 +30,7 @@ struct FuzzTarget: Sendable {
         self.check = check
     }
 
-    static let all: [FuzzTarget] = heads + locations + fields + cookies + stored + json + secrets + requests
+    static let all: [FuzzTarget] = heads + locations + fields + cookies + stored + json + secrets + requests + bodies
 }
 
 /// A property that does not hold for an input.

@@ -195,7 +195,7 @@ struct CurlHostileHeadTests {
         "C-44: Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData",
         arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
-        let gzip = InflaterTests.gzip
+        let gzip = GzipDecoderTests.gzip
         for (tail, isAccepted) in [(Data(), true), (Data("a".utf8), false), (Data([0x1F]), false)] {
             let body = gzip + Data(count: count) + tail
             let server = try MockServer { _ in
@@ -206,7 +206,7 @@ struct CurlHostileHeadTests {
             defer { server.stop() }
             let result = await WebService(server, try CurlSession()).GET("/").string().result
             if isAccepted {
-                #expect(try result.get() == InflaterTests.plain)
+                #expect(try result.get() == GzipDecoderTests.plain)
             } else {
                 #expect(result.urlErrorCode == .cannotDecodeContentData)
             }
@@ -277,8 +277,8 @@ struct CurlHostileHeadTests {
             Data(repeating: 0x61, count: 300)
         ),
         (
-            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(InflaterTests.gzip.count)\r\n\r\n",
-            InflaterTests.gzip
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: \(GzipDecoderTests.gzip.count)\r\n\r\n",
+            GzipDecoderTests.gzip
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n",

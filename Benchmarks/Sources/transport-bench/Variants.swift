@@ -102,14 +102,9 @@ extension Variant {
         Variant(name: "CurlSession alone: data task", isSecure: true) { load in
             let session = try curlSession(load)
             return try await lanes(load) { done in
-                session.responseTask(request: Request(.GET, url: load.url), progress: nil) { result, _ in
-                    DispatchQueue.global().async {
-                        switch result {
-                        case .success(let response): done(check(load, response.status, response.data.count, nil))
-                        case .failure(let error): done(error)
-                        }
-                    }
-                }.resume()
+                session.streamTask(request: Request(.GET, url: load.url), receiver: Counter { status, count, error in
+                    DispatchQueue.global().async { done(error ?? check(load, status, count, nil)) }
+                }).resume()
             }
         },
     ]
@@ -209,5 +204,29 @@ private func awaiting(_ load: Load, _ send: @escaping @Sendable () async throws 
             }
         }
         return try await group.reduce(0, +)
+    }
+}
+
+/// Counts the bytes of a response.
+private final class Counter: BodyReceiver {
+    private let state = Mutex((status: 0, count: 0))
+    private let completion: @Sendable (_ status: Int, _ count: Int, _ error: (any Error)?) -> Void
+
+    init(_ completion: @escaping @Sendable (_ status: Int, _ count: Int, _ error: (any Error)?) -> Void) {
+        self.completion = completion
+    }
+
+    func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) {
+        state.withLock { $0.status = head.status }
+    }
+
+    func didReceive(_ bytes: UnsafeRawBufferPointer) -> Demand {
+        state.withLock { $0.count += bytes.count }
+        return .more
+    }
+
+    func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
+        let (status, count) = state.withLock { $0 }
+        if case .failure(let error) = result { completion(status, count, error) } else { completion(status, count, nil) }
     }
 }

@@ -35,6 +35,21 @@ package enum JSON {
         return try decoder.decode(type, from: data)
     }
 
+    /// Decodes a value from an element of a body.
+    ///
+    /// - Parameter element: The name of the element, for the message of an error.
+    /// - Throws: ``WebServiceError/Code/decoding`` with the bytes of the element.
+    static func decode<Value: Decodable>(
+        _ type: Value.Type, from data: Data, of element: String, using decoder: any BodyDecoder
+    ) throws(WebServiceError) -> Value {
+        do {
+            return try decode(type, from: data, using: decoder)
+        } catch {
+            let message = "\(type) cannot be decoded from \(element)\(Response.place(of: error))"
+            throw WebServiceError(.decoding, message, body: data, underlying: error)
+        }
+    }
+
     /// Parses JSON of any shape with the errors of a `JSONDecoder`, in linear time.
     private static func anyShape<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         do {

@@ -55,7 +55,7 @@ extension Response {
 
     /// Returns the location of a decoding error within the value. Keys of a type are included; keys
     /// of a dictionary come from the server and are replaced by `*`.
-    private static func place(of error: any Error) -> String {
+    static func place(of error: any Error) -> String {
         switch error {
         case DecodingError.keyNotFound(let key, let context):
             ": no value for '\(name(of: key))'\(path(context.codingPath))"

@@ -103,17 +103,22 @@ public struct Response: Sendable {
         data: Data, urlResponse: URLResponse?, source: Source = .network, attempts: Int = 1, redirects: [URL] = []
     ) {
         self.init(
-            data: data, head: urlResponse.map(ResponseHead.init), source: source, attempts: attempts,
+            body: data, head: urlResponse.map(ResponseHead.init), source: source, attempts: attempts,
             redirects: redirects)
     }
 
+    /// Creates a response from the head and body that a session received.
+    public init(data: Data, head: ResponseHead, source: Source = .network, transport: TransportMetrics? = nil) {
+        self.init(body: data, head: head, source: source, transport: transport)
+    }
+
     init(
-        data: Data?, head: ResponseHead? = nil, source: Source, attempts: Int = 1, redirects: [URL] = [],
+        body: Data?, head: ResponseHead? = nil, source: Source, attempts: Int = 1, redirects: [URL] = [],
         transport: TransportMetrics? = nil, age: TimeInterval? = nil
     ) {
         storage = Storage(
             Fields(
-                body: data, head: head, source: source, attempts: attempts, redirects: redirects, transport: transport,
+                body: body, head: head, source: source, attempts: attempts, redirects: redirects, transport: transport,
                 age: age))
     }
 

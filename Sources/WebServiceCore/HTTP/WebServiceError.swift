@@ -75,6 +75,8 @@ public struct WebServiceError: Error, Sendable {
         public static let unexpectedContentType = Code("unexpectedContentType")
         /// A response body larger than ``Request/maximumResponseBytes``. No part of it is stored.
         public static let responseTooLarge = Code("responseTooLarge")
+        /// An element of a streamed response body, such as a line, that is larger than its limit.
+        public static let elementTooLarge = Code("elementTooLarge")
         /// An exchange that exceeded its ``Request/deadline``.
         public static let deadline = Code("deadline")
         /// A streamed body is being read, or was read, by another iterator.

@@ -84,7 +84,7 @@ extension Result where Success == Response, Failure == any Error {
         } else if data == nil, response == nil {
             self = .failure(URLError(.badServerResponse))
         } else {
-            self = .success(Response(data: data, head: response.map(ResponseHead.init), source: source))
+            self = .success(Response(body: data, head: response.map(ResponseHead.init), source: source))
         }
     }
 }

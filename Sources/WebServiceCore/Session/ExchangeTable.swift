@@ -15,7 +15,7 @@ import FoundationNetworking
 /// it.
 final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct Exchange {
-        let owner: FoundationSession
+        let owner: any AnyObject & Sendable
         let delivery: BodyDelivery
         let task: URLSessionTask
         let timeout: Duration
@@ -126,7 +126,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     ///   - handle: Receives the task, unless it was cancelled.
     ///   - delivery: Receives the response.
     func start(
-        _ request: URLRequest, of owner: FoundationSession, timeout: TimeInterval, handle: ResumableDataTask,
+        _ request: URLRequest, of owner: any AnyObject & Sendable, timeout: TimeInterval, handle: ResumableDataTask,
         delivery: BodyDelivery
     ) {
         queue.async { [self] in

@@ -20,13 +20,13 @@ enum MediaType {
     }
 
     /// Returns the value of a parameter such as `charset`, without quotes.
-    static func parameter(_ name: String, of value: String) -> String? {
+    static func parameter(_ name: String, of value: String, quotes: CharacterSet = ["\"", "'"]) -> String? {
         for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
             let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
                 String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces)
             }
             guard pair.count == 2, pair[0].equalsIgnoringASCIICase(name) else { continue }
-            return pair[1].trimmingCharacters(in: ["\"", "'"])
+            return pair[1].trimmingCharacters(in: quotes)
         }
         return nil
     }

@@ -23,7 +23,7 @@ extension ServiceCore {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed)
                 answer.set(.success(value))
-                task.complete(.success(Response(data: data, source: .storage, attempts: 0, age: value.age)))
+                task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
                 task.complete(.failure(error is CancellationError ? URLError(.cancelled) : error))
             }

@@ -14,7 +14,7 @@ final class ScenarioStage: Sendable {
     /// `nil` if a mock responds.
     let server: MockServer?
     let script = ScenarioScript()
-    private let session: any Session
+    let session: any Session
     private let exchanges = Mutex<[ScenarioExchange]>([])
     private static let stageCount = Mutex(0)
 

@@ -19,7 +19,7 @@ public struct SessionScenario: Sendable, CustomStringConvertible {
     /// All scenarios, with distinct names.
     public static let all: [SessionScenario] =
         requests + answers + framings + connections + surplus + uploads + lifecycles + timeOuts + faults + hostileHeads
-        + codings + limits
+        + codings + limits + streams
 
     /// The guarantee, as a sentence.
     public let name: String

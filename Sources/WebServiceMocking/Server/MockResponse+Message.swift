@@ -21,6 +21,10 @@ struct ResponseMessage {
     var drip: (size: Int, pause: Duration)?
     /// Bytes that are sent repeatedly after ``bytes``, without end.
     var repetition: Data?
+    /// Writes the body after ``bytes``.
+    var writer: (isChunked: Bool, write: @Sendable (MockBodyWriter) throws -> Void)?
+    /// Bytes that are sent after the body.
+    var end = Data()
     var ending: Ending
 
     /// Returns a message with the first `count` bytes and another ending.
@@ -64,14 +68,20 @@ extension MockResponse {
         var fields = headers.fields
         if ownFraming.isEmpty, let framing { fields.append(framing) }
         if !keepsAlive, !headers.asksToClose { fields.append(Headers.Field(name: "Connection", value: "close")) }
-        var message = ResponseMessage(bytes: try head(fields), ending: keepsAlive ? .keepAlive : .close)
+        let heads = try interim.map { try $0.head($0.headers.fields) } + [head(fields)]
+        var message = ResponseMessage(bytes: Data(heads.joined()), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
-        let isChunked = framing?.value == "chunked"
+        let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
+        if let writer {
+            message.writer = (isChunked, writer)
+            if isChunked { message.end = try lastChunk() }
+            return message
+        }
         if wire == .endless {
             let data = data.isEmpty ? Data(repeating: UInt8(ascii: "x"), count: 16 << 10) : data
             message.repetition = isChunked ? data.chunk : data
         } else {
-            message.bytes += isChunked ? data.chunked(size: chunkSize) : data
+            message.bytes += isChunked ? try data.chunks(size: chunkSize) + lastChunk() : data
         }
         return message
     }
@@ -83,7 +93,7 @@ extension MockResponse {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
         case (205, _): Headers.Field(name: "Content-Length", value: "0")
-        case (_, .chunked), (_, .endless):
+        case _ where writer != nil, (_, .chunked), (_, .endless):
             request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
         case (_, .untilClose): nil
         // For HEAD, the length that GET would have.
@@ -95,6 +105,11 @@ extension MockResponse {
         if case .chunked(let size) = wire { max(size, 1) } else { max(data.count, 1) }
     }
 
+    /// Returns the last chunk with the trailer section (RFC 9112, section 7.1.2).
+    private func lastChunk() throws -> Data {
+        Data(("0\r\n" + (try lines(trailers.fields)) + "\r\n").utf8)
+    }
+
     private func head(_ fields: [Headers.Field]) throws -> Data {
         guard (100...999).contains(statusCode) else {
             throw unwritable("the status code \(statusCode) does not have three digits")
@@ -102,7 +117,12 @@ extension MockResponse {
         guard HTTPBytes.isVisible(version.utf8), !version.isEmpty else {
             throw unwritable("the HTTP version is empty or contains a space or a control character")
         }
-        var text = "\(version) \(statusCode) \(Self.reasons[statusCode] ?? "Status \(statusCode)")\r\n"
+        let reason = Self.reasons[statusCode] ?? "Status \(statusCode)"
+        return Data("\(version) \(statusCode) \(reason)\r\n\(try lines(fields))\r\n".utf8)
+    }
+
+    private func lines(_ fields: [Headers.Field]) throws -> String {
+        var text = ""
         for field in fields {
             guard HTTPBytes.isToken(field.name.utf8) else {
                 throw unwritable("the header field name \(field.name.debugDescription) is not a token")
@@ -112,7 +132,7 @@ extension MockResponse {
             }
             text += "\(field.name): \(field.value)\r\n"
         }
-        return Data((text + "\r\n").utf8)
+        return text
     }
 
     private func unwritable(_ message: String) -> WebServiceError {
@@ -120,12 +140,12 @@ extension MockResponse {
     }
 
     private static let reasons = [
-        100: "Continue", 101: "Switching Protocols", 200: "OK", 201: "Created", 202: "Accepted",
+        100: "Continue", 101: "Switching Protocols", 103: "Early Hints", 200: "OK", 201: "Created", 202: "Accepted",
         204: "No Content", 205: "Reset Content", 206: "Partial Content", 301: "Moved Permanently",
         302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
         308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
         404: "Not Found", 405: "Method Not Allowed", 409: "Conflict", 412: "Precondition Failed",
-        413: "Content Too Large", 414: "URI Too Long", 429: "Too Many Requests",
+        413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable", 429: "Too Many Requests",
         431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
         502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout",
         505: "HTTP Version Not Supported",
@@ -133,8 +153,8 @@ extension MockResponse {
 }
 
 extension Data {
-    /// Returns the bytes in chunks of a size, followed by the last chunk (RFC 9112, section 7.1).
-    fileprivate func chunked(size: Int) -> Data {
+    /// Returns the bytes in chunks of a size (RFC 9112, section 7.1).
+    fileprivate func chunks(size: Int) -> Data {
         var result = Data()
         var rest = self[...]
         while !rest.isEmpty {
@@ -142,11 +162,11 @@ extension Data {
             result += chunk.chunk
             rest = rest.dropFirst(chunk.count)
         }
-        return result + Data("0\r\n\r\n".utf8)
+        return result
     }
 
     /// The bytes as one chunk.
-    fileprivate var chunk: Data {
+    var chunk: Data {
         Data("\(String(count, radix: 16))\r\n".utf8) + self + Data("\r\n".utf8)
     }
 }

@@ -62,6 +62,10 @@ struct ServerConnection: Sendable {
             rest = rest.dropFirst(size)
             if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
         }
+        if let (isChunked, write) = message.writer {
+            do { try write(MockBodyWriter(socket: socket, isChunked: isChunked)) } catch { return false }
+            return socket.send(message.end)
+        }
         if let repetition = message.repetition, !repetition.isEmpty {
             while true {
                 guard socket.send(repetition) else { return false }

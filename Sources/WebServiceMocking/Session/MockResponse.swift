@@ -43,6 +43,23 @@ public struct MockResponse: Sendable {
     /// `URLError.timedOut` after its timeout, unless it is cancelled before.
     public var wire = Wire.fixedLength
 
+    /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
+    ///
+    /// Their status codes are 100 to 199, and they have no body. A ``MockSession`` ignores them.
+    public var interim: [MockResponse] = []
+
+    /// The trailer fields that a ``MockServer`` sends after a chunked body (RFC 9112, section 7.1.2).
+    ///
+    /// A ``MockSession`` ignores them.
+    public var trailers = Headers()
+
+    /// The closure that writes the body; `nil` if ``data`` is the body.
+    ///
+    /// A ``MockServer`` calls it on the thread of the connection, after the head. The body is
+    /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection is
+    /// closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
+    public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
+
     /// Called with the connection after the response and before the next request is read.
     ///
     /// With ``Wire/raw(_:)`` the connection then stays open.
@@ -60,6 +77,12 @@ public struct MockResponse: Sendable {
     public init(statusCode: Int, data: Data) {
         self.statusCode = statusCode
         self.data = data
+    }
+
+    /// Creates a response whose body is written by a closure; see ``writer``.
+    public init(statusCode: Int, writer: @escaping @Sendable (_ body: MockBodyWriter) throws -> Void) {
+        self.init(statusCode: statusCode)
+        self.writer = writer
     }
 
     /// Creates a response with a JSON body and `Content-Type: application/json`.

@@ -90,11 +90,13 @@ struct ExchangeTableTests {
             let table = ExchangeTable(configuration: configuration)
             released = table
             let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
+            let delivery = BodyDelivery(
+                BodyCollector(request, source: .network) { result, _ in
+                    if case .failure(let error) = result { errors.add((error as? URLError)?.code) }
+                })
             ResumableDataTask(request: request) { _, _, _ in
             } start: { request, handle in
-                table.start(request, timeout: 0.001, maximum: nil, progress: nil, handle: handle) {
-                    errors.add(($2 as? URLError)?.code)
-                }
+                table.start(request, of: errors, timeout: 0.001, handle: handle, delivery: delivery)
             }.resume()
             #expect(await errors.wait() == [.timedOut])
             await HeldProtocol.stops.wait()

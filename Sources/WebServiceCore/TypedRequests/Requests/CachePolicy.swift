@@ -100,7 +100,7 @@ extension ServiceCore {
         }
         answer.set(.success(stored.value))
         if let exchange = delivery.exchange { task.takeOver(exchange) }
-        task.complete(.success(Response(data: data, source: .storage, attempts: 0, age: stored.age)))
+        task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: stored.age)))
     }
 }
 

@@ -1,0 +1,32 @@
+import Foundation
+
+/// A parser that splits the bytes of a response body into elements. It does no I/O.
+///
+/// Elements do not depend on how the bytes are divided into chunks. The time is linear in the size
+/// of the body. The memory is bounded by the limit of one element and the size of the last chunk,
+/// provided that ``next()`` returns `nil` before more bytes are appended.
+protocol BodyParser: Sendable {
+    associatedtype Element: Sendable
+
+    /// Appends bytes of the body.
+    mutating func append(_ bytes: Data)
+
+    /// Returns the next complete element, or `nil` if there is none in the bytes so far.
+    ///
+    /// - Throws: ``WebServiceError/Code/elementTooLarge`` as soon as the next element exceeds its
+    ///   limit, after all elements before it; ``WebServiceError/Code/decoding`` for a malformed
+    ///   element. The body has to be abandoned then, unless the parser specifies otherwise.
+    mutating func next() throws(WebServiceError) -> Element?
+
+    /// Marks the orderly end of the body.
+    ///
+    /// Afterwards ``next()`` returns the elements that the end completes, and then `nil`.
+    mutating func finish()
+}
+
+extension WebServiceError {
+    /// Returns the error for an element of a body that is larger than its limit.
+    static func tooLarge(_ element: String, maximum: Int) -> WebServiceError {
+        WebServiceError(.elementTooLarge, "\(element) of the response body is larger than \(maximum) bytes")
+    }
+}

@@ -1,0 +1,16 @@
+public import Foundation
+
+/// A part of a multipart response body (RFC 2046, section 5.1).
+public struct BodyPart: Sendable, Hashable {
+    /// The header fields of the part, in order.
+    public var headers: Headers
+
+    /// The bytes of the part, without decoding of a `Content-Transfer-Encoding`.
+    public var data: Data
+
+    /// Creates a part.
+    public init(headers: Headers, data: Data) {
+        self.headers = headers
+        self.data = data
+    }
+}

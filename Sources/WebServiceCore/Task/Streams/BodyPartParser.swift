@@ -1,0 +1,166 @@
+import Foundation
+
+/// Splits a multipart body into its parts (RFC 2046, section 5.1).
+///
+/// For `multipart/mixed`, `byteranges` and `form-data`, a body without the close delimiter is an
+/// error; for `x-mixed-replace`, its end completes the last part. The preamble and the epilogue are
+/// ignored, and so is `Content-Length`. A nested multipart body is data.
+///
+/// Tolerated deviations: LF instead of CRLF, a boundary that the media type specifies with the two
+/// dashes of the delimiter, and a body that begins with the fields of the first part, the first of
+/// which is a `Content-` field.
+struct BodyPartParser: BodyParser {
+    private enum Position {
+        case start, preamble, delimiterLine, headers, data, epilogue
+    }
+
+    private static let maximumHeaderSize = 16 << 10
+    private static let headerStart = "content-"
+
+    private let endsWithoutDelimiter: Bool
+    private let maximumPartSize: Int
+    private var search: DelimiterSearch
+    private var bytes = UnparsedBytes()
+    private var position = Position.start
+    private var isFinished = false
+    private var headers = PartHeaders()
+
+    /// - Parameters:
+    ///   - contentType: The value of the `Content-Type` field of the response.
+    ///   - maximumPartSize: The maximum size of the data of a part, in bytes.
+    /// - Throws: ``WebServiceError/Code/unexpectedContentType`` if the type is not a multipart type
+    ///   or has no boundary of 1 to 70 bytes.
+    init(contentType: String, maximumPartSize: Int = 64 << 20) throws(WebServiceError) {
+        let type = MediaType.essence(contentType)
+        guard type.hasPrefix("multipart/") else {
+            throw WebServiceError(.unexpectedContentType, "the response is not multipart")
+        }
+        let boundary = MediaType.parameter("boundary", of: contentType, quotes: ["\""]) ?? ""
+        guard (1...70).contains(boundary.utf8.count) else {
+            throw WebServiceError(
+                .unexpectedContentType, "the Content-Type of the response has no boundary of 1 to 70 bytes")
+        }
+        endsWithoutDelimiter = type == "multipart/x-mixed-replace"
+        self.maximumPartSize = maximumPartSize
+        search = DelimiterSearch(boundary: boundary)
+        // A delimiter follows a line break, also at the start of the body.
+        bytes.append([UInt8.lineFeed])
+    }
+
+    mutating func append(_ bytes: Data) {
+        self.bytes.append(bytes)
+    }
+
+    mutating func finish() {
+        isFinished = true
+    }
+
+    mutating func next() throws(WebServiceError) -> BodyPart? {
+        while true {
+            switch position {
+            case .start:
+                guard let isHeader = beginsWithHeader() else { return nil }
+                if isHeader { bytes.consume(1) }
+                position = isHeader ? .headers : .preamble
+            case .preamble:
+                guard let delimiter = nextDelimiter() else {
+                    consume(search.searched)
+                    return try end()
+                }
+                consume(delimiter)
+            case .delimiterLine:
+                guard let lineFeed = bytes.withBytes({ $0.firstIndex(of: .lineFeed, from: 0) }) else {
+                    consume(bytes.count)
+                    return try end()
+                }
+                consume(lineFeed + 1)
+                position = .headers
+            case .headers:
+                guard try readHeaders() else { return try end() }
+                position = .data
+            case .data:
+                let delimiter = nextDelimiter()
+                let isLast = delimiter == nil && isFinished && endsWithoutDelimiter
+                let size = isLast ? bytes.count - 1 : dataSize(upTo: delimiter?.index ?? search.searched)
+                guard size <= maximumPartSize else { throw .tooLarge("a part", maximum: maximumPartSize) }
+                guard delimiter != nil || isLast else { return try end() }
+                let data = bytes.withBytes { Data($0.bytes(1..<size + 1)) }
+                if let delimiter { consume(delimiter) } else { position = .epilogue }
+                return BodyPart(headers: headers.removeAll(), data: data)
+            case .epilogue:
+                consume(bytes.count)
+                return nil
+            }
+        }
+    }
+
+    /// Returns whether the body begins with a header field; `nil` if more bytes are needed.
+    private func beginsWithHeader() -> Bool? {
+        bytes.withBytes { bytes in
+            let start = bytes.dropFirst().prefix(Self.headerStart.utf8.count)
+            guard zip(start, Self.headerStart.utf8).allSatisfy({ ASCII.lowercased($0) == $1 }) else { return false }
+            return start.count == Self.headerStart.utf8.count ? true : isFinished ? false : nil
+        }
+    }
+
+    private mutating func nextDelimiter() -> DelimiterSearch.Match? {
+        bytes.withBytes { search.next(in: $0, isFinished: isFinished) }
+    }
+
+    private mutating func consume(_ delimiter: DelimiterSearch.Match) {
+        consume(delimiter.end)
+        position = delimiter.isLast ? .epilogue : .delimiterLine
+    }
+
+    private mutating func consume(_ count: Int) {
+        bytes.consume(count)
+        search.searched = 0
+    }
+
+    /// Reads complete lines of the header block.
+    ///
+    /// - Returns: A Boolean value that indicates whether the block is complete. The LF of its last
+    ///   line is not consumed, because it may begin a delimiter.
+    private mutating func readHeaders() throws(WebServiceError) -> Bool {
+        while true {
+            let lineFeed = bytes.withBytes { $0.firstIndex(of: .lineFeed, from: search.searched) }
+            let length = lineFeed ?? bytes.count
+            guard headers.size + length < Self.maximumHeaderSize else {
+                throw .tooLarge("the header of a part", maximum: Self.maximumHeaderSize)
+            }
+            guard let lineFeed else {
+                search.searched = length
+                return false
+            }
+            let line = bytes.withBytes { bytes in
+                let line = bytes.bytes(0..<lineFeed)
+                return Array(line.last == .carriageReturn ? line.bytes(0..<lineFeed - 1) : line)
+            }
+            guard !line.isEmpty else {
+                consume(lineFeed)
+                return true
+            }
+            guard headers.add(line: line) else {
+                throw WebServiceError(.decoding, "a part of the response body has a malformed header field")
+            }
+            headers.size += lineFeed + 1
+            consume(lineFeed + 1)
+        }
+    }
+
+    /// Returns the number of bytes of data before an index, without the CR of a line break there.
+    ///
+    /// The first byte is the LF that ends the header block.
+    private func dataSize(upTo end: Int) -> Int {
+        bytes.withBytes { bytes in
+            let data = bytes.prefix(end).dropFirst()
+            return data.last == .carriageReturn ? data.count - 1 : data.count
+        }
+    }
+
+    /// Returns `nil` for a body that may end here or has not ended.
+    private func end() throws(WebServiceError) -> BodyPart? {
+        guard isFinished, !endsWithoutDelimiter else { return nil }
+        throw WebServiceError(.decoding, "the multipart body ends without its close delimiter")
+    }
+}

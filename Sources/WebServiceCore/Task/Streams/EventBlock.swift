@@ -1,0 +1,66 @@
+import Foundation
+
+/// The fields of an event in an event stream, up to the empty line that ends it.
+struct EventBlock: Sendable {
+    private static let maximumReconnectionTime = 3_600_000
+    /// The capacity of ``data`` that is retained for the next event.
+    private static let maximumIdleCapacity = 4 << 10
+
+    /// The lines of the data, each with a line feed.
+    private(set) var data: [UInt8] = []
+    /// The value of the last `id` field, also of an earlier event.
+    private(set) var id: String
+    /// The value of the last valid `retry` field, also of an earlier event.
+    private(set) var reconnectionTime: Duration?
+    /// The value of the last valid `retry` field of this event.
+    private var retry: Duration?
+    private var type = ""
+
+    init(id: String) {
+        self.id = id
+    }
+
+    /// Processes a line without its line break. An empty line, a comment and an unknown field have
+    /// no effect.
+    mutating func add(line: UnsafeRawBufferPointer) {
+        let colon = line.firstIndex(of: UInt8(ascii: ":"), from: 0)
+        let name = line.bytes(0..<(colon ?? line.count))
+        var start = colon.map { $0 + 1 } ?? line.count
+        if start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
+        let value = line.bytes(start..<line.count)
+        switch name.count {
+        case 4 where name.elementsEqual("data".utf8):
+            data.append(contentsOf: value)
+            data.append(.lineFeed)
+        case 5 where name.elementsEqual("event".utf8):
+            type = String(decoding: value, as: UTF8.self)
+        case 2 where name.elementsEqual("id".utf8):
+            if value.firstIndex(of: 0, from: 0) == nil { id = String(decoding: value, as: UTF8.self) }
+        case 5 where name.elementsEqual("retry".utf8):
+            guard let time = Self.reconnectionTime(value) else { return }
+            reconnectionTime = time
+            retry = time
+        default: break
+        }
+    }
+
+    /// Returns the event, or `nil` if there is no data. The ID is retained for the next event.
+    mutating func dispatch() -> ServerSentEvent? {
+        defer {
+            type = ""
+            retry = nil
+            data.removeAll(keepingCapacity: data.capacity <= Self.maximumIdleCapacity)
+        }
+        guard !data.isEmpty else { return nil }
+        return ServerSentEvent(
+            type: type.isEmpty ? "message" : type, data: String(decoding: data.dropLast(), as: UTF8.self), id: id,
+            retry: retry)
+    }
+
+    /// Returns a number of milliseconds in digits, at most one hour; `nil` for any other value.
+    private static func reconnectionTime(_ value: UnsafeRawBufferPointer) -> Duration? {
+        guard !value.isEmpty, value.allSatisfy(ASCII.isDigit) else { return nil }
+        let time = value.reduce(0) { min($0 * 10 + Int($1 - UInt8(ascii: "0")), maximumReconnectionTime) }
+        return .milliseconds(time)
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+
+/// Parses an event stream (WHATWG HTML, section 9.2.6, "Interpreting an event stream").
+///
+/// LF, CRLF and CR end a line. A CR ends it at once: a LF that follows in later bytes is ignored.
+/// An event that the body does not complete with an empty line is dropped.
+struct ServerSentEventParser: BodyParser {
+    /// The ID of the last event that was dispatched, with or without data.
+    ///
+    /// The next connection sends it as `Last-Event-ID`.
+    private(set) var lastEventID: String
+    /// The value of the last valid `retry` field; `nil` if there was none. At most one hour.
+    var reconnectionTime: Duration? { block.reconnectionTime }
+
+    private let maximumSize: Int
+    private var bytes = UnparsedBytes()
+    /// The number of bytes without a line break.
+    private var searched = 0
+    private var isAtStart = true
+    /// A Boolean value that indicates whether a LF at the front belongs to the last line break.
+    private var skipsLineFeed = false
+    private var block: EventBlock
+
+    /// - Parameters:
+    ///   - lastEventID: The ID of the last event of the previous connection. It applies to events
+    ///     before the first `id` field.
+    ///   - maximumSize: The maximum size of the data of an event, and of any other line, in bytes.
+    init(lastEventID: String = "", maximumSize: Int = 16 << 20) {
+        self.lastEventID = lastEventID
+        self.maximumSize = maximumSize
+        block = EventBlock(id: lastEventID)
+    }
+
+    mutating func append(_ bytes: Data) {
+        self.bytes.append(bytes)
+    }
+
+    mutating func finish() {}
+
+    mutating func next() throws(WebServiceError) -> ServerSentEvent? {
+        if isAtStart {
+            guard bytes.removeByteOrderMark() else { return nil }
+            isAtStart = false
+        }
+        while bytes.count > 0 {
+            if skipsLineFeed {
+                skipsLineFeed = false
+                if bytes.withBytes({ $0.first == .lineFeed }) {
+                    bytes.consume(1)
+                    continue
+                }
+            }
+            let end = bytes.withBytes { Self.lineBreak(in: $0, from: searched) }
+            searched = end ?? bytes.count
+            guard block.data.count + searched <= maximumSize else { throw .tooLarge("an event", maximum: maximumSize) }
+            guard let end else { return nil }
+            searched = 0
+            skipsLineFeed = bytes.withBytes { line in
+                block.add(line: line.bytes(0..<end))
+                return line[end] == .carriageReturn
+            }
+            bytes.consume(end + 1)
+            guard end == 0 else { continue }
+            lastEventID = block.id
+            if let event = block.dispatch() { return event }
+        }
+        return nil
+    }
+
+    /// Returns the index of the first CR or LF.
+    ///
+    /// The search advances in windows. A search for the first LF in all bytes would make a stream
+    /// with CR line breaks quadratic.
+    @inline(__always)
+    private static func lineBreak(in bytes: UnsafeRawBufferPointer, from index: Int) -> Int? {
+        var start = index
+        while start < bytes.count {
+            let window = bytes.bytes(start..<min(start + 256, bytes.count))
+            let lineFeed = window.firstIndex(of: .lineFeed, from: 0)
+            let line = window.bytes(0..<(lineFeed ?? window.count))
+            if let end = line.firstIndex(of: .carriageReturn, from: 0) ?? lineFeed { return start + end }
+            start += window.count
+        }
+        return nil
+    }
+}

@@ -1,0 +1,277 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Streamed responses over every session that uses the network, and over a session with one method.
+@Suite("Streamed responses", .timeLimit(.minutes(5)))
+struct StreamTests {
+    /// Opens a gate for each step of a handler, from the test.
+    final class Gate: Sendable {
+        private let semaphore = DispatchSemaphore(value: 0)
+        func open() { semaphore.signal() }
+        func wait() { _ = semaphore.wait(timeout: .now() + 60) }
+    }
+
+    /// Counts events.
+    final class Count: Sendable {
+        private let state = Mutex(0)
+        var value: Int { state.withLock { $0 } }
+        func add() { state.withLock { $0 += 1 } }
+    }
+
+    @Test("S-01: Each chunk is delivered before the server sends the next one", arguments: RealSession.streaming)
+    func chunks(session: RealSession) async throws {
+        let gate = Gate()
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { body in
+                for number in 1...3 {
+                    gate.wait()
+                    try body.write(Data("chunk \(number)".utf8))
+                }
+            }
+        }
+        defer { server.stop() }
+        let task = try session.service(server).GET("/log").stream()
+        let log = try await task.value
+        #expect(log.status == 200 && log.response.isStreamed == false && log.body.expectedLength == nil)
+        var chunks: [String] = []
+        gate.open()
+        for try await chunk in log.body {
+            chunks.append(String(decoding: chunk, as: UTF8.self))
+            gate.open()
+        }
+        #expect(chunks == ["chunk 1", "chunk 2", "chunk 3"])
+        let kinds = task.timeline.events.map(\.kind.description)
+        #expect(kinds == ["attempt", "body"] && task.timeline.events.last?.detail == "21 bytes")
+    }
+
+    @Test("S-02, S-03: A slow reader receives every byte, and few bytes wait", arguments: RealSession.allCases)
+    func slowReader(session: RealSession) async throws {
+        let size = 8 << 20
+        let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: content) }
+        defer { server.stop() }
+        let log = try await session.service(server).GET("/").stream(bufferSize: 64 << 10).value
+        #expect(log.body.expectedLength == Int64(size))
+        var received = Data()
+        for try await chunk in log.body {
+            received.append(chunk)
+            if received.count < 1 << 20 { await Task.yield() }
+            if session == .curlIfBuilt { #expect(chunk.count <= 96 << 10) }
+        }
+        #expect(received == content)
+        #expect(log.body.trailers == [:])
+    }
+
+    @Test("S-06: Leaving the loop closes the connection", arguments: RealSession.streaming)
+    func leaving(session: RealSession) async throws {
+        let closed = Count()
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { body in
+                defer { closed.add() }
+                while true { try body.write(Data(count: 10_000)) }
+            }
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        let log = try await service.GET("/endless").stream().value
+        for try await _ in log.body { break }
+        await eventually("the server sees the end of the connection") { closed.value == 1 }
+        await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
+    }
+
+    @Test("S-07: Releasing the response without reading it closes the connection", arguments: RealSession.streaming)
+    func releasing(session: RealSession) async throws {
+        let closed = Count()
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { body in
+                defer { closed.add() }
+                while true { try body.write(Data(count: 10_000)) }
+            }
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        _ = try await service.GET("/endless").stream().value
+        await eventually("the server sees the end of the connection") { closed.value == 1 }
+    }
+
+    @Test("S-08, S-09: Cancelling the Swift task or the task ends a waiting reader once", arguments: [true, false])
+    func cancelling(isSwiftTask: Bool) async throws {
+        for session in RealSession.streaming {
+            let server = try MockServer { _ in
+                MockResponse(statusCode: 200) { body in
+                    try body.write(Data("first".utf8))
+                    body.pause(for: .seconds(60))
+                }
+            }
+            defer { server.stop() }
+            let task = try session.service(server).GET("/").stream()
+            let log = try await task.value
+            let hasFirst = Count()
+            let reader = Task {
+                var count = 0
+                do {
+                    for try await _ in log.body {
+                        count += 1
+                        hasFirst.add()
+                    }
+                    return (count, nil as URLError.Code?)
+                } catch {
+                    return (count, (error as? URLError)?.code)
+                }
+            }
+            await eventually("the first chunk is read") { hasFirst.value == 1 }
+            if isSwiftTask { reader.cancel() } else { task.cancel() }
+            let (count, code) = await reader.value
+            #expect(count == 1 && code == .cancelled, "\(session)")
+        }
+    }
+
+    @Test("S-11: A truncated body is delivered up to its end, and then fails", arguments: RealSession.streaming)
+    func truncated(session: RealSession) async throws {
+        var response = MockResponse(statusCode: 200, data: Data(repeating: 1, count: 1_000))
+        response.wire = .cut(after: 800)
+        let server = try MockServer { [response] _ in response }
+        defer { server.stop() }
+        let log = try await session.service(server).GET("/").stream().value
+        var count = 0
+        let error = await #expect(throws: URLError.self) {
+            for try await chunk in log.body { count += chunk.count }
+        }
+        #expect(error?.code == .networkConnectionLost && count > 600 && count < 800)
+    }
+
+    @Test("S-16: A status other than 200 to 299 fails with the body of the server", arguments: RealSession.allCases)
+    func unacceptable(session: RealSession) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 404, json: ["error": "no beer"]) }
+        defer { server.stop() }
+        let service = try session.service(server)
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").stream().value }
+        #expect(error?.code == .unacceptableStatus && error?.bodySnippet?.contains("no beer") == true)
+    }
+
+    @Test("S-17, S-18, S-20: Interceptors act before the head is accepted, and never after", arguments: RealSession.streaming)
+    func interceptors(session: RealSession) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let requests = Count()
+        server.on(.GET, "/flaky") { _ in
+            requests.add()
+            if requests.value == 1 { return MockResponse(statusCode: 503) }
+            return MockResponse(statusCode: 200) { body in
+                try body.write(Data("partial".utf8))
+                throw URLError(.unknown)
+            }
+        }
+        let service = try session.service(server)
+        service.interceptors = [RetryPolicy(maximumAttempts: 4, baseDelay: .milliseconds(1))]
+        let log = try await service.GET("/flaky").stream().value
+        var content = Data()
+        let error = await #expect(throws: URLError.self) {
+            for try await chunk in log.body { content.append(chunk) }
+        }
+        #expect(error?.code == .networkConnectionLost)
+        #expect(content == Data("partial".utf8) && requests.value == 2)
+    }
+
+    @Test("S-19: Redirects are followed before the stream", arguments: RealSession.streaming)
+    func redirects(session: RealSession) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/old") { _ in
+            var response = MockResponse(statusCode: 302, data: Data("moved".utf8))
+            response.headers[.location] = "/new"
+            return response
+        }
+        server.on(.GET, "/new", MockResponse(statusCode: 200, data: Data("ale".utf8)))
+        let log = try await session.service(server).GET("/old").stream().value
+        #expect(log.response.redirects.count == 1)
+        #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
+    }
+
+    @Test("S-21: The deadline ends with the head unless the request sets one", arguments: RealSession.streaming)
+    func deadline(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { body in
+                try body.write(Data("first".utf8))
+                body.pause(for: .seconds(60))
+            }
+        }
+        defer { server.stop() }
+        let log = try await session.service(server).GET("/").setDeadline(.milliseconds(300)).stream().value
+        let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
+        #expect(error?.code == .deadline)
+    }
+
+    @Test("S-24: A second iteration is an error")
+    func secondIteration() async throws {
+        let mock = MockSession()
+        mock.addStub(MockResponse(statusCode: 200, data: Data("ale".utf8)))
+        let service = WebService(baseURLString: "https://brewery.example.com")
+        service.session = mock
+        let log = try await service.GET("/").stream().value
+        #expect(try await log.body.collect(upTo: 3) == Data("ale".utf8))
+        let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
+        #expect(error?.code == .streamConsumed)
+        let again = try await service.GET("/").stream().value
+        let tooLong = await #expect(throws: WebServiceError.self) { try await again.body.collect(upTo: 2) }
+        #expect(tooLong?.code == .responseTooLarge)
+    }
+
+    @Test("S-34: A body of length 0 and the response to HEAD are empty streams", arguments: RealSession.allCases)
+    func empty(session: RealSession) async throws {
+        let server = try MockServer { request in
+            MockResponse(statusCode: request.target == "/none" ? 204 : 200, data: request.method == .HEAD ? Data("a".utf8) : Data())
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        for task in [service.GET("/none"), service.GET("/empty"), service.HEAD("/head")] {
+            let log = try await task.stream().value
+            #expect(try await log.body.collect(upTo: 0) == Data())
+        }
+    }
+
+    @Test("A limit of the response applies to a stream if the request sets one", arguments: RealSession.streaming)
+    func limit(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { for _ in 0..<100 { try $0.write(Data(count: 1_000)) } }
+        }
+        defer { server.stop() }
+        var request = Request(.GET, url: server.baseURLString)
+        request.maximumResponseBytes = 50_000
+        let log = try await session.service(server).sessionTask(request: request).stream().value
+        var count = 0
+        let error = await #expect(throws: WebServiceError.self) { for try await chunk in log.body { count += chunk.count } }
+        #expect(error?.code == .responseTooLarge && count <= 50_000)
+    }
+
+    @Test("Progress continues during the body and ends with it", arguments: RealSession.streaming)
+    func progress(session: RealSession) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data(count: 500_000)) }
+        defer { server.stop() }
+        let latest = Mutex(TransferProgress())
+        let task = try session.service(server).GET("/").onProgress { progress in latest.withLock { $0 = progress } }
+        let log = try await task.stream().value
+        _ = try await log.body.collect(upTo: 500_000)
+        await eventually("the last progress is delivered") { latest.withLock { $0.bytesReceived } == 500_000 }
+        #expect(latest.withLock { $0.bytesToReceive } == 500_000)
+    }
+}
+
+extension RealSession {
+    /// The sessions that stream.
+    static var streaming: [RealSession] { allCases.filter { $0 != .urlSession } }
+
+    static var curlIfBuilt: RealSession? {
+        #if WEBSERVICE_CURL
+        .curlSession
+        #else
+        nil
+        #endif
+    }
+}

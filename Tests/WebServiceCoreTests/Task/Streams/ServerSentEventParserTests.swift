@@ -1,0 +1,132 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+@Suite(.timeLimit(.minutes(5))) struct ServerSentEventParserTests {
+    private func check(_ row: EventRow) {
+        for chunks in Chunks.standard(row.body) {
+            var parser = ServerSentEventParser()
+            let result = parser.parse(chunks)
+            #expect(result.elements == row.events && result.error == nil, "\(chunks.map(\.count))")
+            #expect(parser.lastEventID == row.lastEventID, "\(chunks.map(\.count))")
+            #expect(parser.reconnectionTime == row.reconnectionTime, "\(chunks.map(\.count))")
+        }
+    }
+
+    @Test("V-01 to V-21: the rules of the standard, in any chunks", arguments: EventRow.standard)
+    func standard(row: EventRow) { check(row) }
+
+    @Test("V-18: every pair of line breaks, in any chunks", arguments: EventRow.lineBreaks)
+    func lineBreaks(row: EventRow) { check(row) }
+
+    @Test("V-17: invalid UTF-8 is replaced as by the decoder of the standard", arguments: EventRow.invalidText)
+    func invalidText(row: EventRow) { check(row) }
+
+    @Test("V-18: a line break between two chunks is one line break")
+    func dividedLineBreak() throws {
+        var parser = ServerSentEventParser()
+        for chunk in ["data: a\r", "", "\ndata: b\r", "\n", "\r", "\ndata: c\r\n", "\r"] {
+            parser.append(Data(chunk.utf8))
+        }
+        #expect(try parser.next()?.data == "a\nb")
+        #expect(try parser.next()?.data == "c")
+        #expect(try parser.next() == nil)
+    }
+
+    @Test("V-19: a CR at the end of the bytes dispatches the event at once")
+    func promptness() throws {
+        for body in ["data: a\r\r", "data: a\n\r", "data: a\r\n\r", "data: a\n\n", "data: a\r\n\r\n"] {
+            var parser = ServerSentEventParser()
+            parser.append(Data(body.utf8))
+            #expect(try parser.next()?.data == "a", "\(body.debugDescription)")
+            parser.append(Data("\ndata: b\n\n".utf8))
+            #expect(try parser.next()?.data == "b", "\(body.debugDescription)")
+        }
+    }
+
+    @Test("V-09: the last event ID of an earlier connection applies until a stream sets one")
+    func earlierID() {
+        var parser = ServerSentEventParser(lastEventID: "5")
+        #expect(parser.lastEventID == "5")
+        #expect(parser.parse([Data("data: a\n\n".utf8)]).elements == [ServerSentEvent(data: "a", id: "5")])
+        #expect(parser.parse([Data("id\ndata: a\n\n".utf8)]).elements == [ServerSentEvent(data: "a")])
+        #expect(parser.lastEventID == "")
+    }
+
+    @Test("V-15: the ID of an event is the last one only after its dispatch")
+    func uncommittedID() {
+        var parser = ServerSentEventParser()
+        #expect(parser.parse([Data("id: 1\ndata: a\n\nid: 2\ndata: b\n".utf8)]).elements.count == 1)
+        #expect(parser.lastEventID == "1")
+        #expect(parser.parse([Data("\n".utf8)]).elements == [ServerSentEvent(data: "b", id: "2")])
+        #expect(parser.lastEventID == "2")
+    }
+
+    @Test("An event, a line and a comment over the limit fail, after the events before them")
+    func limit() {
+        let limit = 8
+        for body in ["data:1234567\n\n", "data:12\ndata\n\n", ":1234567\n\n", "id:12345\n\ndata:a\n\n"] {
+            for chunks in Chunks.standard(Data(body.utf8)) {
+                let result = ServerSentEventParser(maximumSize: 12).result(of: chunks)
+                #expect(result.error == nil, "\(body.debugDescription)")
+            }
+        }
+        for body in ["data:1234", "data:12\ndata:12\n\n", ":12345678", "event:123\n"] {
+            for chunks in Chunks.standard(Data("data:a\n\n\(body)".utf8)) {
+                let result = ServerSentEventParser(maximumSize: limit).result(of: chunks)
+                #expect(
+                    result.elements.map(\.data) == ["a"] && result.error?.code == .elementTooLarge,
+                    "\(body.debugDescription)")
+            }
+        }
+    }
+
+    @Test("V-22: the time of one line in small chunks, and of lines that end with CR, is linear")
+    func linear() {
+        func time(_ body: (Int) -> Data, _ size: Int) -> Double {
+            let chunks = Chunks.of(1_460, body(size))
+            let times = (0..<3).map { _ in
+                processorTime { #expect(ServerSentEventParser().result(of: chunks).elements.count == 1) }
+            }
+            return times.min() ?? 0
+        }
+        let line: (Int) -> Data = { Data("data: ".utf8) + Data(repeating: 0x61, count: $0) + Data("\n\n".utf8) }
+        let small = time(line, 2 << 20)
+        let large = time(line, 8 << 20)
+        #expect(large <= small * 8 && large <= 0.5, "\(small) s, \(large) s")
+        let lines: (Int) -> Data = {
+            Data(String(repeating: "data:aaaaaaaaaa\r", count: $0 / 16).utf8) + Data("\r".utf8)
+        }
+        let few = time(lines, 128 << 10)
+        let many = time(lines, 512 << 10)
+        #expect(many <= few * 8, "\(few) s, \(many) s")
+    }
+
+    @Test("V-22: 20,000 random streams give the same events in any chunks")
+    func mutations() {
+        var generator = SeededGenerator(seed: 9_206)
+        let seeds = (EventRow.standard + EventRow.lineBreaks + EventRow.invalidText).map(\.body).filter {
+            $0.count < 200
+        }
+        let tokens = ["\r", "\n", "\r\n", "data", "data: ", "id:", "event:", "retry:9", ":", " ", "\0", "\u{FEFF}"]
+            .map { Data($0.utf8) }
+        var events = 0
+        for _ in 0..<20_000 {
+            let body = Mutation.of(seeds.randomElement(using: &generator) ?? Data(), tokens: tokens, &generator)
+            let chunks = Chunks.random(body, &generator)
+            var whole = ServerSentEventParser(maximumSize: 64)
+            var divided = whole
+            let expected = whole.parse([body])
+            let result = divided.parse(chunks)
+            events += expected.elements.count
+            guard
+                result != expected || whole.lastEventID != divided.lastEventID
+                    || whole.reconnectionTime != divided.reconnectionTime
+            else { continue }
+            Issue.record("\(body.base64EncodedString()) in chunks of \(chunks.map(\.count))")
+            return
+        }
+        #expect(events > 10_000, "\(events) events are too few to compare")
+    }
+}

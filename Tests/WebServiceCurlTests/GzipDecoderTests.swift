@@ -1,0 +1,141 @@
+import CCurl
+import Foundation
+import Testing
+
+@testable import WebServiceCurl
+
+@Suite("Curl session: gzip", .timeLimit(.minutes(10)))
+struct GzipDecoderTests {
+    static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
+    static let gzip =
+        Data(
+            base64Encoded:
+                "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=")
+        ?? Data()
+
+    private func decoder() throws -> GzipDecoder {
+        let zlib = try #require(
+            withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
+                place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
+            })
+        return try #require(GzipDecoder(zlib))
+    }
+
+    /// Returns the decoded string, or `nil` if the bytes are invalid or truncated.
+    private func text(_ bytes: Data, pieces: Int = .max) throws -> String? {
+        let decoder = try decoder()
+        var text = Data()
+        var rest = bytes[...]
+        do {
+            while !rest.isEmpty {
+                let piece = Data(rest.prefix(pieces))
+                rest = rest.dropFirst(pieces)
+                let used = try piece.withUnsafeBytes {
+                    try decoder.decode($0, limit: .max) { text.append(contentsOf: $0) }
+                }
+                #expect(used == piece.count)
+            }
+            try decoder.finish()
+        } catch let error as URLError where error.code == .cannotDecodeContentData {
+            return nil
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    @Test("C-44: A complete body is decoded in one piece and byte by byte, also with two members")
+    func whole() throws {
+        #expect(try text(Self.gzip) == Self.plain)
+        #expect(try text(Self.gzip, pieces: 1) == Self.plain)
+        #expect(try text(Self.gzip + Self.gzip, pieces: 7) == Self.plain + Self.plain)
+    }
+
+    @Test("C-44: A body that is truncated at any offset is an error")
+    func cut() throws {
+        for count in 1..<Self.gzip.count { #expect(try text(Self.gzip.prefix(count)) == nil, "\(count)") }
+    }
+
+    @Test("C-44: A flipped bit is an error or does not change the decoded body")
+    func flipped() throws {
+        for bit in 0..<Self.gzip.count * 8 {
+            var bytes = Self.gzip
+            bytes[bit / 8] ^= 1 << (bit % 8)
+            let text = try text(bytes)
+            #expect(text == nil || text == Self.plain, "\(bit)")
+        }
+    }
+
+    @Test("C-44: Bytes after the end that do not start a member are an error")
+    func garbage() throws {
+        #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
+        #expect(try text(Data("no gzip at all".utf8)) == nil)
+    }
+
+    @Test("C-44: Invalid bytes are an error when they arrive, and not only at the end of the body")
+    func brokenAtOnce() throws {
+        var flipped = Self.gzip
+        flipped[flipped.count - 8] ^= 1  // in the checksum
+        for bytes in [Data("no gzip at all".utf8), flipped, Self.gzip + Data("garbage".utf8)] {
+            let decoder = try decoder()
+            #expect(throws: URLError.self) {
+                try bytes.withUnsafeBytes { _ = try decoder.decode($0, limit: .max) { _ in } }
+            }
+        }
+    }
+
+    @Test(
+        "C-44: Zeros after the end are padding, and any other byte after them is an error",
+        arguments: [1, 3, 17, 40_000])
+    func padding(count: Int) throws {
+        for pieces in [Int.max, 1, 7] where pieces > 1 || count < 100 {
+            #expect(try text(Self.gzip + Data(count: count), pieces: pieces) == Self.plain)
+            #expect(try text(Self.gzip + Self.gzip + Data(count: count), pieces: pieces) == Self.plain + Self.plain)
+            #expect(try text(Self.gzip + Data(count: count) + Data([1]), pieces: pieces) == nil)
+            #expect(try text(Self.gzip + Data(count: count) + Self.gzip, pieces: pieces) == nil)
+        }
+        #expect(try text(Data(count: count)) == nil)
+    }
+
+    @Test("C-44: A truncated second member is an error")
+    func cutMember() throws {
+        for count in 1..<Self.gzip.count { #expect(try text(Self.gzip + Self.gzip.prefix(count)) == nil, "\(count)") }
+    }
+
+    @Test("S-14: A decoder with a limit returns the output in pieces, also after the last input byte")
+    func limited() throws {
+        let zeros = Self.zeros
+        let decoder = try decoder()
+        var (rest, count, calls) = (zeros[...], 0, 0)
+        var isFull = true
+        while !rest.isEmpty || isFull {
+            var decoded = 0
+            let used = try rest.withUnsafeBytes {
+                try decoder.decode($0, limit: 1_000) { piece in decoded += piece.count }
+            }
+            rest = rest.dropFirst(used)
+            (count, calls, isFull) = (count + decoded, calls + 1, decoded >= 1_000)
+            #expect(decoded <= 64 << 10)
+        }
+        try decoder.finish()
+        #expect(count == 1 << 20 && calls > 16)
+    }
+
+    /// 1 MiB of zeros, compressed to about 1 KiB.
+    private static let zeros =
+        Data(
+            base64Encoded:
+                "H4sIAAAAAAACA+3BMQEAAADCoPVPbQhfoAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+                + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAPgMc6jinAAAQ"
+                + "AA==") ?? Data()
+}
