@@ -158,7 +158,7 @@ extension ServiceCore {
         let response: Result<Response, any Error>
         switch result {
         case .failure(let error) where rawData == nil: response = .failure(error)
-        default: response = exchange?.result ?? .success(Response(data: nil, source: .endpoint, attempts: 0))
+        default: response = exchange?.result ?? .success(Response(body: nil, source: .endpoint, attempts: 0))
         }
         let delivery = RequestRegistry.Delivery(
             id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)

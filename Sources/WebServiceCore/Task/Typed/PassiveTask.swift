@@ -50,7 +50,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     public func complete(_ value: Value) -> Bool {
         guard claim() else { return false }
         answer.set(.success(value))
-        return task.task.complete(.success(Response(data: nil, source: .owner, attempts: 0)))
+        return task.task.complete(.success(Response(body: nil, source: .owner, attempts: 0)))
     }
 
     /// Completes the task with an error.
