@@ -526,6 +526,66 @@ struct GuideSnippets {
         #expect(task.metrics.transport == nil)
     }
 
+    @Test("Streams, lines, values and parts are read as they arrive")
+    func streams() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/log", MockResponse(statusCode: 200, data: Data("one\ntwo\n".utf8)))
+        server.on(.GET, "/export", MockResponse(statusCode: 200, data: Data("{\"name\":\"Long Trail\"}\n".utf8)))
+        var parts = MockResponse(statusCode: 200, data: Data("--x\r\n\r\nlabel\r\n--x--\r\n".utf8))
+        parts.headers[.contentType] = "multipart/mixed; boundary=x"
+        server.on(.GET, "/pictures", parts)
+        let service = WebService(baseURLString: server.baseURLString)
+        var (size, lines, brewers, pictures) = (0, [String](), [Brewer](), [Data]())
+
+        let log = try await service.GET("/log").stream().value
+        for try await chunk in log.body {
+            size += chunk.count
+        }
+        for try await line in service.GET("/log").lines() {
+            lines.append(line)
+        }
+        for try await brewer in service.GET("/export").jsonLines(Brewer.self) {
+            brewers.append(brewer)
+        }
+        for try await part in service.GET("/pictures").parts() {
+            pictures.append(part.data)
+        }
+        #expect(size == 8 && lines == ["one", "two"])
+        #expect(brewers.map(\.name) == ["Long Trail"] && pictures == [Data("label".utf8)])
+    }
+
+    @Test("Events are read until the last one, and a stream connects again")
+    func events() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var events = MockResponse(statusCode: 200, data: Data("id: 1\ndata: open\n\n".utf8))
+        events.headers[.contentType] = "text/event-stream"
+        var tokens = events
+        tokens.data = Data("data: {\"text\":\"A \"}\n\ndata: {\"text\":\"beer.\"}\n\ndata: [DONE]\n\n".utf8)
+        server.on(.GET, "/news", events)
+        server.on(.POST, "/chat", tokens)
+        server.on(.GET, "/visits") { [events] in
+            $0.headers["Last-Event-ID"] == "1" ? MockResponse(statusCode: 204) : events
+        }
+        let service = WebService(baseURLString: server.baseURLString)
+        var (news, text, ids) = ([String](), "", [String]())
+        struct Token: Decodable { var text: String }
+
+        for try await event in service.GET("/news").events() {
+            news.append(event.data)
+        }
+        let chat = service.POST("/chat").setJSON(["prompt": "Describe an ale."])
+        for try await token in chat.events(Token.self, until: { $0.data == "[DONE]" }) {
+            text += token.text
+        }
+        let visits = service.GET("/visits").events(.reconnecting(baseDelay: .milliseconds(10)))
+        for try await visit in visits {
+            ids.append(visit.id)
+        }
+        #expect(news == ["open"] && text == "A beer." && ids == ["1"])
+    }
+
     #if WEBSERVICE_CURL
     @Test("A configured CurlSession sends requests until it is closed")
     func transport() async throws {

@@ -81,6 +81,9 @@ public struct WebServiceError: Error, Sendable {
         public static let deadline = Code("deadline")
         /// A streamed body is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")
+        /// An event stream ended before its terminating event; see
+        /// ``SessionTask/events(_:maximumSize:until:)``.
+        public static let streamEndedEarly = Code("streamEndedEarly")
         /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
         public static let tooManyMessages = Code("tooManyMessages")
         /// A request for which a mock session has no stub.

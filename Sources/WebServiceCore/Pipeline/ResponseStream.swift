@@ -135,9 +135,9 @@ final class ResponseStream: BodyReceiver {
             end(result)
             return completion(result.flatMap { _ in .failure(URLError(.badServerResponse)) }, metrics)
         }
-        end(result)
         let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
         context.log.didEndBody(result, byteCount: count, metrics, from: start)
+        end(result)
         progress?.finish {}
     }
 

@@ -212,8 +212,10 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         let now = clock.now
+        // Foundation on Linux reports interim responses as well.
+        let isInterim = (response as? HTTPURLResponse).map { (100..<200).contains($0.statusCode) } ?? false
         let (delivery, isGivenUp) = state.withLock { state in
-            let delivery = state.receiveHead(for: dataTask.taskIdentifier, at: now)
+            let delivery = isInterim ? nil : state.receiveHead(for: dataTask.taskIdentifier, at: now)
             let wasDeclined = state.declined.remove(dataTask.taskIdentifier) != nil
             return (delivery, wasDeclined && state.exchanges[dataTask.taskIdentifier] == nil)
         }

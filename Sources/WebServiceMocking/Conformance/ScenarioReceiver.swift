@@ -20,6 +20,7 @@ final class ScenarioReceiver: BodyReceiver {
         var bytes = Data()
         /// The number of bytes after which the receiver pauses; `nil` if it does not pause.
         var pause: Int?
+        var pauseCount = 0
         var isInCall = false
         var hasOverlap = false
         var refusal: (any Error)?
@@ -53,6 +54,7 @@ final class ScenarioReceiver: BodyReceiver {
     /// A Boolean value that indicates whether calls overlapped, or one followed the end.
     var hasOverlap: Bool { state.withLock { $0.hasOverlap } }
     var isOver: Bool { state.withLock { $0.isOver } }
+    var pauseCount: Int { state.withLock { $0.pauseCount } }
     var isPaused: Bool { state.withLock { $0.events.last == .paused } }
 
     private func call<Result: Sendable>(_ body: (inout State) throws -> Result) rethrows -> Result {
@@ -76,6 +78,7 @@ final class ScenarioReceiver: BodyReceiver {
             if let pause = state.pause, state.bytes.count >= pause, state.events.last != .paused {
                 state.pause = state.bytes.count + pause
                 state.events.append(.paused)
+                state.pauseCount += 1
                 return .pause
             }
             if state.events.last == .paused { state.events.removeLast() }

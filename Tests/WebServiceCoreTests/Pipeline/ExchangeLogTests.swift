@@ -27,7 +27,7 @@ struct ExchangeLogTests {
         let request = try Request(url: "https://h/").encode()
         try log.willSend(request)
         clock.advance(by: .seconds(1))
-        log.didReceive(.success(Response(data: Data(), source: .mock)), nil)
+        log.didReceive(.success(Response(body: Data(), source: .mock)), nil)
         clock.advance(by: .seconds(1))
         if isInFlight { try log.willSend(request) }
         clock.advance(by: .seconds(1))

@@ -21,7 +21,7 @@ struct TaskStateTests {
     }
 
     private static func success(_ bytes: UInt8...) -> Result<Response, any Error> {
-        .success(Response(data: Data(bytes), source: .mock))
+        .success(Response(body: Data(bytes), source: .mock))
     }
 
     @Test("The first resume starts the task, and the second has no effect")

@@ -5,7 +5,7 @@ import Foundation
 /// Elements do not depend on how the bytes are divided into chunks. The time is linear in the size
 /// of the body. The memory is bounded by the limit of one element and the size of the last chunk,
 /// provided that ``next()`` returns `nil` before more bytes are appended.
-protocol BodyParser: Sendable {
+protocol BodyParser<Element>: Sendable {
     associatedtype Element: Sendable
 
     /// Appends bytes of the body.

@@ -19,8 +19,10 @@ public struct ResponseBody: AsyncSequence, Sendable {
     }
 
     private let content: Content
+    let contentType: String
 
     init(_ response: Response) {
+        contentType = response.header(.contentType) ?? ""
         if let handle = response.stream as? BodyHandle {
             content = .stream(handle)
         } else {

@@ -1,0 +1,72 @@
+import Foundation
+
+/// A sequence of elements that are parsed from a streamed body as it arrives.
+///
+/// ``ResponseBody/lines(maximumLength:)`` and its siblings create it. It can be iterated over once;
+/// leaving the loop closes the connection. Elements that precede an error are delivered before it.
+public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
+    private let makeSource: @Sendable () -> any ElementSource<Element>
+
+    init(_ makeSource: @escaping @Sendable () -> any ElementSource<Element>) {
+        self.makeSource = makeSource
+    }
+
+    public func makeAsyncIterator() -> Iterator { Iterator(source: makeSource()) }
+
+    /// The iterator of a ``BodySequence``.
+    public struct Iterator: AsyncIteratorProtocol, Sendable {
+        fileprivate var source: (any ElementSource<Element>)?
+
+        /// Returns the next element; `nil` at the end, and after an error.
+        ///
+        /// - Throws: The errors of the exchange if the sequence sends the request, the errors of
+        ///   ``ResponseBody``, and the errors that the sequence documents.
+        public mutating func next() async throws -> Element? {
+            do {
+                if let element = try await source?.next() { return element }
+            } catch {
+                source = nil
+                throw error
+            }
+            source = nil
+            return nil
+        }
+    }
+}
+
+/// The state of an iteration over elements.
+protocol ElementSource<Element>: Sendable {
+    associatedtype Element: Sendable
+
+    /// Returns the next element; `nil` at the end.
+    mutating func next() async throws -> Element?
+}
+
+/// Parses the elements of one body.
+struct ParsedBody<Parser: BodyParser>: ElementSource {
+    private let open: @Sendable () async throws -> (ResponseBody, Parser)
+    private var reading: (bytes: ResponseBody.AsyncIterator, parser: Parser)?
+    private var isAtEnd = false
+
+    /// - Parameter open: Returns the body and its parser. Called at the first ``next()``.
+    init(_ open: @escaping @Sendable () async throws -> (ResponseBody, Parser)) {
+        self.open = open
+    }
+
+    mutating func next() async throws -> Parser.Element? {
+        if reading == nil {
+            let (body, parser) = try await open()
+            reading = (body.makeAsyncIterator(), parser)
+        }
+        while true {
+            if let element = try reading?.parser.next() { return element }
+            if isAtEnd { return nil }
+            if let bytes = try await reading?.bytes.next() {
+                reading?.parser.append(bytes)
+            } else {
+                isAtEnd = true
+                reading?.parser.finish()
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The iteration over an event stream and the connections that follow it.
+struct EventConnection: ElementSource {
+    private let service: any PipelineSource
+    private let request: Request
+    private let reconnection: EventReconnection
+    private let terminator: (@Sendable (ServerSentEvent) -> Bool)?
+    private var parser: ServerSentEventParser
+    private var bytes: ResponseBody.AsyncIterator?
+    /// The task of the first connection; `nil` after it was used.
+    private var first: SessionTask?
+    /// The number of connections without an event since the last event.
+    private var failures = 0
+    /// The reconnection time that the stream has set last; `nil` if it has not set one.
+    private var reconnectionTime: Duration?
+    private var isOver = false
+    private let maximumSize: Int
+
+    init(
+        _ task: SessionTask, _ reconnection: EventReconnection, maximumSize: Int,
+        until terminator: (@Sendable (ServerSentEvent) -> Bool)?
+    ) {
+        service = task.service
+        request = task.request
+        first = task
+        self.reconnection = reconnection
+        self.maximumSize = maximumSize
+        self.terminator = terminator
+        parser = ServerSentEventParser(maximumSize: maximumSize)
+    }
+
+    /// The outcome of a connection or of a part of it.
+    private enum Step {
+        case event(ServerSentEvent)
+        case end
+        /// The connection has ended, by an error or by the server.
+        case lost((any Error)?, retryAfter: Duration?)
+    }
+
+    mutating func next() async throws -> ServerSentEvent? {
+        while !isOver {
+            switch try await step() {
+            case .event(let event):
+                failures = 0
+                if terminator?(event) == true { end() }
+                return event
+            case .end:
+                end()
+            case .lost(let error, let retryAfter):
+                bytes = nil
+                reconnectionTime = parser.reconnectionTime ?? reconnectionTime
+                parser = ServerSentEventParser(lastEventID: parser.lastEventID, maximumSize: maximumSize)
+                guard let delays = reconnection.delays, failures < delays.attempts ?? .max else {
+                    end()
+                    if terminator != nil { throw Self.endedEarly(error, request) }
+                    if let error { throw error }
+                    return nil
+                }
+                let delay = max(delays.delay(after: failures, reconnectionTime), retryAfter ?? .zero)
+                failures += 1
+                do { try await service.clock.sleep(for: delay) } catch { throw URLError(.cancelled) }
+            }
+        }
+        return nil
+    }
+
+    private mutating func end() {
+        isOver = true
+        bytes = nil
+    }
+
+    private mutating func step() async throws -> Step {
+        do {
+            if bytes == nil {
+                guard let body = try await open() else { return .end }
+                bytes = body.makeAsyncIterator()
+            }
+            while true {
+                if let event = try parser.next() { return .event(event) }
+                guard let chunk = try await bytes?.next() else { return .lost(nil, retryAfter: nil) }
+                parser.append(chunk)
+            }
+        } catch let error as WebServiceError where error.code == .unacceptableStatus {
+            guard reconnection.delays != nil, let response = error.response as? HTTPURLResponse,
+                Self.transientStatuses.contains(response.statusCode)
+            else { throw error }
+            let value = response.value(forHTTPHeaderField: "Retry-After")
+            let retryAfter = value.flatMap { RetryAfter($0, now: Date()) }?.delay
+            return .lost(error, retryAfter: retryAfter)
+        } catch let error as URLError where error.code != .cancelled {
+            return .lost(error, retryAfter: nil)
+        }
+    }
+
+    private static let transientStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
+
+    /// Opens a connection.
+    ///
+    /// - Returns: The body; `nil` if the server ends the stream by the status 204.
+    private mutating func open() async throws -> ResponseBody? {
+        let task = first.take() ?? SessionTask(service, request)
+        task.configure { request in
+            if request.headers[.accept] == nil { request.headers[.accept] = "text/event-stream" }
+            if request.headers[.cacheControl] == nil { request.headers[.cacheControl] = "no-store" }
+            let id = parser.lastEventID
+            if !id.isEmpty, id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) { request.headers["Last-Event-ID"] = id }
+        }
+        let response = try await task.stream().value
+        guard response.status != 204 else { return nil }
+        let type = response.response.header(.contentType) ?? ""
+        guard MediaType.matches(type, pattern: "text/event-stream") else {
+            throw WebServiceError(
+                .unexpectedContentType, "the media type '\(MediaType.essence(type))' is not text/event-stream",
+                request: request, response: response.response.urlResponse)
+        }
+        return response.body
+    }
+
+    private static func endedEarly(_ error: (any Error)?, _ request: Request) -> WebServiceError {
+        WebServiceError(
+            .streamEndedEarly, "the event stream ended before its terminating event", request: request,
+            underlying: error)
+    }
+}

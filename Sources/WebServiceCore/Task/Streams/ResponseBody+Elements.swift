@@ -1,0 +1,98 @@
+public import Foundation
+
+extension ResponseBody {
+    /// Returns the lines of the body as strings.
+    ///
+    /// LF and CRLF end a line, and no other character does. Empty lines are delivered, and so is a
+    /// last line without an end. Invalid UTF-8 becomes U+FFFD, and a byte order mark at the start is
+    /// removed.
+    ///
+    /// - Parameter maximumLength: The maximum length of a line in bytes. A longer one throws
+    ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 1 MiB.
+    public func lines(maximumLength: Int = 1 << 20) -> BodySequence<String> {
+        BodySequence { ParsedBody { (self, LineParser(maximumLength: maximumLength)) } }
+    }
+
+    /// Returns the values of a body in JSON Lines: one JSON value per line.
+    ///
+    /// Empty lines are skipped, and the separators of JSON text sequences (RFC 7464) are accepted. A
+    /// line that cannot be decoded throws ``WebServiceError/Code/decoding``, which names its number.
+    ///
+    /// - Parameters:
+    ///   - type: The type of a value.
+    ///   - decoder: The decoder. Defaults to a new `JSONDecoder`.
+    ///   - maximumLength: The maximum length of a line in bytes. A longer one throws
+    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    public func jsonLines<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
+    ) -> BodySequence<Value> {
+        BodySequence {
+            ParsedBody { (self, JSONLinesParser(type, decoder: decoder, maximumLength: maximumLength)) }
+        }
+    }
+
+    /// Returns the parts of a multipart body (RFC 2046, section 5.1), such as `multipart/mixed` or
+    /// `multipart/x-mixed-replace`.
+    ///
+    /// Throws ``WebServiceError/Code/unexpectedContentType`` if the media type has no boundary, and
+    /// ``WebServiceError/Code/decoding`` for a malformed or truncated body.
+    ///
+    /// - Parameter maximumSize: The maximum size of a part in bytes. A larger one throws
+    ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
+    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
+        BodySequence {
+            ParsedBody { (self, try BodyPartParser(contentType: contentType, maximumPartSize: maximumSize)) }
+        }
+    }
+
+    /// Returns the events of an event stream (WHATWG HTML, section 9.2).
+    ///
+    /// - Parameters:
+    ///   - maximumSize: The maximum size of an event in bytes. A larger one throws
+    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    public func events(maximumSize: Int = 16 << 20) -> BodySequence<ServerSentEvent> {
+        BodySequence { ParsedBody { (self, ServerSentEventParser(maximumSize: maximumSize)) } }
+    }
+}
+
+extension SessionTask {
+    /// Returns the lines of the response body; see ``ResponseBody/lines(maximumLength:)``.
+    ///
+    /// The first element that is read sends the request.
+    public func lines(maximumLength: Int = 1 << 20) -> BodySequence<String> {
+        let body = streamedBody()
+        return BodySequence { ParsedBody { (try await body(), LineParser(maximumLength: maximumLength)) } }
+    }
+
+    /// Returns the values of a response body in JSON Lines; see
+    /// ``ResponseBody/jsonLines(_:decoder:maximumLength:)``.
+    ///
+    /// The first element that is read sends the request.
+    public func jsonLines<Value: Decodable & Sendable>(
+        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
+    ) -> BodySequence<Value> {
+        let body = streamedBody()
+        return BodySequence {
+            ParsedBody { (try await body(), JSONLinesParser(type, decoder: decoder, maximumLength: maximumLength)) }
+        }
+    }
+
+    /// Returns the parts of a multipart response body; see ``ResponseBody/parts(maximumSize:)``.
+    ///
+    /// The first element that is read sends the request.
+    public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
+        let body = streamedBody()
+        return BodySequence {
+            ParsedBody {
+                let body = try await body()
+                return (body, try BodyPartParser(contentType: body.contentType, maximumPartSize: maximumSize))
+            }
+        }
+    }
+
+    /// Returns a closure that sends the request and returns the body.
+    private func streamedBody() -> @Sendable () async throws -> ResponseBody {
+        let task = stream()
+        return { try await task.value.body }
+    }
+}

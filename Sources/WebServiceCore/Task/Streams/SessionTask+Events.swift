@@ -1,0 +1,55 @@
+public import Foundation
+
+extension SessionTask {
+    /// Returns the events of an event stream (WHATWG HTML, section 9.2, "Server-sent events").
+    ///
+    /// ```swift
+    /// for try await event in service.GET("/news").events(.reconnecting()) { print(event.data) }
+    /// ```
+    /// The first element that is read sends the request, with `Accept: text/event-stream` and
+    /// `Cache-Control: no-store` unless the request has these fields. A media type other than
+    /// `text/event-stream` throws ``WebServiceError/Code/unexpectedContentType``. The status 204 ends
+    /// the sequence.
+    ///
+    /// - Parameters:
+    ///   - reconnection: When to connect again. Defaults to ``EventReconnection/never``.
+    ///   - maximumSize: The maximum size of an event in bytes. A larger one throws
+    ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
+    ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and the
+    ///     connection is closed. If the stream ends before, the sequence throws
+    ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
+    ///     for a complete one. Defaults to `nil`: the end of the connection ends the sequence.
+    public func events(
+        _ reconnection: EventReconnection = .never, maximumSize: Int = 16 << 20,
+        until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
+    ) -> BodySequence<ServerSentEvent> {
+        BodySequence { EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator) }
+    }
+
+    /// Returns the data of the events of an event stream, decoded as JSON or by another decoder.
+    ///
+    /// The sequence is that of ``events(_:maximumSize:until:)`` without the terminating event, whose
+    /// data need not be valid. Data that cannot be decoded throws ``WebServiceError/Code/decoding``.
+    public func events<Value: Decodable & Sendable>(
+        _ type: Value.Type, _ reconnection: EventReconnection = .never, decoder: some BodyDecoder = JSONDecoder(),
+        maximumSize: Int = 16 << 20, until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
+    ) -> BodySequence<Value> {
+        BodySequence {
+            EventValues(
+                events: EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator),
+                terminator: terminator, decoder: decoder)
+        }
+    }
+}
+
+/// The decoded data of the events of a stream, up to the terminating event.
+struct EventValues<Value: Decodable & Sendable>: ElementSource {
+    var events: EventConnection
+    let terminator: (@Sendable (ServerSentEvent) -> Bool)?
+    let decoder: any BodyDecoder
+
+    mutating func next() async throws -> Value? {
+        guard let event = try await events.next(), terminator?(event) != true else { return nil }
+        return try event.decode(Value.self, decoder: decoder)
+    }
+}

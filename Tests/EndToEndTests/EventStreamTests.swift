@@ -1,0 +1,182 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Lines, values, parts and events of streamed responses, over a real server.
+@Suite("Elements of streamed responses", .timeLimit(.minutes(5)))
+struct EventStreamTests {
+    private struct Brew: Codable, Sendable, Equatable { var name: String }
+
+    /// Returns a response whose body is sent in these pieces.
+    private static func pieces(_ pieces: [String], type: String, cut: Bool = false) -> MockResponse {
+        var response = MockResponse(statusCode: 200) { body in
+            for piece in pieces {
+                try body.write(Data(piece.utf8))
+                body.pause(for: .milliseconds(1))
+            }
+            if cut { throw URLError(.unknown) }
+        }
+        response.headers[.contentType] = type
+        return response
+    }
+
+    private static func all<Element>(_ sequence: BodySequence<Element>) async throws -> [Element] {
+        var elements: [Element] = []
+        for try await element in sequence { elements.append(element) }
+        return elements
+    }
+
+    @Test("J-02, J-03, J-06: Lines are independent of the chunks", arguments: RealSession.allCases)
+    func lines(session: RealSession) async throws {
+        let server = try MockServer { _ in Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain") }
+        defer { server.stop() }
+        let lines = try await Self.all(session.service(server).GET("/").lines())
+        #expect(lines == ["one", "", "two\u{2028}x", "last"])
+    }
+
+    @Test("J-10, J-11: JSON Lines are decoded one by one, and a damaged line names its number", arguments: RealSession.streaming)
+    func jsonLines(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            Self.pieces(["{\"name\":\"ale\"}\n\n{\"na", "me\":\"porter\"}\n{\"name\":"], type: "application/jsonl")
+        }
+        defer { server.stop() }
+        var names: [String] = []
+        let error = await #expect(throws: WebServiceError.self) {
+            for try await brew in try session.service(server).GET("/").jsonLines(Brew.self) { names.append(brew.name) }
+        }
+        #expect(names == ["ale", "porter"] && error?.code == .decoding && error?.message.contains("4") == true)
+    }
+
+    @Test("P-05: Parts are delivered as they arrive", arguments: RealSession.streaming)
+    func parts(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            Self.pieces(
+                ["--x\r\nContent-Type: text/plain\r\n\r\nfirst\r\n-", "-x\r\n\r\nsecond\r\n--x--\r\n"],
+                type: "multipart/mixed; boundary=x")
+        }
+        defer { server.stop() }
+        let parts = try await Self.all(session.service(server).GET("/").parts())
+        #expect(parts.map { String(decoding: $0.data, as: UTF8.self) } == ["first", "second"])
+        #expect(parts.first?.headers[.contentType] == "text/plain")
+    }
+
+    @Test("E-01, E-21: Events are delivered with the fields of the request", arguments: RealSession.streaming)
+    func events(session: RealSession) async throws {
+        let server = try MockServer { _ in
+            Self.pieces(["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
+        }
+        defer { server.stop() }
+        let events = try await Self.all(session.service(server).GET("/").events())
+        #expect(events == [.init(type: "error", data: "{\"a\":1}"), .init(data: "x", id: "7")])
+        let request = try #require(server.receivedRequests.first)
+        #expect(request.headers[.accept] == "text/event-stream" && request.headers[.cacheControl] == "no-store")
+        #expect(request.headers["Last-Event-ID"] == nil)
+    }
+
+    @Test("E-02, E-09, E-17: A stream connects again with the last ID and new credentials until the status 204")
+    func reconnecting() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let numbers = Mutex(0)
+        server.on(.GET, "/events") { _ in
+            let number = numbers.withLock { number in
+                number += 1
+                return number
+            }
+            switch number {
+            case 1: return Self.pieces(["retry: 1\nid: a\ndata: 1\n\nid: lost\ndata: 2\n"], type: "text/event-stream")
+            case 2: return MockResponse(statusCode: 503)
+            case 3: return Self.pieces(["data: 3\n\n"], type: "text/event-stream; charset=utf-8", cut: true)
+            default: return MockResponse(statusCode: 204)
+            }
+        }
+        let service = WebService(baseURLString: server.baseURLString)
+        let tokens = Mutex(0)
+        service.interceptors = [
+            .closure { request, next in
+                var request = request
+                request.headers[.authorization] = tokens.withLock { token in
+                    token += 1
+                    return "Bearer \(token)"
+                }
+                return try await next(request)
+            }
+        ]
+        let events = try await Self.all(
+            service.GET("/events").events(.reconnecting(baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5))))
+        #expect(events.map(\.data) == ["1", "3"] && events.map(\.id) == ["a", "a"])
+        let requests = server.receivedRequests
+        #expect(requests.map { $0.headers["Last-Event-ID"] } == [nil, "a", "a", "a"])
+        #expect(requests.map { $0.headers[.authorization] } == (1...4).map { "Bearer \($0)" })
+    }
+
+    @Test("E-10, E-13: Other statuses and media types are errors without another connection")
+    func errors() async throws {
+        let server = try MockServer { request in
+            request.target == "/type" ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
+        }
+        defer { server.stop() }
+        let service = WebService(baseURLString: server.baseURLString)
+        for (path, code) in [("/type", WebServiceError.Code.unexpectedContentType), ("/status", .unacceptableStatus)] {
+            let error = await #expect(throws: WebServiceError.self) {
+                try await Self.all(service.GET(path).events(.reconnecting(baseDelay: .zero)))
+            }
+            #expect(error?.code == code)
+        }
+        #expect(server.receivedRequests.count == 2)
+    }
+
+    @Test("E-18: A terminating event ends the sequence and closes the connection", arguments: RealSession.streaming)
+    func terminator(session: RealSession) async throws {
+        let closed = StreamTests.Count()
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200) { body in
+                defer { closed.add() }
+                try body.write(Data("data: {\"name\":\"ale\"}\n\ndata: [DONE]\n\n".utf8))
+                while true {
+                    try body.write(Data(": comment\n".utf8))
+                    body.pause(for: .milliseconds(1))  // Foundation cancels only when a peer pauses
+                }
+            }
+            response.headers[.contentType] = "text/event-stream"
+            return response
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        let events = try await Self.all(service.POST("/chat").events { $0.data == "[DONE]" })
+        #expect(events.map(\.data) == ["{\"name\":\"ale\"}", "[DONE]"])
+        let values = try await Self.all(service.POST("/chat").events(Brew.self) { $0.data == "[DONE]" })
+        #expect(values == [Brew(name: "ale")])
+        await eventually("the server sees the end of both connections") { closed.value == 2 }
+    }
+
+    @Test("E-19, E-20: A stream that ends before its terminating event is an error", arguments: [true, false])
+    func endedEarly(isCut: Bool) async throws {
+        for session in RealSession.streaming {
+            let server = try MockServer { _ in Self.pieces(["data: 1\n\n"], type: "text/event-stream", cut: isCut) }
+            defer { server.stop() }
+            var count = 0
+            let service = try session.service(server)
+            let error = await #expect(throws: WebServiceError.self) {
+                for try await _ in service.POST("/chat").events(until: { $0.data == "[DONE]" }) { count += 1 }
+            }
+            #expect(error?.code == .streamEndedEarly && count == 1)
+            #expect((error?.underlying as? URLError)?.code == (isCut ? session.lossCode : nil))
+        }
+    }
+
+    @Test("E-06, E-07: The delays are doubled up to the maximum and reduced by a random part")
+    func delays() {
+        let delays = EventReconnection.Delays(
+            base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })
+        #expect((0...6).map { delays.delay(after: $0, nil) } == [1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+        let halved = EventReconnection.Delays(base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 1 })
+        #expect(halved.delay(after: 0, .milliseconds(200)) == .milliseconds(100))
+        #expect(halved.delay(after: .max, .seconds(3600)) == .seconds(1800))
+    }
+}
