@@ -130,6 +130,10 @@ public struct Request: Sendable {
     /// The interceptors of this request, inside those of the service.
     public var interceptors: [any Interceptor] = []
 
+    /// A Boolean value that indicates whether `Range` and `If-Range` are those of a download, which
+    /// a redirect to another origin retains.
+    var downloadsPart = false
+
     var location: Location
     var content: Content = .none {
         didSet {
