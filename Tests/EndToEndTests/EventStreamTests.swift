@@ -39,9 +39,7 @@ struct EventStreamTests {
         #expect(lines == ["one", "", "two\u{2028}x", "last"])
     }
 
-    @Test(
-        "J-10, J-11: JSON Lines are decoded one by one, and a damaged line names its number",
-        arguments: RealSession.streaming)
+    @Test("J-10, J-11: JSON Lines are decoded one by one, and a damaged line names its number", arguments: RealSession.streaming)
     func jsonLines(session: RealSession) async throws {
         let server = try MockServer { _ in
             Self.pieces(["{\"name\":\"ale\"}\n\n{\"na", "me\":\"porter\"}\n{\"name\":"], type: "application/jsonl")
@@ -70,8 +68,7 @@ struct EventStreamTests {
     @Test("E-01, E-21: Events are delivered with the fields of the request", arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
         let server = try MockServer { _ in
-            Self.pieces(
-                ["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
+            Self.pieces(["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
         }
         defer { server.stop() }
         let events = try await Self.all(session.service(server).GET("/").events())
@@ -121,8 +118,7 @@ struct EventStreamTests {
     @Test("E-10, E-13: Other statuses and media types are errors without another connection")
     func errors() async throws {
         let server = try MockServer { request in
-            request.target == "/type"
-                ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
+            request.target == "/type" ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
         }
         defer { server.stop() }
         let service = WebService(baseURLString: server.baseURLString)

@@ -162,9 +162,7 @@ struct StreamTests {
         #expect(error?.code == .unacceptableStatus && error?.bodySnippet?.contains("no beer") == true)
     }
 
-    @Test(
-        "S-17, S-18, S-20: Interceptors act before the head is accepted, and never after",
-        arguments: RealSession.streaming)
+    @Test("S-17, S-18, S-20: Interceptors act before the head is accepted, and never after", arguments: RealSession.streaming)
     func interceptors(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -235,9 +233,7 @@ struct StreamTests {
     @Test("S-34: A body of length 0 and the response to HEAD are empty streams", arguments: RealSession.allCases)
     func empty(session: RealSession) async throws {
         let server = try MockServer { request in
-            MockResponse(
-                statusCode: request.target == "/none" ? 204 : 200,
-                data: request.method == .HEAD ? Data("a".utf8) : Data())
+            MockResponse(statusCode: request.target == "/none" ? 204 : 200, data: request.method == .HEAD ? Data("a".utf8) : Data())
         }
         defer { server.stop() }
         let service = try session.service(server)
@@ -257,9 +253,7 @@ struct StreamTests {
         request.maximumResponseBytes = 50_000
         let log = try await session.service(server).sessionTask(request: request).stream().value
         var count = 0
-        let error = await #expect(throws: WebServiceError.self) {
-            for try await chunk in log.body { count += chunk.count }
-        }
+        let error = await #expect(throws: WebServiceError.self) { for try await chunk in log.body { count += chunk.count } }
         #expect(error?.code == .responseTooLarge && count <= 50_000)
     }
 
