@@ -67,7 +67,8 @@ struct Demo {
             say(count(try await client.brewers().decode([Brewer].self).map(\.count).value, "brewer"))
 
             output(
-                "\nTyped request: the list, requested twice, sent once\(client.webService.storages.isEmpty ? "" : " and stored")"
+                "\nTyped request: the list, requested twice, sent once"
+                    + (client.webService.storages.isEmpty ? "" : " and stored")
             )
             let brewers = client.webService.createProvider(RequestProvider<BrewersRequest>.self)
             let (first, second) = (
@@ -79,9 +80,10 @@ struct Demo {
 
             output("\nCache, then server: the stored list, then the response")
             await client.webService.finishStoring()
-            for try await brewers in client.webService.perform(BrewersRequest(), cachePolicy: .cacheThenServer).values {
+            for try await brewers in client.webService.perform(BrewersRequest(), fetchPolicy: .cacheThenServer).values {
                 say(
-                    "\(count(brewers.value.count, "brewer")), \(brewers.isStored ? "stored \(Int(brewers.age ?? 0)) s ago" : "from the server")"
+                    "\(count(brewers.value.count, "brewer")), "
+                        + (brewers.isStored ? "stored \(brewers.age?.components.seconds ?? 0) s ago" : "from the server")
                 )
             }
 
@@ -90,7 +92,8 @@ struct Demo {
             for try await page in client.archive().pages(prefetch: true) {
                 seen += page.items.count
                 say(
-                    "\(String(repeating: "#", count: seen / 5))\(String(repeating: ".", count: 9 - min(9, seen / 5))) \(count(seen, "brewer"))"
+                    String(repeating: "#", count: seen / 5) + String(repeating: ".", count: 9 - min(9, seen / 5))
+                        + " \(count(seen, "brewer"))"
                 )
             }
 
@@ -161,7 +164,9 @@ struct Demo {
                     }
                 }
                 .metricsCollected { metrics in
-                    if let time = metrics.responseTime { output("  = \(String(format: "%.1f", time * 1000)) ms") }
+                    if let time = metrics.responseTime {
+                        output("  = \((time / .milliseconds(1)).formatted(.number.precision(.fractionLength(1)))) ms")
+                    }
                     continuation.resume()
                 }
                 .resume()

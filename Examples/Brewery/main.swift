@@ -74,7 +74,8 @@ do {
         complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
     }
     output(
-        "The server is at \(address)\(server == nil ? "" : ", started for this run").\nTransport: \(type(of: service.session))."
+        "The server is at \(address)\(server == nil ? "" : ", started for this run").\n"
+            + "Transport: \(type(of: service.session))."
     )
     do {
         let failures = try await Demo(client: BreweryClient(webService: service)).run()
@@ -90,7 +91,8 @@ do {
         do {
             let stored = try await service.stored(BrewersRequest()).value
             output(
-                "\nOffline. The list of brewers, \(stored.age.map { "stored \(Int($0)) s ago" } ?? "of unknown age"):")
+                "\nOffline. The list of brewers, \(stored.age.map { "stored \($0.components.seconds) s ago" } ?? "of unknown age"):"
+            )
             for brewer in stored.value { output("    \(brewer)") }
         } catch {
             complain("brewery: no list of brewers is stored in \(store): \(error)")

@@ -32,8 +32,8 @@ extension CurlSession {
 
         /// The timeout for establishing a connection, including name lookup and TLS handshake.
         ///
-        /// Applies to requests without `Request.connectTimeout`. In whole milliseconds. Defaults to
-        /// 30 seconds.
+        /// Applies to requests without `Request.Options.connectTimeout`. In whole milliseconds.
+        /// Defaults to 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
         /// The maximum size of the response header fields, interim responses included, in bytes.

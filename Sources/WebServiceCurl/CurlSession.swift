@@ -16,9 +16,10 @@ import FoundationNetworking
 /// is sent again when a reused connection turns out to be closed before the first byte of the
 /// response; no other request is.
 ///
-/// - Limits: the idle timeout (`Request.timeout`) and the connect timeout
-///   (`Request.connectTimeout`), both in milliseconds, and the size of header and decompressed
-///   body, checked during reception. The task enforces `Request.deadline`, not the session.
+/// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
+///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
+///   decompressed body, checked during reception. The task enforces `Request.Options.deadline`, not
+///   the session.
 /// - Content coding: the session requests, decodes and verifies gzip. A corrupt or truncated body
 ///   fails with `URLError.cannotDecodeContentData`. Other codings, received only if the request
 ///   asks for them, are not decoded. Header fields are delivered as received.
@@ -92,8 +93,8 @@ public final class CurlSession: StreamingSession {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on the
-    ///     thread that resumes or cancels the task. It must not block or wait for the session.
+    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on
+    ///     the thread that resumes or cancels the task. It must not block or wait for the session.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }

@@ -73,13 +73,13 @@ struct AccountsTests {
             let service = WebService(
                 baseURL: server.baseURL, endpoints: [HTTPEndpoint()], storages: [try storage(kind, folder)])
             let request = Profile { login.current }
-            for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [CachePolicy] {
+            for policy in [.serverOnly, .cacheThenServer, .serverElseCache, .cacheOnly] as [FetchPolicy] {
                 for name in ["alice", "bob", "alice"] {
                     login.change(to: name)
                     service.storageAccount = name
                     var seen: [String] = []
                     do {
-                        for try await value in service.perform(request, cachePolicy: policy).values {
+                        for try await value in service.perform(request, fetchPolicy: policy).values {
                             seen.append(value.value)
                         }
                     } catch let error as WebServiceError {
@@ -110,16 +110,15 @@ struct AccountsTests {
             for policy in policies {
                 for name in ["alice", "bob", "alice", "bob"] {
                     login.change(to: name)
-                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"]).setCachePolicy(
-                        policy
-                    ).string()
+                    let task = service.GET("/profile").setHeaders(["Authorization": "Bearer \(name)"])
+                        .configure { $0.options.cachePolicy = policy }.string()
                     #expect(try await task.value == "Bearer \(name)", "\(policy)")
                     await cache.finishStoring()
                 }
             }
             // An account without stored responses receives none.
             login.change(to: "carol")
-            let task = service.GET("/profile").setCachePolicy(.returnCacheDataDontLoad).string()
+            let task = service.GET("/profile").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.string()
             await #expect(throws: URLError.self) { try await task.value }
         }
     }

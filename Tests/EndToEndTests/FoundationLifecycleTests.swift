@@ -95,7 +95,7 @@ struct FoundationLifecycleTests {
         #expect(await errors.wait() == [.cancelled])
         #expect(start.duration(to: .now) < .seconds(5))
         if kind == .foundationSession {
-            #expect(await service.GET("/").setTimeout(0.2).answer().urlErrorCode == .timedOut)
+            #expect(await service.GET("/").setTimeout(.milliseconds(200)).answer().urlErrorCode == .timedOut)
         }
     }
 

@@ -7,12 +7,17 @@ import FoundationNetworking
 #endif
 
 /// A clock that the test advances.
-final class TurnedClock: Sendable {
+final class TurnedClock: Timekeeper {
     private let time: Mutex<Date>
 
     init(_ start: Date = Date(timeIntervalSince1970: 1_800_000_000)) { time = Mutex(start) }
 
-    var now: Date { time.withLock { $0 } }
+    var now: UInt64 { TaskClock.system.now }
+    var date: Date { time.withLock { $0 } }
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        TaskClock.system.schedule(after: delay, target)
+    }
+    func cancel(_ alarm: Alarm) { TaskClock.system.cancel(alarm) }
     func advance(by seconds: TimeInterval) { time.withLock { $0.addTimeInterval(seconds) } }
 }
 
@@ -39,7 +44,7 @@ final class HTTPCacheRun: Sendable {
             return MockResponse(statusCode: 400)
         }
         let step = test.requests[number - 1]
-        let now = clock.now
+        let now = clock.date
         clock.advance(by: step.response_pause ?? 0)
         let (count, isKnown) = state.withLock { state in
             state.received.append((number, request))
@@ -74,9 +79,9 @@ final class HTTPCacheRun: Sendable {
     private func bytes(of response: MockResponse, after interim: [[HTTPCacheSuite.Value]]) -> Data {
         var text = ""
         for message in interim {
-            text += "HTTP/1.1 \(message[0].text(of: "", clock.now)) Interim\r\n"
+            text += "HTTP/1.1 \(message[0].text(of: "", clock.date)) Interim\r\n"
             for field in message.dropFirst().first?.members ?? [] {
-                text += "\(field.members[0].text(of: "", clock.now)): \(field.members[1].text(of: "", clock.now))\r\n"
+                text += "\(field.members[0].text(of: "", clock.date)): \(field.members[1].text(of: "", clock.date))\r\n"
             }
             text += "\r\n"
         }
@@ -89,10 +94,12 @@ final class HTTPCacheRun: Sendable {
 
     /// - Returns: The deviations from the test. Empty if there are none.
     func play(with service: WebService) async -> [String] {
-        let cache = ResponseCache(storage: MemoryStorage(), usesHeuristics: true, now: { [clock] in clock.now })
+        let cache = ResponseCache(
+            storage: MemoryStorage(), account: { nil }, usesHeuristics: true, storageErrorObserver: nil,
+            timekeeper: clock)
         service.interceptors = [cache]
         var complaints: [String] = []
-        var serverNow = clock.now
+        var serverNow = clock.date
         for (index, step) in test.requests.enumerated() {
             var found: [String] = []
             do {
@@ -118,16 +125,16 @@ final class HTTPCacheRun: Sendable {
         if let query = step.query_arg { path += "?" + query }
         var request = service.request(Request.Method(rawValue: step.request_method ?? "GET"), path: path)
         for field in step.request_headers ?? [] {
-            let name = field[0].text(of: "", clock.now)
+            let name = field[0].text(of: "", clock.date)
             let isOld = step.rfc850date?.contains(name.lowercased()) == true
             request.headers.add(
-                field[1].text(of: name, step.magic_ims == true ? serverNow : clock.now, rfc850: isOld),
+                field[1].text(of: name, step.magic_ims == true ? serverNow : clock.date, rfc850: isOld),
                 for: Headers.Name(name))
         }
         request.headers["Req-Num"] = "\(index + 1)"
         if let body = step.request_body { request.body = Data(body.utf8) }
-        if step.redirect == "manual" { request.redirectPolicy = .manual }
-        if step.cache == "no-cache" { request.cachePolicy = .reloadRevalidatingCacheData }
+        if step.redirect == "manual" { request.options.redirectPolicy = .manual }
+        if step.cache == "no-cache" { request.options.cachePolicy = .reloadRevalidatingCacheData }
         return request
     }
 
@@ -199,9 +206,9 @@ final class HTTPCacheRun: Sendable {
         }
         if let method = step.expected_method, first?.method.rawValue != method { found.append("no \(method) was sent") }
         for field in step.expected_request_headers ?? [] {
-            let name = field[0].text(of: "", clock.now)
+            let name = field[0].text(of: "", clock.date)
             let value = first?.headers[name]
-            if value != field[1].text(of: name, clock.now) { found.append("\(name) \(value ?? "none") was sent") }
+            if value != field[1].text(of: name, clock.date) { found.append("\(name) \(value ?? "none") was sent") }
         }
         return found
     }

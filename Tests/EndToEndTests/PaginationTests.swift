@@ -403,7 +403,7 @@ struct PaginationTests {
         await list.service.finishStoring()
         list.server.stop()
         let stored = list.service.pages(of: NumbersRequest()) { [service = list.service] in
-            service.perform($0, cachePolicy: .serverElseCache)
+            service.perform($0, fetchPolicy: .serverElseCache)
         }
         #expect(isWhole(await Walker(stored).rest()))
         await #expect(throws: URLError.self) { try await paginator.reset().moveNext() }

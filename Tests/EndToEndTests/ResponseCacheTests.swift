@@ -17,7 +17,8 @@ struct ResponseCacheTests {
     private let clock = TurnedClock()
 
     private func cache(_ storage: any ResponseStorage = MemoryStorage()) -> ResponseCache {
-        ResponseCache(storage: storage, account: { "ann" }, now: { [clock] in clock.now })
+        ResponseCache(
+            storage: storage, account: { "ann" }, usesHeuristics: false, storageErrorObserver: nil, timekeeper: clock)
     }
 
     /// Registers one representation of a path. It is fresh for a minute, and a request with its
@@ -45,7 +46,7 @@ struct ResponseCacheTests {
             for _ in 0..<2 {
                 let response = try await service.GET("/a").data().response
                 #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("x-a") == "1")
-                seen.append("\(response.source) \(response.attempts) \(response.age.map { "\($0)" } ?? "-")")
+                seen.append("\(response.source) \(response.attempts) \(response.age.map { "\($0.inSeconds)" } ?? "-")")
                 clock.advance(by: 20)
             }
             clock.advance(by: 30)
@@ -75,7 +76,7 @@ struct ResponseCacheTests {
                 _ = refreshes.next()
                 return .bearer("new")
             })
-        service.interceptors = [RetryPolicy(sleep: { _ in }), authentication, cache()]
+        service.interceptors = [RetryPolicy(baseDelay: .zero), authentication, cache()]
         let first = try await service.GET("/a").data().response
         #expect(first.source == .network && first.attempts == 3 && first.data == Data("Bearer new".utf8))
         for _ in 0..<3 {
@@ -126,11 +127,13 @@ struct ResponseCacheTests {
         _ = try await service.GET("/a").data().value
         server.stop()
         clock.advance(by: 1e6)
-        let response = try await service.GET("/a").setCachePolicy(.returnCacheDataElseLoad).data().response
-        #expect(response.source == .cache && response.age == 1e6 && response.data == Data("one".utf8))
+        let response = try await service.GET("/a").configure { $0.options.cachePolicy = .returnCacheDataElseLoad }
+            .data().response
+        #expect(response.source == .cache && response.age == .seconds(1_000_000) && response.data == Data("one".utf8))
         #expect(await service.GET("/a").answer().urlErrorCode == .cannotConnectToHost)
         #expect(
-            await service.GET("/b").setCachePolicy(.returnCacheDataDontLoad).answer().urlErrorCode
+            await service.GET("/b").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.answer()
+                .urlErrorCode
                 == .resourceUnavailable)
     }
 }

@@ -121,7 +121,7 @@ struct RulesOverSocketsTests {
         #expect(await code(service.GET("/loop")) == .tooManyRedirects)
         #expect(home.receivedRequests.filter { $0.path == "/loop" }.count == 21)
         #expect(other.connectionCount == 0)
-        let manual = await service.GET("/loop").setRedirectPolicy(.manual).answer()
+        let manual = await service.GET("/loop").configure { $0.options.redirectPolicy = .manual }.answer()
         #expect(manual.status == 302)
     }
 
@@ -155,7 +155,7 @@ struct RulesOverSocketsTests {
         service.cookieJar = CookieJar()
         #expect(await service.POST("/login").answer().text == "theme=dark; sid=1")
         #expect(await service.GET("/other").answer().text == "sid=1")
-        #expect(await service.GET("/other").setShouldHandleCookies(false).answer().text == "-")
+        #expect(await service.GET("/other").configure { $0.options.shouldHandleCookies = false }.answer().text == "-")
         #expect(
             await service.GET("/other").setHeaderValue("mine=1", forName: "Cookie").answer().text == "mine=1; sid=1")
         service.cookieJar = nil
@@ -173,14 +173,16 @@ struct RulesOverSocketsTests {
             return response
         }
         defer { server.stop() }
-        let answer = await kind.service(server).GET("/").setMaximumResponseBytes(200_000).answer()
+        let answer = await kind.service(server).GET("/").configure { $0.options.maximumResponseBytes = 200_000 }
+            .answer()
         if excess > 0 {
             #expect((answer.error as? WebServiceError)?.code == .responseTooLarge)
         } else {
             #expect(answer.data?.count == 200_000 + excess)
         }
         #expect(
-            await kind.service(server).GET("/").setMaximumResponseBytes(nil).answer().data?.count == 200_000 + excess)
+            await kind.service(server).GET("/").configure { $0.options.maximumResponseBytes = nil }.answer().data?.count
+                == 200_000 + excess)
     }
 
     @Test("H-05: Silence that exceeds a timeout below one second is URLError.timedOut")
@@ -191,7 +193,8 @@ struct RulesOverSocketsTests {
             return response
         }
         defer { server.stop() }
-        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(0.2).answer()
+        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(.milliseconds(200))
+            .answer()
         #expect(answer.urlErrorCode == .timedOut)
     }
 
@@ -199,7 +202,8 @@ struct RulesOverSocketsTests {
     func cacheOnly(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
-        let answer = await kind.service(server).GET("/").setCachePolicy(.returnCacheDataDontLoad).answer()
+        let answer = await kind.service(server).GET("/").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }
+            .answer()
         #expect(answer.urlErrorCode == .resourceUnavailable)
         #expect(server.connectionCount == 0)
     }

@@ -250,7 +250,7 @@ struct StreamTests {
         }
         defer { server.stop() }
         var request = Request(.GET, url: server.baseURLString)
-        request.maximumResponseBytes = 50_000
+        request.options.maximumResponseBytes = 50_000
         let log = try await session.service(server).sessionTask(request: request).stream().value
         var count = 0
         let error = await #expect(throws: WebServiceError.self) { for try await chunk in log.body { count += chunk.count } }

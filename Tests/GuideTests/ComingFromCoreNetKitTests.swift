@@ -57,8 +57,8 @@ private final class OwnCache: ResponseStorage {
 private struct OrderService {
     let service: WebService
 
-    func orders(_ policy: CachePolicy = .serverOnly) -> TypedTask<[Order]> {
-        service.perform(GetOrderListRequest(skipOrdersCount: 0, ordersPerPage: 20), cachePolicy: policy)
+    func orders(_ policy: FetchPolicy = .serverOnly) -> TypedTask<[Order]> {
+        service.perform(GetOrderListRequest(skipOrdersCount: 0, ordersPerPage: 20), fetchPolicy: policy)
     }
 }
 
@@ -118,7 +118,7 @@ struct ComingFromCoreNetKitTests {
             let heard: AsyncStream<String>.Continuation
             init(_ heard: AsyncStream<String>.Continuation) { self.heard = heard }
             func show(_ orders: [Order]) { heard.yield("success \(orders.count)") }
-            func show(_ stored: LabelledValue<[Order]>) { heard.yield("cache \(stored.value.count)") }
+            func show(_ stored: SourcedValue<[Order]>) { heard.yield("cache \(stored.value.count)") }
             func errorHandler(_ error: any Error) { heard.yield("error \(type(of: error))") }
         }
         let (heard, continuation) = AsyncStream<String>.makeStream()
@@ -157,7 +157,7 @@ struct ComingFromCoreNetKitTests {
             for _ in 0..<20 {
                 group.addTask {
                     var request = service.request(.GET, path: "/safe")
-                    request.interceptors = [authentication]
+                    request.options.interceptors = [authentication]
                     return await service.sessionTask(request: request).string().serviceResponse.data
                 }
             }

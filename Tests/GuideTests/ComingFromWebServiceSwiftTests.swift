@@ -292,7 +292,7 @@ struct ComingFromWebServiceSwiftTests {
         _ = try await service.perform(example()).value
         let task = service.perform(example(), duplicates: .reject)
         var fromStorage: String?
-        let read = service.stored(example(), maximumAge: 3_600, .untilFinished(task)) { response in
+        let read = service.stored(example(), maximumAge: .seconds(3_600), .untilFinished(task)) { response in
             if case .data(let stored) = response { fromStorage = stored.value }
         }
         _ = await read.result

@@ -73,6 +73,15 @@ struct OrdersRequest: ParameterizedRequest, Hashable {
     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 }
 
+struct CreateBrewer: ParameterizedRequest {
+    var brewer: Brewer
+    typealias Output = Brewer
+
+    var method: Request.Method { .POST }
+    var path: String { "/brewers" }
+    var body: some Encodable { brewer }
+}
+
 struct Visits: Codable, Sendable {
     var visits: [String]
     var next: String?
@@ -289,7 +298,7 @@ struct GuideSnippets {
         var request = service.request(.GET, path: "/brewers")
         request.queryParameters = ["state": "new york", "tag": "ale", "tag": "lager"]
         request.headers["custom-header-name"] = "foo"
-        request.timeout = 20
+        request.options.timeout = .seconds(20)
         let task = service.sessionTask(request: request)
         // /brewers?state=new%20york&tag=ale&tag=lager
         let sent = try await sent(task)
@@ -363,7 +372,7 @@ struct GuideSnippets {
         service.GET("/brewers")
             .responseJSON { json, response in }
             .metricsCollected { metrics in
-                print("answered in \(metrics.responseTime ?? 0) s, parsed in \(metrics.responseJSONTime ?? 0) s")
+                print("answered in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
             }
             .resume()
         await service.GET("/brewers").finish()
@@ -478,8 +487,10 @@ struct GuideSnippets {
     @Test("The cookie jar and the limits of a task apply to its request")
     func limits() async throws {
         service.cookieJar = CookieJar()
-        service.GET("/archive").setTimeout(5).setDeadline(.seconds(60))
-            .setMaximumResponseBytes(nil).setRedirectPolicy(.manual).resume()
+        service.GET("/archive").setTimeout(.seconds(5)).setDeadline(.seconds(60)).configure { request in
+            request.options.maximumResponseBytes = nil
+            request.options.redirectPolicy = .manual
+        }.resume()
         await service.GET("/archive").finish()
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
@@ -522,7 +533,7 @@ struct GuideSnippets {
             print("\(progress.bytesReceived) of \(progress.bytesToReceive ?? 0) bytes")
         }
         _ = try await task.data().value
-        print(task.metrics.transport?.firstByte ?? 0)
+        print(task.metrics.transport?.firstByte ?? .zero)
         #expect(task.metrics.transport == nil)
     }
 
@@ -772,8 +783,8 @@ struct GuideSnippets {
 
         let request = BrewersRequest(state: "vermont")
         let task = service.perform(request)
-        service.stored(request, maximumAge: 3_600, .untilFinished(task)) { response in
-            if let stored = response.data { print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+        service.stored(request, maximumAge: .seconds(3_600), .untilFinished(task)) { response in
+            if let stored = response.data { print(stored.value.map(\.name), "\(stored.age ?? .zero) old") }
         }
         task.updateUI { brewers in print(brewers.map(\.name)) }.resume()
 
@@ -809,18 +820,18 @@ struct GuideSnippets {
     @Test("A cache policy delivers stored values, responses or both")
     func cachePolicies() async throws {
         service.storages = [MemoryStorage()]
-        service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
-            .updateCacheUI { stored in print(stored.value.map(\.name), "\(Int(stored.age ?? 0)) s old") }
+        service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
+            .updateCacheUI { stored in print(stored.value.map(\.name), "\(stored.age ?? .zero) old") }
             .updateUI { brewers in print(brewers.map(\.name)) }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
 
         var count = 0
-        let brewersTask = service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheThenServer)
+        let brewersTask = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
         for try await brewers in brewersTask.values {
-            print(brewers.value.map(\.name), brewers.source, brewers.age ?? 0)
+            print(brewers.value.map(\.name), brewers.source, brewers.age ?? .zero)
         }
-        for try await _ in service.perform(BrewersRequest(state: "vermont"), cachePolicy: .cacheOnly).values {
+        for try await _ in service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheOnly).values {
             count += 1
         }
         #expect(count == 1)
@@ -831,10 +842,11 @@ struct GuideSnippets {
         let cache = ResponseCache(storage: MemoryStorage(), account: { "user-7" })
         service.interceptors = [.retry(), cache]
         let task = service.GET("/brewers").decode([Brewer].self)
-        print(try await task.value, try await task.response.source, try await task.response.age ?? 0)
+        print(try await task.value, try await task.response.source, try await task.response.age ?? .zero)
         #expect(session.recordedRequests.count == 1)
         await cache.finishStoring()
-        let again = service.GET("/brewers").setCachePolicy(.returnCacheDataDontLoad).decode([Brewer].self)
+        let again = service.GET("/brewers").configure { $0.options.cachePolicy = .returnCacheDataDontLoad }.decode(
+            [Brewer].self)
         #expect(try await again.value == [Brewer(name: "Long Trail")])
         #expect(try await again.response.source == .cache)
     }

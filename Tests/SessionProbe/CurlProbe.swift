@@ -45,7 +45,7 @@ enum CurlProbe {
             service.session = session
             let task = service.GET("/")
             if end == .deadline { task.setDeadline(.milliseconds(100)) }
-            if end == .timeout { task.setTimeout(0.1) }
+            if end == .timeout { task.setTimeout(.milliseconds(100)) }
             var start = ContinuousClock.now
             let data = task.data().resume()
             try await TaskClock.system.sleep(for: .milliseconds(60))

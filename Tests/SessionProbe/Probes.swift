@@ -110,7 +110,7 @@ struct Probe: Sendable {
         let service = WebService(baseURLString: "http://127.0.0.1:\(server.port)")
         service.session = session
         for (number, target) in ["/a", "/b", "/c"].enumerated() {
-            let text = try await service.GET(target).setTimeout(5).string().value
+            let text = try await service.GET(target).setTimeout(.seconds(5)).string().value
             tell("\(target): \(text)")
             if text != "right \(target)" { return .broken }
             received.add()
@@ -126,7 +126,7 @@ struct Probe: Sendable {
         else { return .impossible }
         let service = WebService(baseURLString: "http://[::1]:\(server.port)")
         service.session = URLSession(configuration: FoundationSession.defaultConfiguration)
-        let result = await service.GET("/").setTimeout(5).string().result
+        let result = await service.GET("/").setTimeout(.seconds(5)).string().result
         tell("\(result)")
         return (try? result.get()) == "six" ? .holds : .broken  // the error is in the output
     }
@@ -213,7 +213,7 @@ struct Probe: Sendable {
             let service = WebService(baseURLString: "http://127.0.0.1:\(server.port)")
             service.session = FoundationSession()
             for number in 0..<8 {
-                service.GET("/\(number)").setTimeout(number.isMultiple(of: 2) ? 0.002 : 0.02)
+                service.GET("/\(number)").setTimeout(.milliseconds(number.isMultiple(of: 2) ? 2 : 20))
                     .responseError { _ in completions.add() }.resume()
             }
             guard await completions.reaches(8 * round, within: .seconds(30)) else { return .broken }
@@ -300,8 +300,10 @@ struct Probe: Sendable {
                 isIPv6: true, serve: { if $0.readHead() != nil { $0.send(response("six")) } })
         else { return .impossible }
         for name in ["ip6-localhost", "localhost"] {
-            let result = await WebService(baseURLString: "http://\(name):\(server.port)").GET("/").setTimeout(5)
-                .string().result
+            let result = await WebService(baseURLString: "http://\(name):\(server.port)").GET("/").setTimeout(
+                .seconds(5)
+            )
+            .string().result
             tell("\(name): \(result)")
             if case .success("six") = result { return .holds }
         }

@@ -189,7 +189,7 @@ struct CurlConnectionTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         #expect(try await service.GET("/").string().value == "ale")
-        #expect(await service.GET("/silent").setTimeout(0.1).string().result.urlErrorCode == .timedOut)
+        #expect(await service.GET("/silent").setTimeout(.milliseconds(100)).string().result.urlErrorCode == .timedOut)
         let next = try await service.GET("/").string().response
         #expect(next.transport?.isConnectionReused == false && server.connectionCount == 2)
     }
@@ -215,12 +215,12 @@ struct CurlConnectionTests {
         }
         #expect(try await service.GET("/").string().value == "ale")
         #expect(try await service.GET("/").string().response.transport?.isConnectionReused == true)
-        #expect(await service.GET("/silent").setTimeout(0.3).string().result.urlErrorCode == .timedOut)
+        #expect(await service.GET("/silent").setTimeout(.milliseconds(300)).string().result.urlErrorCode == .timedOut)
         let next = try await service.GET("/").string().response
         #expect(next.transport?.isConnectionReused == false)
         let drip = service.GET("/drip").data().resume()
-        await eventually("the slow request arrives") { backend.receivedRequests.last?.path == "/drip" }
-        #expect(await service.GET("/silent").setTimeout(0.3).string().result.urlErrorCode == .timedOut)
+        await eventually("the slow one arrives") { backend.receivedRequests.last?.path == "/drip" }
+        #expect(await service.GET("/silent").setTimeout(.milliseconds(300)).string().result.urlErrorCode == .timedOut)
         let slow = try await drip.response
         #expect(slow.data.count == 3_000 && slow.transport?.isConnectionReused == true)
     }
@@ -242,7 +242,7 @@ struct CurlConnectionTests {
         let (first, last) = (Box<Int?>(nil), Box(0))
         // One request is always in flight: each request starts before the previous one ends.
         for number in 0..<40 where first.value == nil {
-            service.GET("/").setTimeout(0.5).string().onCompletion { result in
+            service.GET("/").setTimeout(.milliseconds(500)).string().onCompletion { result in
                 if case .success = result { first.change { $0 = $0 ?? number } }
                 last.change { $0 += 1 }
             }.resume()

@@ -163,7 +163,7 @@ struct CurlHostileHeadTests {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Length: 100000\r\nETag: \"a\"\r\n\r\n"
             let result = try await result(of: bytes, try CurlSession()) {
                 $0.method = method
-                $0.maximumResponseBytes = 10
+                $0.options.maximumResponseBytes = 10
             }
             #expect(try result.get().status == status)
             #expect(try result.get().data.isEmpty == true)
@@ -187,7 +187,8 @@ struct CurlHostileHeadTests {
             return response
         }
         defer { server.stop() }
-        let result = await WebService(server, try CurlSession()).GET("/").setTimeout(10).data().validateNothing().result
+        let result = await WebService(server, try CurlSession()).GET("/").setTimeout(.seconds(10)).data()
+            .validateNothing().result
         #expect(result.urlErrorCode == .badServerResponse)
     }
 

@@ -44,7 +44,7 @@ extension CurlLoadTests {
         let grown = try await growth(Source()) { service in
             for _ in 0..<3 {
                 var request = service.request(.GET, path: path)
-                request.maximumResponseBytes = limit
+                request.options.maximumResponseBytes = limit
                 let result = await service.sessionTask(request: request).data().result
                 #expect(result.code == .responseTooLarge, "\(result)")
             }

@@ -47,7 +47,7 @@ struct CurlSessionTests {
         let first = try #require(try await service.GET("/").data().response.transport)
         #expect(first.connect != nil && first.secureConnect == nil && !first.isConnectionReused)
         #expect(first.networkProtocol == "HTTP/1.1" && first.bytesReceived > 1000 && first.bytesSent > 30)
-        #expect(try #require(first.firstByte) <= first.total && first.total < 10)
+        #expect(try #require(first.firstByte) <= first.total && first.total < .seconds(10))
         let task = service.POST("/").setBody(Data(count: 5000))
         _ = try await task.data().value
         let second = try #require(task.metrics.transport)

@@ -55,7 +55,7 @@ struct CurlTLSTests {
         }
         #expect(metrics.allSatisfy { $0?.networkProtocol == "HTTP/2" })
         #expect(metrics.count { $0?.isConnectionReused == false } <= 2)
-        #expect(metrics.contains { ($0?.secureConnect ?? 0) > 0 })
+        #expect(metrics.contains { ($0?.secureConnect ?? .zero) > .zero })
         let plain = try service(server.port) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
             $0.allowsHTTP2 = false

@@ -38,7 +38,7 @@ struct CurlTimeTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
-        request.timeout = Double(milliseconds) / 1000
+        request.options.timeout = .milliseconds(milliseconds)
         let limit = Duration.milliseconds(milliseconds + 250)
         let (result, time) = await timed(below: limit) { service.sessionTask(request: request).data() }
         #expect(result.urlErrorCode == .timedOut)
@@ -53,8 +53,8 @@ struct CurlTimeTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
-        request.timeout = 0.3
-        request.deadline = .milliseconds(600)
+        request.options.timeout = .milliseconds(300)
+        request.options.deadline = .milliseconds(600)
         let (result, time) = await timed(below: .milliseconds(850)) { service.sessionTask(request: request).data() }
         #expect(result.code == .deadline)
         #expect(time >= .milliseconds(600) && time < .milliseconds(850))
@@ -69,7 +69,7 @@ struct CurlTimeTests {
         #expect(result.urlErrorCode == .cannotConnectToHost)
         #expect(time >= .milliseconds(140) && time < .milliseconds(400))
         var request = service.request(.GET, path: "/")
-        request.connectTimeout = 0.4
+        request.options.connectTimeout = .milliseconds(400)
         let (own, ownTime) = await timed(below: .milliseconds(650)) { service.sessionTask(request: request).data() }
         #expect(own.urlErrorCode == .cannotConnectToHost)
         #expect(ownTime >= .milliseconds(390) && ownTime < .milliseconds(650))
@@ -81,7 +81,7 @@ struct CurlTimeTests {
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
         service.session = try CurlSession()
         let task = service.POST("/").setBody(Data(count: 30_000_000))
-        task.setTimeout(0.2)
+        task.setTimeout(.milliseconds(200))
         #expect(await task.data().result.urlErrorCode == .timedOut)
     }
 
@@ -182,7 +182,7 @@ struct CurlTimeTests {
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
         // One line takes more than half a second.
-        #expect(try await service.GET("/").setTimeout(0.4).string().value == "ale")
+        #expect(try await service.GET("/").setTimeout(.milliseconds(400)).string().value == "ale")
     }
 
     @Test(
@@ -205,8 +205,8 @@ struct CurlTimeTests {
             $0.maximumIdleConnections = count + 1
         }
         let service = WebService(server, session)
-        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(5).string().resume() }
-        await eventually("all requests arrive") { server.receivedRequests.count == count }
+        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(5)).string().resume() }
+        await eventually("all arrive") { server.receivedRequests.count == count }
         let hasStalled = Box(false)
         let stall = service.GET("/stall").onProgress { _ in
             // On the loop's thread: no bytes are handled for longer than the idle timeout, while

@@ -1,3 +1,4 @@
+import CSQLite
 import Foundation
 import Testing
 import WebServiceCore
@@ -183,6 +184,57 @@ struct DamageTests {
                 return try connection.record(for: [1])
             }
             #expect(rest == nil)
+        }
+    }
+
+    /// The result codes of the attempts, and what they lead to.
+    struct Reports: Sendable, CustomTestStringConvertible {
+        let codes: [Int32]
+        let isMovedAside: Bool
+        /// The code of the error that the caller receives.
+        var failure: Int32?
+
+        var testDescription: String { "\(codes)" }
+    }
+
+    @Test(
+        "H-41, C-63: a database is moved aside after two consecutive reports of damage, and not after a single one",
+        arguments: [
+            Reports(codes: [SQLITE_CORRUPT], isMovedAside: false),
+            Reports(codes: [SQLITE_IOERR, SQLITE_CORRUPT], isMovedAside: false),
+            Reports(codes: [SQLITE_CANTOPEN, SQLITE_NOTADB], isMovedAside: false),
+            Reports(codes: [SQLITE_CORRUPT, SQLITE_IOERR], isMovedAside: false, failure: SQLITE_IOERR),
+            Reports(codes: [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_IOERR], isMovedAside: false, failure: SQLITE_IOERR),
+            Reports(codes: [SQLITE_IOERR, SQLITE_IOERR], isMovedAside: false, failure: SQLITE_IOERR),
+            Reports(codes: [SQLITE_CORRUPT, SQLITE_NOTADB], isMovedAside: true),
+            Reports(codes: [SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CORRUPT], isMovedAside: true),
+            Reports(
+                codes: [SQLITE_CORRUPT, SQLITE_CORRUPT, SQLITE_CORRUPT], isMovedAside: true, failure: SQLITE_CORRUPT),
+            Reports(codes: [SQLITE_CORRUPT, SQLITE_CORRUPT, SQLITE_IOERR], isMovedAside: true, failure: SQLITE_IOERR),
+        ])
+    func confirmation(_ reports: Reports) async throws {
+        try await withScratchFolder { folder in
+            let file = folder.appendingPathComponent("a.db")
+            let storage = try SQLiteStorage(file: file)
+            try await storage.put("old", "a")
+            storage.close()
+            let pair = ConnectionPair(
+                files: DatabaseFiles(database: file.path), durability: .process, clock: .system, patience: .seconds(20))
+            let rest = Mutex(reports.codes)
+            var failure: Int32?
+            do {
+                try await pair.later(pair.writer, "try") { _ in
+                    let code = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                    if let code { throw SQLiteError(code, "the report of a test") }
+                }
+            } catch {
+                failure = ((error as? WebServiceError)?.underlying as? SQLiteError)?.code
+            }
+            pair.close()
+            #expect(rest.withLock { $0 } == [])
+            #expect(failure == reports.failure)
+            #expect(try await storage.text("a") == (reports.isMovedAside ? nil : "old"))
+            #expect(FileManager.default.fileExists(atPath: file.path + ".damaged") == reports.isMovedAside)
         }
     }
 }

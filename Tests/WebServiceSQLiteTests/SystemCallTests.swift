@@ -85,14 +85,7 @@ struct SystemCallTests {
             )
             try FileManager.default.createDirectory(at: template, withIntermediateDirectories: false)
             try await Self.fill(Self.storage(isFile, template))
-            let file = folder.appendingPathComponent("a.db").path
-            let named =
-                isFile
-                ? [folder.path]
-                    + ["a", "b"].map {
-                        folder.appendingPathComponent(StorageKey(identifier: $0).fileName + ".entry").path
-                    }
-                : [folder.path] + ["", "-wal", "-shm", ".lock"].map { file + $0 }
+            let named = Self.paths(isFile, folder)
             // `close` is not included: an injected failure skips the call, whereas a real `close`
             // that fails still closes the descriptor.
             let calls =
@@ -107,19 +100,8 @@ struct SystemCallTests {
                 for (index, error) in Self.errors.enumerated() {
                     var number = Self.isSoak ? 1 : 1 + index
                     while number <= 400 {
-                        try FileManager.default.copyItem(at: template, to: folder)
                         let fault = Strace.Fault(paths: paths, calls: set, error: error, number: number)
-                        let (status, isInjected, trace) = try await blocking {
-                            try Strace.probe([kind, isFile ? folder.path : file, "step", "0", "0"], fault)
-                        }
-                        let injected = trace.filter { $0.hasSuffix("(INJECTED)") }.joined(separator: "\n")
-                        let text = Comment(
-                            rawValue: "\(kind), \(error) of call \(number): status \(status)\n\(injected)")
-                        #expect((64..<128).contains(status), text)
-                        if (64..<128).contains(status) {
-                            try await Self.check(Self.storage(isFile, folder), folder, isFile, status - 64, text)
-                        }
-                        try FileManager.default.removeItem(at: folder)
+                        let isInjected = try await Self.step(kind, fault, template, folder)
                         runs += 1
                         guard isInjected else { break }
                         number += Self.isSoak ? 1 : 2 * Self.errors.count
@@ -129,6 +111,62 @@ struct SystemCallTests {
             print("\(kind): \(runs) runs with a system call that failed")
             #expect(runs >= 10)
         }
+    }
+
+    @Test(
+        "H-37, H-41: a read of the database that fails is not damage, whichever read it is, alone and together with a write",
+        arguments: ["sqlite", "sqlite-power"])
+    func everyRead(kind: String) async throws {
+        try await withScratchFolder(inMemory: true) { scratch in
+            let (template, folder) = (
+                scratch.appendingPathComponent("template"), scratch.appendingPathComponent("storage")
+            )
+            try FileManager.default.createDirectory(at: template, withIntermediateDirectories: false)
+            try await Self.fill(Self.storage(false, template))
+            let paths = Self.paths(false, folder)
+            for calls in ["pread64", "pread64,pwrite64"] {
+                var number = 1
+                while number <= 100 {
+                    let fault = Strace.Fault(paths: paths, calls: calls, error: "EIO", number: number)
+                    guard try await Self.step(kind, fault, template, folder) else { break }
+                    number += 1
+                }
+                print("\(kind), \(calls): \(number) runs with a system call that failed")
+                #expect((10...100).contains(number))
+            }
+        }
+    }
+
+    /// Copies a storage, runs the steps of the probe in the copy with a fault, and checks the copy.
+    ///
+    /// - Returns: Whether the fault occurred.
+    private static func step(
+        _ kind: String, _ fault: Strace.Fault, _ template: URL, _ folder: URL
+    ) async throws -> Bool {
+        let isFile = kind.hasPrefix("file")
+        try FileManager.default.copyItem(at: template, to: folder)
+        defer { try? FileManager.default.removeItem(at: folder) }  // the next copy fails if it is still there
+        let (status, isInjected, trace) = try await blocking {
+            let path = isFile ? folder.path : folder.appendingPathComponent("a.db").path
+            return try Strace.probe([kind, path, "step", "0", "0"], fault)
+        }
+        let injected = trace.filter { $0.hasSuffix("(INJECTED)") }.joined(separator: "\n")
+        let text = Comment(
+            rawValue: "\(kind), \(fault.error) of call \(fault.number): status \(status)\n\(injected)")
+        #expect((64..<128).contains(status), text)
+        if (64..<128).contains(status) {
+            try await check(storage(isFile, folder), folder, isFile, status - 64, text)
+        }
+        return isInjected
+    }
+
+    /// The folder and the files of a storage.
+    private static func paths(_ isFile: Bool, _ folder: URL) -> [String] {
+        let names =
+            isFile
+            ? ["a", "b"].map { StorageKey(identifier: $0).fileName + ".entry" }
+            : ["", "-wal", "-shm", ".lock"].map { "a.db" + $0 }
+        return [folder.path] + names.map { folder.appendingPathComponent($0).path }
     }
 
     private static func storage(_ isFile: Bool, _ folder: URL) throws -> any ResponseStorage {

@@ -90,7 +90,8 @@ struct Nginx {
         for command in [
             "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=benchmark -keyout ca.key -out ca.pem",
             "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout server.key -out server.csr",
-            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.txt -out server.pem",
+            "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.txt "
+                + "-out server.pem",
         ] {
             try Data("subjectAltName=DNS:localhost\n".utf8).write(to: folder.appendingPathComponent("names.txt"))
             let process = Process()
@@ -112,7 +113,8 @@ struct Nginx {
     private static func configuration(ports: [Int], folder: String) -> String {
         let servers = zip(endpoints, ports).map { endpoint, port in
             var lines =
-                "listen 127.0.0.1:\(port)\(endpoint.isSecure ? " ssl" : "")\(endpoint.isHTTP2 ? " http2" : "") backlog=4096; root \(folder);"
+                "listen 127.0.0.1:\(port)\(endpoint.isSecure ? " ssl" : "")\(endpoint.isHTTP2 ? " http2" : "") "
+                + "backlog=4096; root \(folder);"
             if endpoint.isSecure {
                 lines += " ssl_certificate server.pem; ssl_certificate_key server.key; ssl_protocols TLSv1.3;"
             }
@@ -131,7 +133,8 @@ struct Nginx {
                 tcp_nopush off;
                 open_file_cache max=16;
                 default_type application/json;
-                client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+                client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+                uwsgi_temp_path uwsgi; scgi_temp_path scgi;
                 \(servers.joined(separator: "\n            "))
             }
             """

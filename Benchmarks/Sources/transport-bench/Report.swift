@@ -30,7 +30,8 @@ struct Report {
         guard variants.contains(Variant.urlSession) else { return addSecure(title, variants, samples) }
         var table = "## \(title)\n\n"
         table +=
-            "| client | requests/s | × URLSession | × AsyncHTTPClient | CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
+            "| client | requests/s | × URLSession | × AsyncHTTPClient "
+            + "| CPU µs/request | × URLSession | × AsyncHTTPClient | peak MiB | threads |\n"
         table += "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         let first = variants.firstIndex(of: Variant.urlSession)
         let second = variants.firstIndex(of: Variant.asyncHTTPClient)

@@ -227,6 +227,7 @@ private final class Counter: BodyReceiver {
 
     func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
         let (status, count) = state.withLock { $0 }
-        if case .failure(let error) = result { completion(status, count, error) } else { completion(status, count, nil) }
+        if case .failure(let error) = result { return completion(status, count, error) }
+        completion(status, count, nil)
     }
 }

@@ -143,10 +143,8 @@ extension BodySource.File {
         // A file that the system generates while it is read, as in `/proc`, is reported as a
         // regular file of size 0.
         guard status.isRegular, unannounced.isEmpty else {
-            throw WebServiceError(
-                .encoding,
-                "the file '\(path.escapingControls)' of \(owner) is \(status.isFolder ? "a folder" : "not a regular file")"
-            )
+            let kind = status.isFolder ? "a folder" : "not a regular file"
+            throw WebServiceError(.encoding, "the file '\(path.escapingControls)' of \(owner) is \(kind)")
         }
         self.init(path: path, owner: owner, status: status)
     }
@@ -157,9 +155,7 @@ extension BodySource.File {
     }
 
     fileprivate static func unreadable(_ owner: String, _ path: String, _ failure: SystemFailure) -> WebServiceError {
-        WebServiceError(
-            .encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read: \(failure.description)",
-            underlying: failure)
+        failure.error(.encoding, "the file '\(path.escapingControls)' of \(owner) cannot be read")
     }
 }
 

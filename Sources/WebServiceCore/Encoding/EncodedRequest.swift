@@ -33,12 +33,13 @@ package final class EncodedRequest: URLRequestEncodable {
 
     /// The method, which is a token.
     package var method: Request.Method { source.method }
-    /// The idle timeout in seconds: the longest wait for the next bytes.
+    /// The idle timeout: the longest wait for the next bytes.
     ///
-    /// The maximum is 1e9 (30 years): Foundation on Linux traps on values that exceed its integers.
-    package var timeout: TimeInterval { min(source.timeout, 1e9) }
+    /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
+    /// integers.
+    package var timeout: Duration { min(source.options.timeout, .seconds(1_000_000_000)) }
     /// The maximum size of the response body in bytes; `nil` for no limit.
-    package var maximumResponseBytes: Int? { source.maximumResponseBytes }
+    package var maximumResponseBytes: Int? { source.options.maximumResponseBytes }
 
     /// Encodes any request, for a session that does not need a `URLRequest`.
     ///
@@ -75,18 +76,20 @@ package final class EncodedRequest: URLRequestEncodable {
         // are not set, and one assignment of all header fields costs a tenth of one `setValue` per
         // field.
         let template = source.template
-        var request = template ?? URLRequest(url: url, cachePolicy: source.cachePolicy, timeoutInterval: timeout)
+        var request =
+            template
+            ?? URLRequest(url: url, cachePolicy: source.options.cachePolicy, timeoutInterval: timeout.inSeconds)
         if template != nil {
             request.url = url
-            request.cachePolicy = source.cachePolicy
-            request.timeoutInterval = timeout
+            request.cachePolicy = source.options.cachePolicy
+            request.timeoutInterval = timeout.inSeconds
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }
         if let bodySource, let form = source.multipart { request.httpBodyStream = BodyStream(form, bodySource) }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
-        if !source.shouldHandleCookies || template != nil {
-            request.httpShouldHandleCookies = source.shouldHandleCookies
+        if !source.options.shouldHandleCookies || template != nil {
+            request.httpShouldHandleCookies = source.options.shouldHandleCookies
         }
         return request
     }
@@ -106,7 +109,6 @@ package final class EncodedRequest: URLRequestEncodable {
     }
 }
 
-extension EncodedRequest: CustomStringConvertible, CustomReflectable {
+extension EncodedRequest: RedactedReflectable {
     package var description: String { summary }
-    package var customMirror: Mirror { Mirror(self, children: ["request": summary], displayStyle: .class) }
 }

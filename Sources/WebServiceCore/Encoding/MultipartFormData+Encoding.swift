@@ -51,10 +51,10 @@ extension MultipartFormData.Part {
             bytes += "\r\n".utf8
         }
         for field in headers {
-            guard ASCII.isToken(field.name), !Self.isOurs(field.name) else {
+            guard ASCII.isToken(field.name.utf8), !Self.isOurs(field.name) else {
                 throw failure("has a header field with an invalid name or a name that is reserved for the library")
             }
-            guard Self.isFieldValue(field.value) else {
+            guard ASCII.isFieldValue(field.value.utf8) else {
                 throw failure("has a header field whose value contains a line break or another control character")
             }
             bytes += "\(field.name): \(field.value)\r\n".utf8
@@ -78,15 +78,11 @@ extension MultipartFormData.Part {
 
     /// Returns whether a string is `type/subtype` with optional parameters.
     private static func isMediaType(_ text: String) -> Bool {
-        let type = text.utf8.prefix { $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }
+        let type = text.utf8.prefix { $0 != UInt8(ascii: ";") && !ASCII.isSpaceOrTab($0) }
         let names = type.split(separator: UInt8(ascii: "/"), maxSplits: 2, omittingEmptySubsequences: false)
-        let rest = text.utf8.dropFirst(type.count).drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
-        return names.count == 2 && names.allSatisfy { !$0.isEmpty && $0.allSatisfy(ASCII.isToken) }
-            && (rest.first ?? UInt8(ascii: ";")) == UInt8(ascii: ";") && isFieldValue(text)
-    }
-
-    private static func isFieldValue(_ text: String) -> Bool {
-        text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        let rest = text.utf8.dropFirst(type.count).drop(while: ASCII.isSpaceOrTab)
+        return names.count == 2 && names.allSatisfy { ASCII.isToken($0) }
+            && (rest.first ?? UInt8(ascii: ";")) == UInt8(ascii: ";") && ASCII.isFieldValue(text.utf8)
     }
 
     private static func isOurs(_ name: String) -> Bool {

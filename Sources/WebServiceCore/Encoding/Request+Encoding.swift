@@ -34,10 +34,11 @@ extension Request: URLRequestEncodable {
         return url
     }
 
-    /// Returns `parameters` encoded as a body by ``parameterEncoding``.
+    /// Returns `parameters` encoded as a body: JSON if ``parameterEncoding`` is `json`, otherwise a
+    /// form.
     public func encodeBody(_ parameters: Parameters) throws -> Data {
         switch parameterEncoding {
-        case .percent: try encodeForm(parameters)
+        case .percent, .query: try encodeForm(parameters)
         case .json: try parameters.jsonData()
         }
     }
@@ -47,14 +48,13 @@ extension Request: URLRequestEncodable {
     /// A body provider is not called; ``providingBody()`` calls it beforehand.
     package consuming func encode() throws(WebServiceError) -> EncodedRequest {
         do throws(WebServiceError) {
-            guard ASCII.isToken(method.rawValue) else {
+            guard ASCII.isToken(method.rawValue.utf8) else {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard timeout > 0, timeout.isFinite, deadline > .zero, connectTimeout.map({ $0 > 0 && $0.isFinite }) ?? true
+            guard options.timeout > .zero, options.deadline > .zero, options.connectTimeout.map({ $0 > .zero }) ?? true
             else {
-                throw WebServiceError(
-                    .encoding, "timeout, connectTimeout and deadline must be finite and greater than zero")
+                throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
             let (data, source) = try encodeContent()
@@ -73,7 +73,7 @@ extension Request: URLRequestEncodable {
     }
 
     private var urlParameters: Parameters? {
-        guard let parameters, method.encodesParametersInURL else { return queryParameters }
+        guard let parameters, encodesParametersInURL else { return queryParameters }
         return queryParameters.map { $0 + parameters } ?? parameters
     }
 
@@ -110,7 +110,7 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .encoding, "the request has both a body stream and parameters that belong in the body")
             }
-            return (parameterEncoding == .percent ? try encodeForm(parameters) : try parameters.jsonData(), nil)
+            return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil)
         }
         switch content {
         case .none, .provider: return (nil, nil)
@@ -157,7 +157,7 @@ extension Request {
     private func checkedHeaders() throws(WebServiceError) -> Headers {
         var needsTrimming = false
         for field in headers {
-            guard ASCII.isToken(field.name) else {
+            guard ASCII.isToken(field.name.utf8) else {
                 throw WebServiceError(
                     .invalidHeader,
                     "the header name '\(Self.printable(field.name))' is not a token (RFC 9110, section 5.6.2)")
@@ -167,13 +167,13 @@ extension Request {
                     .invalidHeader, "the header '\(field.name)' is reserved for the transport and cannot be set")
             }
             try Self.check(field.value, of: field.name)
-            needsTrimming = needsTrimming || Self.isBlank(field.value.utf8.first) || Self.isBlank(field.value.utf8.last)
+            needsTrimming = needsTrimming || ASCII.trimmed(field.value.utf8).count < field.value.utf8.count
         }
         if !parametersBelongInBody, let contentType = content.givenContentType {
             try Self.check(contentType, of: "Content-Type")
         }
         guard needsTrimming else { return headers }
-        return Headers(headers.map { ($0.name, Self.trimmed($0.value)) })
+        return Headers(headers.map { ($0.name, String(Substring(ASCII.trimmed($0.value.utf8)))) })
     }
 
     private static func check(_ value: String, of name: String) throws(WebServiceError) {
@@ -181,7 +181,7 @@ extension Request {
             throw WebServiceError(
                 .invalidHeader, "the value of the header '\(name)' is longer than \(maximumHeaderValueLength) bytes")
         }
-        guard value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
+        guard ASCII.isFieldValue(value.utf8) else {
             throw WebServiceError(
                 .invalidHeader, "the value of the header '\(name)' contains a line break or another control character")
         }
@@ -206,16 +206,6 @@ extension Request {
 
     private static func isProxy(_ name: String) -> Bool {
         name.utf8.count > 6 && name.prefix(6).equalsIgnoringASCIICase("Proxy-")
-    }
-
-    private static func isBlank(_ byte: UInt8?) -> Bool {
-        byte == 0x20 || byte == 0x09
-    }
-
-    /// Returns a value without the optional white space around it (RFC 9110, section 5.5).
-    private static func trimmed(_ value: String) -> String {
-        let utf8 = value.utf8.drop(while: isBlank).reversed().drop(while: isBlank).reversed()
-        return String(decoding: utf8, as: UTF8.self)
     }
 
     private static func printable(_ name: String) -> String {

@@ -39,12 +39,10 @@ enum TemporaryFile {
             }
             let bytes = Data(bytesNoCopy: start, count: body.count, deallocator: .unmap)
             return bytes
-        } catch let error as WebServiceError {
-            throw error
         } catch {
-            let reason = (error as? SystemFailure)?.description ?? "\(error)"
-            throw WebServiceError(
-                .encoding, "the body cannot be written to a temporary file: \(reason)", underlying: error)
+            let complaint = "the body cannot be written to a temporary file"
+            if let failure = error as? SystemFailure { throw failure.error(.encoding, complaint) }
+            throw error as? WebServiceError ?? WebServiceError(.encoding, complaint, underlying: error)
         }
     }
 }

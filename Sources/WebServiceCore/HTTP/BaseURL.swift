@@ -49,8 +49,7 @@ final class BaseURL: Sendable {
     static func scheme(of text: [UInt8]) -> ArraySlice<UInt8>? {
         guard let first = text.first, ASCII.isAlpha(first) else { return nil }
         let end = text.firstIndex { byte in
-            !(ASCII.isAlpha(byte) || ASCII.isDigit(byte) || byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-")
-                || byte == UInt8(ascii: "."))
+            !(ASCII.isAlphanumeric(byte) || "+-.".utf8.contains(byte))
         }
         guard let end, text[end] == UInt8(ascii: ":") else { return nil }
         return text[..<end]
@@ -61,7 +60,7 @@ final class BaseURL: Sendable {
         guard let bytes = Self.scheme(of: text) else {
             throw WebServiceError(.invalidURL, "the URL must begin with http:// or https://")
         }
-        let scheme = String(decoding: bytes.map(ASCII.lowercased), as: UTF8.self)
+        let scheme = ASCII.lowercased(bytes)
         guard scheme == "http" || scheme == "https" else {
             throw WebServiceError(.invalidURL, "the scheme '\(scheme.prefix(40))' is not supported; use http or https")
         }
@@ -86,9 +85,7 @@ final class BaseURL: Sendable {
         let host = try asciiHost(text)
         if isAmbiguousNumber(host) { throw WebServiceError(.invalidURL, "the host \(ambiguousNumber)") }
         guard let port, !port.isEmpty else { return host }
-        guard port.count <= 5, port.allSatisfy(ASCII.isDigit), let number = Int(String(decoding: port, as: UTF8.self)),
-            (1...65535).contains(number)
-        else {
+        guard port.count <= 5, let number = ASCII.number(port), (1...65535).contains(number) else {
             throw WebServiceError(.invalidURL, "the port is not a number from 1 to 65535")
         }
         return "\(host):\(number)"
@@ -129,13 +126,13 @@ final class BaseURL: Sendable {
 
     private static func plainHost(_ host: some Collection<UInt8>) throws(WebServiceError) -> String {
         let allowed = host.allSatisfy {
-            ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+            ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
                 || $0 == UInt8(ascii: "_")
         }
         guard allowed, !host.isEmpty else {
             throw WebServiceError(.invalidURL, "the host contains a character that is not allowed in a host")
         }
-        return String(decoding: host.map(ASCII.lowercased), as: UTF8.self)
+        return ASCII.lowercased(host)
     }
 
     /// Returns the ASCII form of an international name (UTS 46, nontransitional).

@@ -10,7 +10,7 @@ import FoundationNetworking
 /// service.errorMapper = .decoding(APIError.self)
 /// ```
 /// Typed tasks and typed requests call it for every response whose status they do not accept: first
-/// the mapper of the request (``Request/errorMapper``), then that of the service
+/// the mapper of the request (``Request/Options/errorMapper``), then that of the service
 /// (``WebService/errorMapper``). If neither returns an error, the error is
 /// ``WebServiceError/Code/unacceptableStatus``. Transport errors are not mapped: they remain
 /// `URLError`. Delegates and untyped handlers receive every response unchanged.

@@ -42,8 +42,7 @@ public struct Headers: Sendable, Hashable {
     /// `nil` removes all of them.
     public subscript(name: String) -> String? {
         get {
-            let values = fields.filter { $0.name.equalsIgnoringASCIICase(name) }.map(\.value)
-            return values.isEmpty ? nil : values.joined(separator: ", ")
+            Self.joined(fields.filter { $0.name.equalsIgnoringASCIICase(name) }.map(\.value))
         }
         set {
             let place = fields.firstIndex { $0.name.equalsIgnoringASCIICase(name) }
@@ -80,6 +79,12 @@ public struct Headers: Sendable, Hashable {
         fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)
     }
 
+    /// Returns the values of a repeated field as one value (RFC 9110, section 5.3); `nil` if there
+    /// are none.
+    static func joined(_ values: [String], isCookie: Bool = false) -> String? {
+        values.isEmpty ? nil : values.joined(separator: isCookie ? "; " : ", ")
+    }
+
     /// Returns the fields with one value per name, as Foundation requires.
     ///
     /// Each name is spelled as in its first field. Repeated fields are joined with a comma (RFC
@@ -97,7 +102,7 @@ public struct Headers: Sendable, Hashable {
             }
         }
         var combined: [String: String] = [:]
-        for (name, values) in values { combined[name] = values.joined(separator: Name(name) == .cookie ? "; " : ", ") }
+        for (name, values) in values { combined[name] = Self.joined(values, isCookie: Name(name) == .cookie) }
         return combined
     }
 
@@ -183,16 +188,10 @@ extension Headers.Name {
     }
 }
 
-extension Headers: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Headers: RedactedReflectable {
     /// The fields, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
         fields.map { "\($0.name): \(Redaction.standard.value(ofHeader: $0.name, $0.value))".escapingControls }.joined(
             separator: ", ")
     }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    public var customMirror: Mirror { Mirror(self, children: ["fields": description], displayStyle: .struct) }
 }

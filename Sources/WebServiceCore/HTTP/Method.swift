@@ -45,7 +45,7 @@ extension Request {
 
         /// A Boolean value that indicates whether ``Request/parameters`` are encoded in the URL.
         ///
-        /// Otherwise, they are encoded in the body.
+        /// Otherwise, ``Request/parameterEncoding`` determines their location.
         public var encodesParametersInURL: Bool {
             switch rawValue {
             case "GET", "HEAD", "DELETE": true

@@ -107,15 +107,9 @@ public struct MultipartFormData: Sendable {
     }
 }
 
-extension MultipartFormData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension MultipartFormData: RedactedReflectable {
     /// The number of parts: safe to log.
     ///
     /// Names and contents may be secret.
     public var description: String { "multipart/form-data with \(parts.count) part\(parts.count == 1 ? "" : "s")" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    public var customMirror: Mirror { Mirror(self, children: ["form": description], displayStyle: .struct) }
 }

@@ -47,8 +47,26 @@ public struct Parameters: Sendable, Hashable {
     }
 
     /// The first value with the given name; `nil` if there is none.
+    ///
+    /// Setting a value replaces the first one with that name and removes the others. Setting `nil`
+    /// removes all of them.
     public subscript(name: String) -> ParameterValue? {
-        items.first { $0.key == name }?.value
+        get { items.first { $0.key == name }?.value }
+        set {
+            let place = items.firstIndex { $0.key == name }
+            guard let newValue else { return items.removeAll { $0.key == name } }
+            guard let place else { return items.append(Item(key: name, value: newValue)) }
+            let tail = items[(place + 1)...].filter { $0.key != name }
+            items.replaceSubrange(place..., with: [Item(key: name, value: newValue)] + tail)
+        }
+    }
+
+    /// The first value with the given name, for assigning any convertible value, such as a number
+    /// or a dictionary; see ``subscript(_:)-(String)``.
+    @_disfavoredOverload
+    public subscript(name: String) -> (any ParameterConvertible)? {
+        get { self[name] as ParameterValue? }
+        set { self[name] = newValue.map(\.parameterValue) as ParameterValue? }
     }
 }
 
@@ -79,18 +97,13 @@ extension Parameters: RandomAccessCollection {
     }
 }
 
-extension Parameters: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Parameters: RedactedReflectable {
     /// Names and values, with secret values redacted (``Redaction/standard``): safe to log.
     public var description: String {
+        let redaction = Redaction.standard
         let pairs = items.map {
-            "\($0.key): \(Redaction.standard.isSecret(key: $0.key) ? Redaction.standard.placeholder : $0.value.description)"
+            "\($0.key): \(redaction.isSecret(key: $0.key) ? redaction.placeholder : $0.value.description)"
         }
         return "[\(pairs.joined(separator: ", "))]".escapingControls
     }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    public var customMirror: Mirror { Mirror(self, children: ["parameters": description], displayStyle: .struct) }
 }

@@ -111,7 +111,7 @@ struct PathJoin {
         {
             let name = rest[rest.index(after: open)..<close]
             let isName = name.allSatisfy {
-                ASCII.isAlpha($0) || ASCII.isDigit($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+                ASCII.isAlphanumeric($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
             }
             writer.encodeKeepingTriplets(rest[..<open], allowed: .path)
             if isName, !name.isEmpty {

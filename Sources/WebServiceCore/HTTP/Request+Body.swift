@@ -101,7 +101,7 @@ extension Request {
     ///   ``WebServiceError/underlying``. The body then remains unchanged.
     public mutating func serialize(
         _ value: some Encodable,
-        encoder: some BodyEncoder = JSONEncoder(),
+        encoder: any BodyEncoder = JSONEncoder(),
         contentType: String = ContentType.json
     ) throws {
         do {

@@ -42,10 +42,7 @@ public struct Request: Sendable {
     /// Defaults to `nil`, which means `name=value&…`.
     public var queryParameterEncoder: QueryParameterEncoder?
 
-    /// The parameters whose location depends on the method.
-    ///
-    /// They are added to the URL for GET, HEAD and DELETE, and otherwise written into the body by
-    /// ``parameterEncoding``.
+    /// The parameters whose location and format depend on the method and ``parameterEncoding``.
     public var parameters: Parameters? {
         didSet {
             parametersAreLast = true
@@ -56,7 +53,7 @@ public struct Request: Sendable {
     /// A Boolean value that indicates whether ``parameters`` were set after ``content``.
     private var parametersAreLast = false
 
-    /// The format of ``parameters`` in a body.
+    /// The location and format of ``parameters``. Defaults to `percent`.
     ///
     /// With `json`, a body of bytes without a media type is sent as `application/json` as well.
     public var parameterEncoding: ParameterEncoding = .percent
@@ -70,65 +67,11 @@ public struct Request: Sendable {
     /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
     public var formParametersAllowedCharacters: CharacterSet?
 
-    /// A Boolean value that indicates whether the request sends and stores cookies.
-    ///
-    /// It has an effect only if the session handles cookies. Defaults to `true`.
-    public var shouldHandleCookies = true
+    /// How the request is sent: timeouts, limits, policies, interceptors.
+    public var options = Options()
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
     var credentialFields: Set<Headers.Name> = []
-
-    /// The policy that determines when a ``ResponseCache`` among the interceptors may respond.
-    ///
-    /// Without such an interceptor, `returnCacheDataDontLoad` fails with
-    /// `URLError.resourceUnavailable`, and all other policies send the request.
-    public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
-
-    /// The idle timeout in seconds: the longest wait of the transport for the next bytes.
-    ///
-    /// The task fails with `URLError.timedOut` when it expires. Defaults to ``defaultTimeout``.
-    public var timeout: TimeInterval = Request.defaultTimeout
-
-    /// The timeout for connecting in seconds, including name resolution and TLS.
-    ///
-    /// Defaults to `nil`, which means the timeout of the session. The task fails with
-    /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not respond.
-    /// `CurlSession` enforces this timeout. Foundation does not report when a connection is
-    /// established, so its sessions ignore it.
-    public var connectTimeout: TimeInterval?
-
-    /// The deadline: the longest duration of the whole exchange.
-    ///
-    /// The library's clock measures it from `resume()` to the last byte, including retries and
-    /// redirects, regardless of the transport. The task fails with
-    /// ``WebServiceError/Code/deadline`` when it passes. Defaults to ``defaultDeadline``.
-    public var deadline: Duration = Request.defaultDeadline
-
-    /// The default of ``timeout``: 60 seconds, as in Foundation.
-    public static let defaultTimeout: TimeInterval = 60
-
-    /// The default of ``deadline``: 10 minutes.
-    public static let defaultDeadline: Duration = .seconds(600)
-
-    /// The policy for redirects.
-    public var redirectPolicy = RedirectPolicy.follow
-
-    /// The maximum size of the response body in bytes, after decompression; `nil` for no limit.
-    ///
-    /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as soon
-    /// as the session detects it. Defaults to ``defaultMaximumResponseBytes``.
-    public var maximumResponseBytes: Int? = Request.defaultMaximumResponseBytes
-
-    /// The default of ``maximumResponseBytes``: 100 MiB.
-    public static let defaultMaximumResponseBytes = 100 << 20
-
-    /// A mapper from failed responses to this request to custom errors.
-    ///
-    /// It takes precedence over the mapper of the service.
-    public var errorMapper: (any ErrorMapper)?
-
-    /// The interceptors of this request, inside those of the service.
-    public var interceptors: [any Interceptor] = []
 
     /// A Boolean value that indicates whether `Range` and `If-Range` are those of a download, which
     /// a redirect to another origin retains.
@@ -171,9 +114,9 @@ public struct Request: Sendable {
     public init(_ urlRequest: URLRequest) {
         self.init(Method(rawValue: urlRequest.httpMethod ?? "GET"), url: urlRequest.url?.absoluteString ?? "")
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
-        shouldHandleCookies = urlRequest.httpShouldHandleCookies
-        cachePolicy = urlRequest.cachePolicy
-        timeout = urlRequest.timeoutInterval
+        options.shouldHandleCookies = urlRequest.httpShouldHandleCookies
+        options.cachePolicy = urlRequest.cachePolicy
+        options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
         if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }
@@ -197,12 +140,16 @@ public struct Request: Sendable {
         }
     }
 
-    /// A format of ``Request/parameters`` in a body.
-    public enum ParameterEncoding: Sendable {
-        /// A form: `application/x-www-form-urlencoded`.
+    /// The location and format of ``Request/parameters``.
+    public enum ParameterEncoding: Sendable, Hashable {
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods a form in the body:
+        /// `application/x-www-form-urlencoded`.
         case percent
-        /// A JSON object: `application/json`.
+        /// The query of the URL for GET, HEAD and DELETE; for all other methods a JSON object in
+        /// the body: `application/json`.
         case json
+        /// The query of the URL, for all methods.
+        case query
     }
 }
 
@@ -239,9 +186,12 @@ extension Request {
         }
     }
 
+    /// A Boolean value that indicates whether ``parameters`` belong in the URL.
+    var encodesParametersInURL: Bool { parameterEncoding == .query || method.encodesParametersInURL }
+
     /// A Boolean value that indicates whether ``parameters`` are the body.
     var parametersBelongInBody: Bool {
-        parameters?.isEmpty == false && !method.encodesParametersInURL && (parametersAreLast || content.isNone)
+        parameters?.isEmpty == false && !encodesParametersInURL && (parametersAreLast || content.isNone)
     }
 
     /// A Boolean value that indicates whether the body comes from a provider.
@@ -253,26 +203,17 @@ extension Request {
 extension Request.ParameterEncoding {
     var contentType: String {
         switch self {
-        case .percent: ContentType.formEncoded
+        case .percent, .query: ContentType.formEncoded
         case .json: ContentType.json
         }
     }
 }
 
-extension Request: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Request: RedactedReflectable {
     /// The method and the URL without its query: safe to log.
     public var description: String {
         let text = url.map { String($0.absoluteString.prefix { $0 != "?" }) }
-        return "\(ASCII.isToken(method.rawValue) ? method.rawValue : "(invalid method)") \(text ?? "(invalid URL)")"
-    }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror that `dump` prints. It contains only ``description``.
-    ///
-    /// Parameters, header fields and body may contain secrets.
-    public var customMirror: Mirror {
-        Mirror(self, children: ["request": description], displayStyle: .struct)
+        let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"
+        return "\(name) \(text ?? "(invalid URL)")"
     }
 }

@@ -23,7 +23,9 @@ extension Response {
     /// Returns the decoded body. An empty body decodes to `nil` for an optional type.
     func decoded<Value: Decodable>(_ type: Value.Type, _ decoder: any BodyDecoder) throws -> Value {
         if data.isEmpty {
-            if let optional = type as? any OptionalValue.Type, let nothing = optional.none as? Value { return nothing }
+            if let optional = type as? any OptionalValue.Type, let nothing = optional.nilValue as? Value {
+                return nothing
+            }
             throw error(.emptyResponse, "the response with status \(status) has no body to decode \(type) from")
         }
         do {
@@ -81,10 +83,12 @@ extension Response {
 }
 
 /// Identifies optional types at run time.
-private protocol OptionalValue {
-    static var none: Any { get }
+protocol OptionalValue {
+    static var nilValue: Any { get }
+    var isNilValue: Bool { get }
 }
 
 extension Optional: OptionalValue {
-    fileprivate static var none: Any { Wrapped?(nilLiteral: ()) as Any }
+    static var nilValue: Any { Wrapped?(nilLiteral: ()) as Any }
+    var isNilValue: Bool { self == nil }
 }

@@ -21,7 +21,7 @@ public struct Response: Sendable {
         var attempts = 1
         var redirects: [URL] = []
         var transport: TransportMetrics?
-        var age: TimeInterval?
+        var age: Duration?
     }
 
     private final class Storage: Sendable {
@@ -89,11 +89,11 @@ public struct Response: Sendable {
         set { fields.transport = newValue }
     }
 
-    /// The age of a stored response, in seconds; `nil` for any other response.
+    /// The age of a stored response; `nil` for any other response.
     ///
-    /// This is the time since the response was created, last validated or stored, as reported by
-    /// the ``ResponseCache`` or storage that it came from.
-    public var age: TimeInterval? {
+    /// This is the duration since the response was created, last validated or stored, as reported
+    /// by the ``ResponseCache`` or storage that it came from.
+    public var age: Duration? {
         get { storage.fields.age }
         set { fields.age = newValue }
     }
@@ -114,7 +114,7 @@ public struct Response: Sendable {
 
     init(
         body: Data?, head: ResponseHead? = nil, source: Source, attempts: Int = 1, redirects: [URL] = [],
-        transport: TransportMetrics? = nil, age: TimeInterval? = nil
+        transport: TransportMetrics? = nil, age: Duration? = nil
     ) {
         storage = Storage(
             Fields(
@@ -153,8 +153,7 @@ public struct Response: Sendable {
 
     /// Returns the value of a header field, with repeated fields joined by `", "`.
     public func header(_ name: Headers.Name) -> String? {
-        let values = head?.values(for: name) ?? []
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        Headers.joined(head?.values(for: name) ?? [])
     }
 
     /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
@@ -189,15 +188,7 @@ public struct Response: Sendable {
     }
 }
 
-extension Response: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Response: RedactedReflectable {
     /// The status, size and source: safe to log.
     public var description: String { "\(status), \(data.count) bytes, \(source)" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The output of `dump`: the same as ``description``.
-    ///
-    /// Header fields and body may contain secrets.
-    public var customMirror: Mirror { Mirror(self, children: ["response": description], displayStyle: .struct) }
 }

@@ -6,8 +6,8 @@ public import FoundationNetworking
 
 /// The head of a response: its status and header fields.
 ///
-/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when they
-/// are read, because creating Foundation's strings and dictionaries for every response costs a
+/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when
+/// they are read, because creating Foundation's strings and dictionaries for every response costs a
 /// transport more than moving the bytes; they preserve the order of fields and repeated fields. All
 /// members may be used from any thread.
 public final class ResponseHead: Sendable {
@@ -75,7 +75,8 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// Returns the fields of a header or trailer section in bytes, which starts with one other line.
+    /// Returns the fields of a header or trailer section in bytes, which starts with one other
+    /// line.
     package static func headers(of bytes: [UInt8]) -> Headers {
         var fields: [(String, String)] = []
         forEachField(of: bytes) { name, value in
@@ -94,11 +95,7 @@ public final class ResponseHead: Sendable {
             var values: [String] = []
             let wanted = name.rawValue.utf8
             Self.forEachField(of: bytes) { name, value in
-                if name.count == wanted.count,
-                    zip(name, wanted).allSatisfy({ $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) })
-                {
-                    values.append(Self.text(value))
-                }
+                if ASCII.areEqualIgnoringCase(name, wanted) { values.append(Self.text(value)) }
                 return true
             }
             return values
@@ -109,8 +106,7 @@ public final class ResponseHead: Sendable {
     ///
     /// Repeated fields are joined by `", "` (RFC 9110, section 5.3).
     public subscript(name: Headers.Name) -> String? {
-        let values = values(for: name)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
+        Headers.joined(values(for: name))
     }
 
     /// The head as a Foundation object, with repeated fields joined; created once.
@@ -145,9 +141,8 @@ public final class ResponseHead: Sendable {
             return nil
         }
         let digits = bytes[(blank + 1)...].prefix { $0 != UInt8(ascii: " ") && $0 != 0x0D && $0 != 0x0A }
-        guard digits.count == 3, digits.allSatisfy(ASCII.isDigit) else { return nil }
-        let status = digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }
-        return status >= 100 ? status : nil
+        guard digits.count == 3, let status = ASCII.number(digits), status >= 100 else { return nil }
+        return status
     }
 
     /// Calls `body` with the name and value of each field, without surrounding white space, until
@@ -160,7 +155,7 @@ public final class ResponseHead: Sendable {
             var value = trimmed(line[(colon + 1)...])
             // A line that begins with white space continues the previous value (RFC 9112, section
             // 5.2).
-            while let next = lines.first, next.first == 0x20 || next.first == 0x09 {
+            while let next = lines.first, next.first.map(ASCII.isSpaceOrTab) == true {
                 let text = trimmed(next)
                 if !value.isEmpty, !text.isEmpty { value.append(0x20) }
                 value.append(contentsOf: text)
@@ -183,12 +178,7 @@ public final class ResponseHead: Sendable {
     }
 }
 
-extension ResponseHead: CustomStringConvertible, CustomReflectable {
+extension ResponseHead: RedactedReflectable {
     /// The status: safe to log.
     public var description: String { "\(status)" }
-
-    /// The output of `dump`: the same as ``description``.
-    ///
-    /// Header fields may contain secrets.
-    public var customMirror: Mirror { Mirror(self, children: ["status": status], displayStyle: .class) }
 }

@@ -4,8 +4,8 @@ extension TimeInterval {
     /// The timeout, limited to values that every transport supports.
     ///
     /// The range is from a millisecond to 1e9 seconds (30 years). NaN becomes
-    /// ``Request/defaultTimeout``.
+    /// the default of ``Request/Options/timeout``.
     var clampedTimeout: TimeInterval {
-        isNaN ? Request.defaultTimeout : Swift.min(Swift.max(self, 0.001), 1e9)
+        isNaN ? Request.Options().timeout.inSeconds : Swift.min(Swift.max(self, 0.001), 1e9)
     }
 }

@@ -1,5 +1,3 @@
-public import Foundation
-
 /// The progress of an exchange, in bytes of the bodies.
 public struct TransferProgress: Sendable, Hashable {
     /// The number of bytes of the request body that were passed to the system.
@@ -48,20 +46,20 @@ public struct TransferProgress: Sendable, Hashable {
     }
 }
 
-/// The metrics of one request on a transport, in seconds and bytes.
+/// The metrics of one request on a transport: durations and bytes.
 ///
 /// A phase that did not take place, such as connecting on a reused connection, is `nil`.
 public struct TransportMetrics: Sendable, Hashable {
     /// The duration of the name lookup.
-    public var nameLookup: TimeInterval?
+    public var nameLookup: Duration?
     /// The duration of connecting, without TLS.
-    public var connect: TimeInterval?
+    public var connect: Duration?
     /// The duration of the TLS handshake.
-    public var secureConnect: TimeInterval?
+    public var secureConnect: Duration?
     /// The duration from the start of the request to the first byte of the response.
-    public var firstByte: TimeInterval?
+    public var firstByte: Duration?
     /// The duration from the start of the request to its end.
-    public var total: TimeInterval
+    public var total: Duration
     /// The number of bytes sent, head and body.
     public var bytesSent: Int64
     /// The number of bytes received, head and body, before decompression and without chunk framing.
@@ -73,8 +71,8 @@ public struct TransportMetrics: Sendable, Hashable {
 
     /// Creates metrics.
     public init(
-        nameLookup: TimeInterval? = nil, connect: TimeInterval? = nil, secureConnect: TimeInterval? = nil,
-        firstByte: TimeInterval? = nil, total: TimeInterval, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
+        nameLookup: Duration? = nil, connect: Duration? = nil, secureConnect: Duration? = nil,
+        firstByte: Duration? = nil, total: Duration, bytesSent: Int64 = 0, bytesReceived: Int64 = 0,
         isConnectionReused: Bool = false, networkProtocol: String? = nil
     ) {
         self.nameLookup = nameLookup

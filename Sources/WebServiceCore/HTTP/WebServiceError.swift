@@ -73,11 +73,12 @@ public struct WebServiceError: Error, Sendable {
         public static let unacceptableStatus = Code("unacceptableStatus")
         /// A media type that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unexpectedContentType = Code("unexpectedContentType")
-        /// A response body larger than ``Request/maximumResponseBytes``. No part of it is stored.
+        /// A response body larger than ``Request/Options/maximumResponseBytes``. No part of it is
+        /// stored.
         public static let responseTooLarge = Code("responseTooLarge")
         /// An element of a streamed response body, such as a line, that is larger than its limit.
         public static let elementTooLarge = Code("elementTooLarge")
-        /// An exchange that exceeded its ``Request/deadline``.
+        /// An exchange that exceeded its ``Request/Options/deadline``.
         public static let deadline = Code("deadline")
         /// A streamed body is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")
@@ -118,7 +119,7 @@ public struct WebServiceError: Error, Sendable {
     }
 }
 
-extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible, LocalizedError {
+extension WebServiceError: RedactedReflectable, LocalizedError {
     /// The code and the message, truncated to 1,000 bytes.
     ///
     /// It is safe to log: it contains no URL, header value or body.
@@ -127,27 +128,9 @@ extension WebServiceError: CustomStringConvertible, CustomDebugStringConvertible
     }
 
     /// The same as ``description``.
-    public var debugDescription: String {
-        description
-    }
-
-    /// The same as ``description``.
     public var errorDescription: String? {
         description
     }
-}
-
-extension WebServiceError: CustomReflectable {
-    /// The mirror that `dump` prints. It contains only the code and the message.
-    ///
-    /// The other properties may contain secrets.
-    public var customMirror: Mirror {
-        let length = Self.maximumLength
-        return Mirror(
-            self, children: ["code": code.description.cut(to: length), "message": message.cut(to: length)],
-            displayStyle: .struct)
-    }
-
     /// The maximum size of everything that is printed, in bytes.
     private static let maximumLength = 1_000
 }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -12,7 +12,7 @@ import FoundationNetworking
 /// )
 /// service.interceptors = [.retry(), authentication]
 /// ```
-/// Install it on a service, or on single requests (``Request/interceptors``,
+/// Install it on a service, or on single requests (``Request/Options/interceptors``,
 /// ``SessionTask/intercepted(by:)``).
 /// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
 ///   never along a redirect to another origin.
@@ -34,8 +34,8 @@ import FoundationNetworking
 public final class Authentication: Interceptor {
     /// The origins, in addition to that of the base URL, that credentials are sent to.
     public let origins: Set<Origin>
-    /// The number of seconds before its expiry at which a credential is refreshed.
-    public let leeway: TimeInterval
+    /// The duration before its expiry at which a credential is refreshed.
+    public let leeway: Duration
     /// The longest duration of a refresh.
     public let refreshLimit: Duration
     /// The maximum number of refreshes that may start within ``refreshWindow``.
@@ -44,7 +44,6 @@ public final class Authentication: Interceptor {
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
-    private let now: @Sendable () -> Date
     private let flight = RefreshFlight()
 
     /// The authentications on whose behalf the current Swift task runs a refresh.
@@ -56,22 +55,20 @@ public final class Authentication: Interceptor {
     ///   - provider: Returns the credential and refreshes it.
     ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
     ///     Defaults to none.
-    ///   - leeway: The number of seconds before its expiry at which a credential is refreshed.
-    ///     Defaults to 30.
+    ///   - leeway: The duration before its expiry at which a credential is refreshed. Defaults to
+    ///     30 seconds.
     ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
     ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
-    ///   - now: The wall clock that expiry dates are compared with.
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
-        leeway: TimeInterval = 30,
+        leeway: Duration = .seconds(30),
         refreshLimit: Duration = .seconds(30),
         maximumRefreshes: Int = 5,
-        refreshWindow: Duration = .seconds(30),
-        now: @escaping @Sendable () -> Date = { Date() }
+        refreshWindow: Duration = .seconds(30)
     ) {
         self.provider = provider
         self.origins = origins
@@ -79,7 +76,6 @@ public final class Authentication: Interceptor {
         self.refreshLimit = refreshLimit
         self.maximumRefreshes = maximumRefreshes
         self.refreshWindow = refreshWindow
-        self.now = now
     }
 
     /// Discards the current credential, for a log-out.
@@ -106,19 +102,25 @@ public final class Authentication: Interceptor {
         else { return try await next(request) }
 
         var ticket = flight.ticket
-        guard next.context.log.account(id, ticket.account) == ticket.account else { throw Self.cleared }
+        let account = ExchangeLog.Account.afterLogOuts(ticket.account)
+        guard next.context.log.account(id, account) == account else { throw Self.cleared }
         var credential = try await current(ticket)
         if let given = credential, request.headers[given.header] != nil {
             return try await next(request.marking(given.header))
         }
-        if let expiring = credential, let expires = expiring.expires, expires.timeIntervalSince(now()) <= leeway {
+        let clock = next.context.service.clock
+        if let expiring = credential, let expires = expiring.expires,
+            expires.timeIntervalSince(clock.date) <= leeway.inSeconds
+        {
             do {
                 ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
                 credential = try await current(ticket)
             } catch {
                 // A credential that is still accepted is sent, unless the account was cleared or
                 // the task cancelled.
-                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > now() else { throw error }
+                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else {
+                    throw error
+                }
             }
         }
         guard let credential else { return try await next(request) }
@@ -153,7 +155,7 @@ public final class Authentication: Interceptor {
     }
 
     /// The number of requests that wait for a refresh.
-    public var parkedRequests: Int { flight.waiting }
+    var parkedRequests: Int { flight.waiting }
 
     private func current(_ ticket: RefreshFlight.Ticket) async throws -> Credential? {
         if let credential = ticket.credential { return credential }
@@ -190,6 +192,13 @@ extension Request {
         var request = self
         request.credentialFields.insert(field)
         return request
+    }
+}
+
+extension Interceptor where Self == Authentication {
+    /// Returns an authentication with a bearer token that is never refreshed (RFC 6750).
+    public static func bearer(_ token: String) -> Authentication {
+        Authentication(TokenSource(.bearer(token)))
     }
 }
 

@@ -38,13 +38,9 @@ public struct Credential: Sendable, Hashable {
     }
 }
 
-extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Credential: RedactedReflectable {
     /// The name of the field, without its value.
     public var description: String { "\(header.rawValue): [redacted]" }
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-    /// A mirror with the name of the field only.
-    public var customMirror: Mirror { Mirror(self, children: ["header": header.rawValue], displayStyle: .struct) }
 }
 
 /// A source of credentials for ``Authentication``.
@@ -124,13 +120,19 @@ public struct TokenSource: TokenProvider {
             ) -> Void
     ) {
         self.init(read) { rejected in
-            try await withCheckedThrowingContinuation { continuation in
-                let forgotten = WebServiceError(
-                    .authenticationFailed, "the refresh did not call its completion handler")
-                let waiter = OneTimeContinuation(continuation, forgotten: forgotten)
-                refresh(rejected) { waiter.resume(with: $0) }
-            }
+            let result = Once<Result<Credential, any Error>>()
+            Self.start(refresh, rejected, result)
+            return try await result.value.get()
         }
+    }
+
+    /// Calls a refresh. Only its completion handler holds the callback.
+    private static func start(
+        _ refresh: (Credential?, @escaping @Sendable (Result<Credential, any Error>) -> Void) -> Void,
+        _ rejected: Credential?, _ result: Once<Result<Credential, any Error>>
+    ) {
+        let callback = RefreshCallback(result)
+        refresh(rejected) { callback.result.set($0) }
     }
 
     /// Returns the result of the closure.
@@ -138,4 +140,18 @@ public struct TokenSource: TokenProvider {
 
     /// Returns the result of the closure, or `nil` without one.
     public func refresh(_ rejected: Credential?) async throws -> Credential? { try await renew?(rejected) }
+}
+
+/// The callback of a refresh. The refresh fails if it is deallocated without a call.
+private final class RefreshCallback: Sendable {
+    let result: Once<Result<Credential, any Error>>
+
+    init(_ result: Once<Result<Credential, any Error>>) {
+        self.result = result
+    }
+
+    deinit {
+        let message = "the refresh did not call its completion handler"
+        result.set(.failure(WebServiceError(.authenticationFailed, message)))
+    }
 }

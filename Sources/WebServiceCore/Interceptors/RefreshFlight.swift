@@ -21,7 +21,7 @@ final class RefreshFlight: Sendable {
         let window: Duration
     }
 
-    fileprivate typealias Waiter = CheckedContinuation<Ticket, any Error>
+    fileprivate typealias Waiter = Once<Result<Ticket, any Error>>
 
     fileprivate struct State {
         var ticket = Ticket(account: 0, generation: 0, failures: 0)
@@ -30,8 +30,7 @@ final class RefreshFlight: Sendable {
         var failuresInSuccession = 0
         /// The instant of the last failure.
         var failedAt: UInt64 = 0
-        var waiters: [Int: Waiter] = [:]
-        var nextWaiter = 0
+        var waiters: [ObjectIdentifier: Waiter] = [:]
         /// The number of the refresh in progress, or `nil`. The result of any other refresh is
         /// ignored.
         var running: Int?
@@ -55,7 +54,7 @@ final class RefreshFlight: Sendable {
             return (state.takeWaiters(), state.takeRunning())
         }
         task?.cancel()
-        for waiter in waiters { waiter.resume(throwing: Authentication.cleared) }
+        for waiter in waiters { waiter.set(.failure(Authentication.cleared)) }
     }
 
     func update(_ credential: Credential) {
@@ -66,7 +65,7 @@ final class RefreshFlight: Sendable {
             return (state.takeWaiters(), state.ticket, state.takeRunning())
         }
         task?.cancel()
-        for waiter in waiters { waiter.resume(returning: ticket) }
+        for waiter in waiters { waiter.set(.success(ticket)) }
     }
 
     fileprivate enum Arrival {
@@ -83,29 +82,20 @@ final class RefreshFlight: Sendable {
         _ ticket: Ticket, _ limits: Limits, _ clock: TaskClock,
         refresh: @escaping @Sendable () async throws -> Credential?
     ) async throws -> Ticket {
-        let id = state.withLock { state in
-            state.nextWaiter += 1
-            return state.nextWaiter
+        try Task.checkCancellation()
+        let waiter = Waiter()
+        let now = clock.now
+        switch state.withLock({ $0.arrive(waiter, ticket, limits, now) }) {
+        case .over(let result): return try result.get()
+        case .parked: break
+        case .first(let flight): begin(flight, limits, clock, refresh)
         }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { waiter in
-                // A cancellation before this line found no waiter.
-                guard !Task.isCancelled else { return waiter.resume(throwing: CancellationError()) }
-                let now = clock.now
-                switch state.withLock({ $0.arrive(id, waiter, ticket, limits, now) }) {
-                case .over(let result): waiter.resume(with: result)
-                case .parked: break
-                case .first(let flight): begin(flight, limits, clock, refresh)
-                }
-                if Task.isCancelled { leave(id) }
-            }
+            try await waiter.value.get()
         } onCancel: {
-            leave(id)
+            _ = state.withLock { $0.waiters.removeValue(forKey: ObjectIdentifier(waiter)) }
+            waiter.set(.failure(CancellationError()))
         }
-    }
-
-    private func leave(_ id: Int) {
-        state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: CancellationError())
     }
 
     private func begin(
@@ -166,7 +156,7 @@ final class RefreshFlight: Sendable {
         }
         guard let landed else { return }
         landed.task?.cancel()  // ends a refresh that exceeded its limit; no effect on a finished one
-        for waiter in landed.waiters { waiter.resume(with: result.map { _ in landed.ticket }) }
+        for waiter in landed.waiters { waiter.set(result.map { _ in landed.ticket }) }
     }
 }
 
@@ -183,7 +173,7 @@ extension RefreshFlight.State {
     }
 
     fileprivate mutating func arrive(
-        _ id: Int, _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits,
+        _ waiter: RefreshFlight.Waiter, _ theirs: RefreshFlight.Ticket, _ limits: RefreshFlight.Limits,
         _ now: UInt64
     ) -> RefreshFlight.Arrival {
         guard theirs.account == ticket.account else { return .over(.failure(Authentication.cleared)) }
@@ -191,7 +181,7 @@ extension RefreshFlight.State {
         // A refresh has failed since this request was sent, so it fails with the same error.
         if theirs.failures != ticket.failures, let lastFailure { return .over(.failure(lastFailure)) }
         if running != nil {
-            waiters[id] = waiter
+            waiters[ObjectIdentifier(waiter)] = waiter
             return .parked
         }
         if let lastFailure, now < failedAt.addingSaturated(backOff(limits)) { return .over(.failure(lastFailure)) }
@@ -203,7 +193,7 @@ extension RefreshFlight.State {
         begun.append(now)
         nextFlight += 1
         running = nextFlight
-        waiters[id] = waiter
+        waiters[ObjectIdentifier(waiter)] = waiter
         return .first(flight: nextFlight)
     }
 

@@ -6,13 +6,13 @@ import FoundationNetworking
 
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
-/// A request is sent again after a transport error in ``errorCodes`` or a status in ``statuses``,
-/// if its method is idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or
-/// ``retriesAnyMethod`` is `true`. A body that is a stream is never sent again. The pause before
-/// retry *n* is random between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A
-/// `Retry-After` of the server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. If a
-/// pause does not fit into ``budget``, the last response or error is the result. Every decision is
-/// recorded in the task's ``Timeline``.
+/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses`` or a
+/// response that ``retriesResponse`` accepts, if its method is idempotent (RFC 9110, section
+/// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is a stream
+/// is never sent again. The pause before retry *n* is random between half and all of ``baseDelay``
+/// × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server (seconds or a date, RFC 9110,
+/// section 10.2.3) takes precedence. If a pause does not fit into ``budget``, the last response or
+/// error is the result. Every decision is recorded in the task's ``Timeline``.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
     public var maximumAttempts: Int
@@ -24,6 +24,8 @@ public struct RetryPolicy: Interceptor {
     public var budget: Duration
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
+    /// A predicate for further responses after which a request is sent again; `nil` for none.
+    public var retriesResponse: (@Sendable (Response) -> Bool)?
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
     /// A Boolean value that indicates whether non-idempotent requests are sent again.
@@ -31,9 +33,9 @@ public struct RetryPolicy: Interceptor {
     /// The limit for the retries of all requests that share it, or `nil` for no such limit.
     public var retryBudget: RetryBudget?
 
-    private let now: @Sendable () -> Date
     private let random: @Sendable () -> Double
-    private let sleep: (@Sendable (Duration) async throws -> Void)?
+    /// The clock for pauses and the dates of `Retry-After`; `nil` for that of the service.
+    package var timekeeper: (any Timekeeper)?
 
     /// The status codes of transient failures: 408, 425, 429, 500, 502, 503 and 504.
     public static let defaultStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
@@ -55,73 +57,76 @@ public struct RetryPolicy: Interceptor {
     ///     20 seconds.
     ///   - budget: The maximum duration of all attempts and pauses. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again.
+    ///   - retriesResponse: A predicate for further responses after which a request is sent again.
+    ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
     ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
     ///     no such limit.
-    ///   - now: The wall clock that a `Retry-After` date is compared with.
     ///   - random: Returns a number from 0 to 1 for the jitter.
-    ///   - sleep: Waits for a duration; throws if the Swift task is cancelled. Defaults to `nil`,
-    ///     the clock of the service.
     public init(
         maximumAttempts: Int = 3,
         baseDelay: Duration = .milliseconds(500),
         maximumDelay: Duration = .seconds(20),
         budget: Duration = .seconds(60),
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
+        retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil,
-        now: @escaping @Sendable () -> Date = { Date() },
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
-        sleep: (@Sendable (Duration) async throws -> Void)? = nil
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
     ) {
         self.maximumAttempts = maximumAttempts
         self.baseDelay = baseDelay
         self.maximumDelay = maximumDelay
         self.budget = budget
         self.statuses = statuses
+        self.retriesResponse = retriesResponse
         self.errorCodes = errorCodes
         self.retriesAnyMethod = retriesAnyMethod
         self.retryBudget = retryBudget
-        self.now = now
         self.random = random
-        self.sleep = sleep
     }
 
     /// Sends the request until it succeeds or the policy allows no further attempt.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
-        let start = next.context.service.clock.now
+        let clock = next.context.service.clock
+        let pauseClock = timekeeper.map(TaskClock.init) ?? clock
+        let start = clock.now
         retryBudget?.recordRequest()
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
             do { result = .success(try await next(request)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
-            let spent = Duration.nanoseconds(Int64(clamping: next.context.service.clock.now - start))
-            switch decide(request, attempt: attempt, spent: spent, response: try? result.get()) {  // only headers count
+            let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
+            let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
+            let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
+            switch decide(request, attempt: attempt, spent: spent, asked: asked) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await wait(pause, next.context)
+                try await wait(pause, by: pauseClock, next.context)
             }
             attempt += 1
         }
     }
 
-    private func wait(_ pause: Duration, _ context: ExchangeContext) async throws {
+    private func wait(_ pause: Duration, by clock: TaskClock, _ context: ExchangeContext) async throws {
         let start = context.clock.now
-        if let sleep { try await sleep(pause) } else { try await context.clock.sleep(for: pause) }
+        try await clock.sleep(for: pause)
         try Task.checkCancellation()
         context.log.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
         switch result {
-        case .success(let response): return statuses.contains(response.status) ? "status \(response.status)" : nil
+        case .success(let response):
+            let isTransient = statuses.contains(response.status) || retriesResponse?(response) == true
+            return isTransient ? "status \(response.status)" : nil
         case .failure(let error):
             guard let error = error as? URLError, errorCodes.contains(error.code) else { return nil }
             return "URLError \(error.code.rawValue)"
@@ -133,13 +138,12 @@ public struct RetryPolicy: Interceptor {
         case wait(Duration, String)
     }
 
-    private func decide(_ request: Request, attempt: Int, spent: Duration, response: Response?) -> Decision {
+    private func decide(_ request: Request, attempt: Int, spent: Duration, asked: RetryAfter?) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
             return .stop("\(request.method) is not idempotent")
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
-        let asked = response?.header(.retryAfter).flatMap { RetryAfter($0, now: now()) }
         let pause = asked?.delay ?? jittered(attempt)
         if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
@@ -162,13 +166,13 @@ extension RetryPolicy: ContinuationPolicy {
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
     ) async throws -> Bool {
         guard let reason = reason(toRetry: .failure(error)) else { return false }
-        switch decide(request, attempt: attempt, spent: spent, response: nil) {
+        switch decide(request, attempt: attempt, spent: spent, asked: nil) {
         case .stop(let why):
             context.log.record(.noRetry, "\(reason), \(why)")
             return false
         case .wait(let pause, let why):
             context.log.record(.retry, "\(reason), \(why)")
-            try await wait(pause, context)
+            try await wait(pause, by: timekeeper.map(TaskClock.init) ?? context.clock, context)
             return true
         }
     }
@@ -176,10 +180,17 @@ extension RetryPolicy: ContinuationPolicy {
 
 extension Interceptor where Self == RetryPolicy {
     /// Returns a policy that retries transient failures; see ``RetryPolicy``.
+    ///
+    /// ```swift
+    /// service.interceptors = [.retry { $0.status == 403 && $0.header(.retryAfter) != nil }]
+    /// ```
     public static func retry(
-        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60)
+        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
+        statuses: Set<Int> = RetryPolicy.defaultStatuses, retriesResponse: (@Sendable (Response) -> Bool)? = nil
     ) -> RetryPolicy {
-        RetryPolicy(maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget)
+        RetryPolicy(
+            maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget, statuses: statuses,
+            retriesResponse: retriesResponse)
     }
 }
 
@@ -195,8 +206,8 @@ struct RetryAfter {
     init?(_ value: String, now: Date) {
         let text = value.trimmingCharacters(in: .whitespaces)
         guard !text.isEmpty else { return nil }
-        if text.utf8.allSatisfy(ASCII.isDigit) {
-            delay = min(.seconds(text.utf8.count > 9 ? 999_999_999 : Int(text) ?? 0), Self.maximum)
+        if let seconds = ASCII.number(text.utf8) {
+            delay = min(.seconds(seconds), Self.maximum)
         } else if let date = HTTPDate.parse(text, now: now) {
             let seconds = date.timeIntervalSince(now)
             delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN counts as 0
@@ -204,10 +215,6 @@ struct RetryAfter {
             return nil
         }
     }
-}
-
-extension Duration {
-    var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }
 
 extension Request.Method {

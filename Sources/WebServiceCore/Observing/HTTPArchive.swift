@@ -70,13 +70,14 @@ private enum HTTPArchive {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]
         }
-        let connection = (transport.nameLookup ?? 0) + (transport.connect ?? 0) + (transport.secureConnect ?? 0)
-        let phase = { (seconds: TimeInterval?) in seconds.map { $0 * 1000 } ?? -1 }
+        let lookup = transport.nameLookup ?? .zero
+        let connection = lookup + (transport.connect ?? .zero) + (transport.secureConnect ?? .zero)
+        let phase = { (duration: Duration?) in duration.map { $0.inSeconds * 1000 } ?? -1 }
         return [
             "dns": phase(transport.nameLookup),
-            "connect": transport.connect == nil ? -1 : (connection - (transport.nameLookup ?? 0)) * 1000,
-            "ssl": phase(transport.secureConnect), "send": 0, "wait": max(0, firstByte - connection) * 1000,
-            "receive": max(0, transport.total - firstByte) * 1000,
+            "connect": phase(transport.connect.map { _ in connection - lookup }),
+            "ssl": phase(transport.secureConnect), "send": 0, "wait": phase(max(.zero, firstByte - connection)),
+            "receive": phase(max(.zero, transport.total - firstByte)),
         ]
     }
 

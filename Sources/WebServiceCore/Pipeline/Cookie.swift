@@ -22,17 +22,9 @@ public struct Cookie: Sendable, Hashable {
     public let isHTTPOnly: Bool
 }
 
-extension Cookie: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Cookie: RedactedReflectable {
     /// The name, domain and path; safe to log.
     public var description: String { "\(name) of \(domain)\(path)".escapingControls }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// A mirror with ``description`` only, because the value may be secret.
-    public var customMirror: Mirror {
-        Mirror(self, children: ["cookie": description], displayStyle: .struct)
-    }
 }
 
 extension Cookie {
@@ -55,7 +47,7 @@ extension Cookie {
             start = comma + 1
         }
         cookies.append(bytes[start...])
-        return cookies.prefix(1) + cookies.dropFirst().filter { !hasPrefix($0.drop(while: isBlank)) }
+        return cookies.prefix(1) + cookies.dropFirst().filter { !hasPrefix($0.drop(while: ASCII.isSpaceOrTab)) }
     }
 
     /// Returns whether a name has the prefix `__Secure-` or `__Host-` (RFC 6265bis, section 4.1.3).
@@ -65,7 +57,7 @@ extension Cookie {
     }
 
     private static func beginsCookie(_ bytes: ArraySlice<UInt8>) -> Bool {
-        let name = bytes.drop(while: isBlank)
+        let name = bytes.drop(while: ASCII.isSpaceOrTab)
         guard name.startIndex > bytes.startIndex, let end = name.firstIndex(where: { "=;,\" \t".utf8.contains($0) })
         else { return false }
         return end > name.startIndex && name[end] == UInt8(ascii: "=")
@@ -73,7 +65,7 @@ extension Cookie {
 
     /// Parses a cookie (RFC 6265, sections 5.2 and 5.3). Returns `nil` if it must be ignored.
     init?(_ text: ArraySlice<UInt8>, from location: Location, at now: Date) {
-        guard text.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else { return nil }
+        guard ASCII.isFieldValue(text) else { return nil }
         let parts = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map(Self.halves)
         guard let (name, value) = parts.first, let value, !name.isEmpty,
             name.utf8.count + value.utf8.count <= Self.maximumLength,
@@ -117,8 +109,7 @@ extension Cookie {
     /// Splits at the first `=` and trims whitespace.
     private static func halves(_ text: ArraySlice<UInt8>) -> (name: String, value: String?) {
         let halves = text.split(separator: UInt8(ascii: "="), maxSplits: 1, omittingEmptySubsequences: false).map {
-            half in
-            String(decoding: half.drop(while: isBlank).reversed().drop(while: isBlank).reversed(), as: UTF8.self)
+            String(decoding: ASCII.trimmed($0), as: UTF8.self)
         }
         return (halves.first ?? "", halves.count == 2 ? halves[1] : nil)
     }
@@ -128,12 +119,7 @@ extension Cookie {
     private static func seconds(_ text: String.UTF8View) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         let digits = text.dropFirst(isNegative ? 1 : 0)
-        guard !digits.isEmpty, digits.allSatisfy(ASCII.isDigit) else { return nil }
-        return isNegative ? 0 : digits.reduce(0) { min($0 * 10 + Int64($1 - UInt8(ascii: "0")), 1_000_000_000_000) }
-    }
-
-    private static func isBlank(_ byte: UInt8) -> Bool {
-        byte == 0x20 || byte == 0x09
+        return ASCII.number(digits).map { isNegative ? 0 : min(Int64($0), 1_000_000_000_000) }
     }
 
     func isExpired(at now: Date) -> Bool {

@@ -38,18 +38,21 @@ public final class CookieJar: Sendable {
     static let fairCount = 50
 
     private let state = Mutex(State())
-    private let now: @Sendable () -> Date
+    private let clock: TaskClock
 
     /// Creates an empty jar.
-    ///
-    /// `now` is the clock for expiry; it is called on the thread of the caller.
-    public init(now: @escaping @Sendable () -> Date = { Date() }) {
-        self.now = now
+    public convenience init() {
+        self.init(timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: The clock for expiry; `nil` for the system clock.
+    package init(timekeeper: (any Timekeeper)?) {
+        clock = TaskClock(timekeeper)
     }
 
     /// The cookies that have not expired, oldest first.
     public var cookies: [Cookie] {
-        let now = now()
+        let now = clock.date
         let all = state.withLock { $0.all }
         return all.filter { !$0.cookie.isExpired(at: now) }.sorted { $0.created < $1.created }.map(\.cookie)
     }
@@ -63,7 +66,7 @@ public final class CookieJar: Sendable {
     ///   information.
     public func header(for url: URL) -> String? {
         guard state.withLock({ $0.count > 0 }), let location = Cookie.Location(url) else { return nil }
-        let now = now()
+        let now = clock.date
         let found = state.withLock { $0.use(for: location, at: now) }
         var value = ""
         for cookie in found.sorted(by: {
@@ -91,7 +94,7 @@ public final class CookieJar: Sendable {
     ///     http or https sets no cookie.
     public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
         guard !setCookieFields.isEmpty, let location = Cookie.Location(url) else { return }
-        let now = now()
+        let now = clock.date
         let fields = joined ? setCookieFields.flatMap(Cookie.split) : setCookieFields.map { Array($0.utf8)[...] }
         let cookies = fields.compactMap { Cookie($0, from: location, at: now) }.suffix(Self.maximumPerDomain)
         state.withLock { state in
@@ -109,12 +112,9 @@ public final class CookieJar: Sendable {
     }
 }
 
-extension CookieJar: CustomStringConvertible, CustomReflectable {
+extension CookieJar: RedactedReflectable {
     /// The number of cookies that have not expired.
     public var description: String { "CookieJar(\(cookies.count))" }
-
-    /// A mirror with ``description`` only.
-    public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }
 
 private struct Stored {

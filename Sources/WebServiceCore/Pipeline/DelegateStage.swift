@@ -22,8 +22,8 @@ struct DelegateStage {
         if let modified = delegate.modifiedRequest(request: urlRequest) {
             let original = request as? EncodedRequest
             var replacement = Request(modified)
-            replacement.maximumResponseBytes = original?.maximumResponseBytes
-            replacement.connectTimeout = original?.source.connectTimeout
+            replacement.options.maximumResponseBytes = original?.maximumResponseBytes
+            replacement.options.connectTimeout = original?.source.options.connectTimeout
             let encoded = try replacement.encode()
             (request, urlRequest) = (encoded, encoded.urlRequestValue)
         }

@@ -105,8 +105,8 @@ struct ExchangeLog: ~Copyable, Sendable {
             let events = entries.map { entry in
                 Timeline.Event(
                     kind: entry.kind,
-                    start: entry.start < start ? 0 : Double(entry.start - start) / 1e9,
-                    length: entry.end.map { $0 < entry.start ? 0 : Double($0 - entry.start) / 1e9 },
+                    start: .nanoseconds(Int64(clamping: entry.start - min(start, entry.start))),
+                    duration: entry.end.map { .nanoseconds(Int64(clamping: $0 - min($0, entry.start))) },
                     detail: entry.detail,
                     status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
                     request: entry.attempt?.request.summary
@@ -116,10 +116,20 @@ struct ExchangeLog: ~Copyable, Sendable {
         }
     }
 
+    /// The account for which an exchange was begun.
+    enum Account: Sendable, Equatable {
+        /// The account after a number of log-outs.
+        case afterLogOuts(Int)
+        /// The UTF-8 bytes of the name of an account, or `nil` for no account.
+        case named([UInt8]?)
+        /// A named account, in the background: the response has no receiver.
+        case background([UInt8]?)
+    }
+
     struct State {
         var record = Record()
         /// The accounts for which the exchange was begun, by the object that defines them.
-        var accounts: [ObjectIdentifier: Int] = [:]
+        var accounts: [ObjectIdentifier: Account] = [:]
         var progress: ProgressRelay?
     }
 
@@ -141,7 +151,8 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records the instant of `resume()`.
     func begin(at now: UInt64) {
-        state.withLock { $0.record.metrics.begin(at: now) }
+        let date = clock.date
+        state.withLock { $0.record.metrics.begin(at: now, date) }
     }
 
     /// Records the request as it was encoded first.
@@ -267,7 +278,7 @@ struct ExchangeLog: ~Copyable, Sendable {
     // MARK: Shared by the exchanges
 
     /// Returns the account for which the exchange was begun: the first one that is given.
-    func account(_ id: ObjectIdentifier, _ current: Int) -> Int {
+    func account(_ id: ObjectIdentifier, _ current: Account) -> Account {
         state.withLock { state in
             if let account = state.accounts[id] { return account }
             state.accounts[id] = current

@@ -56,7 +56,7 @@ final class Pipeline: Sendable {
         _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Bool,
         completion: @escaping @Sendable (Result<Response, any Error>) -> Void
     ) {
-        let isPlain = !request.hasBodyProvider && interceptors.isEmpty && request.interceptors.isEmpty
+        let isPlain = !request.hasBodyProvider && interceptors.isEmpty && request.options.interceptors.isEmpty
         do throws(WebServiceError) {
             let encoded = try request.encode()
             context.log.didEncode(encoded)
@@ -82,7 +82,7 @@ final class Pipeline: Sendable {
     /// Runs the stages that may suspend: the body provider and the interceptors.
     private func prepare(_ request: Request, in context: ExchangeContext) async throws -> Response {
         let request = try await request.providingBody()
-        let chain = interceptors + request.interceptors
+        let chain = interceptors + request.options.interceptors
         var response = try await intercept(request, chain[...], context)
         if !chain.isEmpty { response.attempts = context.log.record.attempts }
         return response
@@ -111,7 +111,9 @@ final class Pipeline: Sendable {
     func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion)
         throws -> any DataTask
     {
-        guard request.source.cachePolicy != .returnCacheDataDontLoad else { throw URLError(.resourceUnavailable) }
+        guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
+            throw URLError(.resourceUnavailable)
+        }
         let progress = try context.log.willSend(request)
         return try session.dataTask(for: request, in: context, delegateReference?.delegate, progress, completion)
     }
@@ -146,7 +148,7 @@ final class Pipeline: Sendable {
     // MARK: Stages of a hop
 
     func addingCookies(to request: EncodedRequest) -> EncodedRequest {
-        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url),
+        guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url),
             let cookies = cookieJar.header(for: url)
         else {
             return request
@@ -163,7 +165,9 @@ final class Pipeline: Sendable {
     }
 
     private func storeCookies(of response: Response, to request: EncodedRequest) {
-        guard let cookieJar, request.source.shouldHandleCookies, let url = URL(string: request.url) else { return }
+        guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url) else {
+            return
+        }
         guard let head = response.head else { return }
         let cookies = head.values(for: .setCookie)
         if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url) }
@@ -171,7 +175,7 @@ final class Pipeline: Sendable {
 
     private func redirect(_ response: Response, of request: EncodedRequest, in context: ExchangeContext) -> HopEnd {
         guard (300..<400).contains(response.status) else { return .complete(.success(response)) }
-        let decision = request.source.redirectPolicy.decision(
+        let decision = request.source.options.redirectPolicy.decision(
             for: request.source, at: request.url, status: response.status,
             locations: response.head?.values(for: .location) ?? [],
             followed: response.redirects.count)

@@ -158,15 +158,15 @@ final class ResponseStream: BodyReceiver {
 
     /// The limit of the decoded body; `nil` unless the request sets one other than the default.
     private var maximum: Int? {
-        guard let maximum = original?.maximumResponseBytes, maximum != Request.defaultMaximumResponseBytes else {
-            return nil
-        }
+        guard let maximum = original?.options.maximumResponseBytes,
+            maximum != Request.Options().maximumResponseBytes
+        else { return nil }
         return maximum
     }
 
     /// Applies the deadline to the body if the request sets one other than the default.
     private func limitDuration(_ now: UInt64) {
-        guard let deadline = original?.deadline, deadline != Request.defaultDeadline else { return }
+        guard let deadline = original?.options.deadline, deadline != Request.Options().deadline else { return }
         let start = context.log.record.metrics.origin?.moment ?? now
         let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
         let alarm = context.clock.schedule(after: max(rest, .zero), self)
@@ -259,7 +259,7 @@ final class ResponseStream: BodyReceiver {
 
 extension ResponseStream: AlarmTarget {
     package func ring() {
-        let deadline = original?.deadline ?? Request.defaultDeadline
+        let deadline = original?.options.deadline ?? Request.Options().deadline
         fail(WebServiceError(.deadline, "the exchange exceeded its deadline of \(deadline)", request: original))
     }
 }

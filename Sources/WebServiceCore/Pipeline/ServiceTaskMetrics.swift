@@ -23,13 +23,13 @@ public struct ServiceTaskMetrics: Sendable {
     /// sessions of Foundation.
     public internal(set) var transport: TransportMetrics?
 
-    /// The duration from ``fetchStart`` to ``responseEnd``, in seconds.
-    public var responseTime: TimeInterval? { seconds(.fetchStart, .responseEnd) }
-    /// The duration from ``responseJSONStart`` to ``responseJSONEnd``, in seconds.
-    public var responseJSONTime: TimeInterval? { seconds(.responseJSONStart, .responseJSONEnd) }
-    /// The duration from ``updateUIStart`` to ``updateUIEnd``, in seconds: all main-queue handlers
-    /// and what ran between them.
-    public var updateUITime: TimeInterval? { seconds(.updateUIStart, .updateUIEnd) }
+    /// The duration from ``fetchStart`` to ``responseEnd``.
+    public var responseTime: Duration? { duration(.fetchStart, .responseEnd) }
+    /// The duration from ``responseJSONStart`` to ``responseJSONEnd``.
+    public var responseJSONTime: Duration? { duration(.responseJSONStart, .responseJSONEnd) }
+    /// The duration from ``updateUIStart`` to ``updateUIEnd``: all main-queue handlers and what ran
+    /// between them.
+    public var updateUITime: Duration? { duration(.updateUIStart, .updateUIEnd) }
 
     enum Stage: Int {
         case fetchStart, responseEnd, responseJSONStart, responseJSONEnd, updateUIStart, updateUIEnd
@@ -47,8 +47,8 @@ public struct ServiceTaskMetrics: Sendable {
     var exchange: (start: UInt64, end: UInt64)? { moments.0 == 0 || moments.1 == 0 ? nil : (moments.0, moments.1) }
 
     /// Records the instant of `resume()`.
-    mutating func begin(at now: UInt64) {
-        wallStart = Date()
+    mutating func begin(at now: UInt64, _ date: Date) {
+        wallStart = date
         start = now
     }
 
@@ -95,8 +95,8 @@ public struct ServiceTaskMetrics: Sendable {
         moment(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
     }
 
-    private func seconds(_ first: Stage, _ last: Stage) -> TimeInterval? {
+    private func duration(_ first: Stage, _ last: Stage) -> Duration? {
         guard let first = moment(first), let last = moment(last) else { return nil }
-        return last < first ? 0 : Double(last - first) / 1e9
+        return last < first ? .zero : .nanoseconds(Int64(clamping: last - first))
     }
 }

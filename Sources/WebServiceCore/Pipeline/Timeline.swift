@@ -42,10 +42,10 @@ public struct Timeline: Sendable {
     public struct Event: Sendable {
         /// The kind of the event.
         public let kind: Kind
-        /// The start, in seconds after `resume()` of the task.
-        public let start: TimeInterval
-        /// The duration, in seconds; `nil` for an event that takes no time.
-        public let length: TimeInterval?
+        /// The start, counted from `resume()` of the task.
+        public let start: Duration
+        /// The duration; `nil` for an event that takes no time.
+        public let duration: Duration?
         /// A description of the event; empty when there is none.
         public let detail: String
         /// The status of an attempt; `nil` for a failed attempt and for other events.
@@ -67,16 +67,16 @@ extension Timeline: CustomStringConvertible {
     public var description: String {
         events.map { event in
             let start = Self.milliseconds(event.start)
-            let length = event.length.map(Self.milliseconds) ?? ""
+            let duration = event.duration.map(Self.milliseconds) ?? ""
             let request = event.request.map { "\($0) -> \(event.status.map(String.init) ?? "failed") " } ?? ""
             return
                 "\(Self.padded(start, 12))  \(event.kind.description.padding(toLength: 9, withPad: " ", startingAt: 0))"
-                + "\(Self.padded(length, 12))  \(request)\(event.detail)"
+                + "\(Self.padded(duration, 12))  \(request)\(event.detail)"
         }.joined(separator: "\n")
     }
 
-    private static func milliseconds(_ seconds: TimeInterval) -> String {
-        let tenths = Int64(clamping: Int((seconds * 10_000).rounded()))
+    private static func milliseconds(_ duration: Duration) -> String {
+        let tenths = Int64(clamping: Int((duration.inSeconds * 10_000).rounded()))
         return "\(tenths / 10).\(tenths % 10) ms"
     }
 

@@ -8,27 +8,6 @@ import Musl
 import Glibc
 #endif
 
-/// A failed system call.
-package struct SystemFailure: Error {
-    let call: String
-    /// The value of `errno` after the call.
-    let number: Int32
-
-    /// A file that ended before its length.
-    static var shortRead: SystemFailure { SystemFailure(call: "read", number: EIO) }
-
-    /// A Boolean value that indicates whether a file exceeds the available memory.
-    var isTooLong: Bool { call == "malloc" }
-
-    var description: String { "\(call): \(String(cString: strerror(number)))" }
-
-    /// Returns an error of the package. Its underlying error is a `POSIXError`.
-    package func error(_ complaint: String, code: WebServiceError.Code = .storage) -> WebServiceError {
-        WebServiceError(
-            code, "\(complaint): \(description)", underlying: POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO))
-    }
-}
-
 /// A file descriptor, closed when its lifetime ends.
 struct Descriptor: ~Copyable, Sendable {
     let number: Int32
@@ -110,16 +89,5 @@ struct Descriptor: ~Copyable, Sendable {
         if fcntl(number, F_FULLFSYNC) == 0 { return }
         #endif
         try system("fsync") { fsync(number) }
-    }
-}
-
-/// Returns the result of a call, which is repeated if a signal interrupts it.
-@discardableResult
-package func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
-    while true {
-        let result = call()
-        guard result == -1 else { return result }
-        let number = errno
-        guard number == EINTR else { throw SystemFailure(call: name, number: number) }
     }
 }

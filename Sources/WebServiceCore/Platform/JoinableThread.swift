@@ -15,9 +15,8 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
 
     /// Starts a thread with a stack of 1 MiB.
     ///
-    /// - Throws: ``WebServiceError`` with the given code if the system cannot create a thread;
-    ///   `body` is not called then.
-    package init(orThrow code: WebServiceError.Code, _ body: @escaping @Sendable () -> Void) throws {
+    /// - Throws: ``SystemFailure`` if the system cannot create a thread; `body` is not called then.
+    package init(_ body: @escaping @Sendable () -> Void) throws(SystemFailure) {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)
         var thread: pthread_t?
@@ -32,7 +31,7 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
         }
         guard status == 0, let started = thread as pthread_t? else {
             start.release()
-            throw WebServiceError(code, "pthread_create: \(String(cString: strerror(status)))")
+            throw SystemFailure(call: "pthread_create", number: status)
         }
         identifier = started
     }

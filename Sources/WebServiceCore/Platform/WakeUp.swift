@@ -14,7 +14,7 @@ package final class WakeUp: Sendable {
     package let reader: Int32
     private let writer: Int32
 
-    package init(orThrow code: WebServiceError.Code) throws {
+    package init() throws(SystemFailure) {
         var ends: [Int32] = [-1, -1]
         #if os(Linux)
         // The flags of a pipe can be set only after it is created; a child process that another
@@ -24,9 +24,9 @@ package final class WakeUp: Sendable {
         #else
         let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
         #endif
-        _ = try SystemCall.check("socketpair", socketpair(AF_UNIX, type, 0, &ends), orThrow: code)
+        try system("socketpair") { socketpair(AF_UNIX, type, 0, &ends) }
         #else
-        _ = try SystemCall.check("pipe", pipe(&ends), orThrow: code)
+        try system("pipe") { pipe(&ends) }
         for end in ends {
             _ = fcntl(end, F_SETFL, O_NONBLOCK)
             _ = fcntl(end, F_SETFD, FD_CLOEXEC)
@@ -61,17 +61,5 @@ package final class WakeUp: Sendable {
         if let descriptor { descriptors.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)) }
         _ = poll(&descriptors, .init(descriptors.count), milliseconds)  // after EINTR the caller waits again
         clear()
-    }
-}
-
-package enum SystemCall {
-    /// Returns the result of a system call, or throws the error in `errno`.
-    package static func check(_ call: String, _ result: Int32, orThrow code: WebServiceError.Code) throws -> Int32 {
-        guard result < 0 else { return result }
-        let number = errno
-        throw WebServiceError(
-            code, "\(call): \(String(cString: strerror(number)))",
-            underlying: NSError(domain: NSPOSIXErrorDomain, code: Int(number))
-        )
     }
 }

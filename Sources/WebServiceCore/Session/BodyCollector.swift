@@ -34,7 +34,7 @@ package final class BodyCollector: BodyReceiver {
         completion: @escaping Completion
     ) {
         self.request = (request as? EncodedRequest)?.source ?? request as? Request
-        self.maximum = max(0, min(maximum, self.request?.maximumResponseBytes ?? .max))
+        self.maximum = max(0, min(maximum, self.request?.options.maximumResponseBytes ?? .max))
         self.source = source
         self.progress = progress
         self.completion = completion

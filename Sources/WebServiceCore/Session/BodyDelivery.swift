@@ -107,7 +107,11 @@ package final class BodyDelivery: Sendable {
     private let state = Mutex(State())
     private let receiver: any BodyReceiver
     private let file = Mutex<(file: UnlinkedFile, count: Int)?>(nil)
-    private let transport = Mutex<(any DataTask)?>(nil)
+    private struct Transport {
+        weak var task: (any DataTask)?
+    }
+
+    private let transport = Mutex(Transport())
 
     package init(_ receiver: any BodyReceiver) {
         self.receiver = receiver
@@ -115,7 +119,7 @@ package final class BodyDelivery: Sendable {
 
     /// Attaches the task that is cancelled when the receiver ends the exchange by an error.
     func attach(_ task: any DataTask) {
-        transport.withLock { $0 = task }
+        transport.withLock { $0.task = task }
     }
 
     /// A Boolean value that indicates whether the receiver has paused.
@@ -186,7 +190,7 @@ package final class BodyDelivery: Sendable {
             file.withLock { $0 = (unlinked, start + data.count) }
             return .stored(unlinked, start..<start + data.count)
         } catch let failure as SystemFailure {
-            throw failure.error("the body cannot be written to a temporary file")
+            throw failure.error(.storage, "the body cannot be written to a temporary file")
         }
     }
 
@@ -218,8 +222,6 @@ package final class BodyDelivery: Sendable {
                 range.removeFirst(count)
             }
         case .end(let result, let metrics):
-            let ended = transport.withLock { $0.take() }
-            withExtendedLifetime(ended) {}
             receiver.didComplete(result, metrics: metrics)
         }
         return nil
@@ -233,7 +235,7 @@ package final class BodyDelivery: Sendable {
                 count = try file.read(into: room, at: range.lowerBound)
                 guard count > 0 else { throw SystemFailure.shortRead }
             } catch {
-                throw error.error("the body cannot be read from a temporary file")
+                throw error.error(.storage, "the body cannot be read from a temporary file")
             }
             return try receiver.didReceive(UnsafeRawBufferPointer(rebasing: room[..<count])) == .more ? count : 0
         }
@@ -242,7 +244,7 @@ package final class BodyDelivery: Sendable {
     /// Ends the exchange by an error of the receiver or the file.
     private func fail(_ error: any Error) {
         abort(error)
-        transport.withLock { $0 }?.cancel()
+        transport.withLock { $0.task }?.cancel()
     }
 }
 

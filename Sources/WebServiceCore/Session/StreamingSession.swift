@@ -105,8 +105,8 @@ public protocol ContentDecoder: Sendable {
     ///   - limit: The number of decoded bytes after which to return.
     ///   - append: Receives decoded bytes in pieces of up to 64 KiB.
     /// - Returns: The number of encoded bytes that were used. If the limit was reached, call the
-    ///   method again with the remaining bytes, even if there are none: the decoder may hold further
-    ///   output.
+    ///   method again with the remaining bytes, even if there are none: the decoder may hold
+    ///   further output.
     /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
     func decode(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void

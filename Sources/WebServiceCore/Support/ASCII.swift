@@ -2,11 +2,11 @@
 ///
 /// They operate on UTF-8 bytes: `"\r\n"` is one `Character` in Swift, so that checks on characters
 /// miss it.
-enum ASCII {
+package enum ASCII {
     /// Returns whether a byte is legal in a token, such as a method or a field name.
     ///
     /// RFC 9110, section 5.6.2, defines these bytes.
-    static func isToken(_ byte: UInt8) -> Bool {
+    package static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
             UInt8(ascii: "0")...UInt8(ascii: "9"):
@@ -19,8 +19,9 @@ enum ASCII {
         }
     }
 
-    static func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy(isToken)
+    /// Returns whether bytes are a token.
+    package static func isToken(_ bytes: some Collection<UInt8>) -> Bool {
+        !bytes.isEmpty && bytes.allSatisfy(isToken)
     }
 
     static func isAlpha(_ byte: UInt8) -> Bool {
@@ -31,18 +32,61 @@ enum ASCII {
         byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
     }
 
+    static func isAlphanumeric(_ byte: UInt8) -> Bool { isAlpha(byte) || isDigit(byte) }
+
+    static func isSpaceOrTab(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    /// Returns whether all bytes are visible ASCII, which excludes the space.
+    package static func isVisible(_ bytes: some Collection<UInt8>) -> Bool {
+        bytes.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+    }
+
+    /// Returns whether bytes are a field value (RFC 9110, section 5.5): visible ASCII, spaces, tabs
+    /// and bytes above ASCII.
+    package static func isFieldValue(_ bytes: some Collection<UInt8>) -> Bool {
+        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }
+
     static func lowercased(_ byte: UInt8) -> UInt8 {
         byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") ? byte | 0x20 : byte
     }
 
+    /// Returns bytes as a string with A–Z in lower case.
+    static func lowercased(_ bytes: some Collection<UInt8>) -> String {
+        String(decoding: bytes.map { lowercased($0) }, as: UTF8.self)
+    }
+
+    /// Returns whether bytes are equal, with A–Z equal to a–z.
+    package static func areEqualIgnoringCase(
+        _ first: some Collection<UInt8>, _ second: some Collection<UInt8>
+    ) -> Bool {
+        first.count == second.count
+            && zip(first, second).allSatisfy { $0 == $1 || lowercased($0) == lowercased($1) }
+    }
+
     /// Returns the bytes without the spaces and tabs around them (RFC 9110, section 5.6.3).
-    static func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
-        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 }
-        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
+    package static func trimmed<Bytes: BidirectionalCollection<UInt8>>(_ bytes: Bytes) -> Bytes.SubSequence {
+        guard let first = bytes.firstIndex(where: { !isSpaceOrTab($0) }),
+            let last = bytes.lastIndex(where: { !isSpaceOrTab($0) })
         else {
             return bytes[bytes.endIndex...]
         }
         return bytes[first...last]
+    }
+
+    /// Returns the value of a number that consists of digits only.
+    ///
+    /// - Returns: `nil` for anything else, and `Int.max` for a number that is too large.
+    package static func number(_ digits: some Collection<UInt8>, radix: UInt8 = 10) -> Int? {
+        guard !digits.isEmpty else { return nil }
+        var number = 0
+        for byte in digits {
+            guard let digit = hexValue(byte), digit < radix else { return nil }
+            let (product, overflows) = number.multipliedReportingOverflow(by: Int(radix))
+            let (sum, overflowsToo) = product.addingReportingOverflow(Int(digit))
+            number = overflows || overflowsToo ? Int.max : sum
+        }
+        return number
     }
 
     /// Returns the value of a hexadecimal digit, or `nil` for any other byte.
@@ -54,6 +98,22 @@ enum ASCII {
         default: nil
         }
     }
+
+    /// Removes the remainder of a quoted string after its opening quote, and returns its content
+    /// (RFC 9110, section 5.6.4).
+    ///
+    /// An unterminated string extends to the end of the bytes.
+    static func takeQuotedString(_ rest: inout ArraySlice<UInt8>) -> String {
+        var content: [UInt8] = []
+        while var byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
+            if byte == UInt8(ascii: "\\") {
+                guard let escaped = rest.popFirst() else { break }
+                byte = escaped
+            }
+            content.append(byte)
+        }
+        return String(decoding: content, as: UTF8.self)
+    }
 }
 
 extension StringProtocol {
@@ -61,12 +121,24 @@ extension StringProtocol {
     ///
     /// Bytes are compared, with A–Z equal to a–z, regardless of the locale.
     package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {
-        utf8.count == other.utf8.count
-            && zip(utf8, other.utf8).allSatisfy { $0 == $1 || ASCII.lowercased($0) == ASCII.lowercased($1) }
+        ASCII.areEqualIgnoringCase(utf8, other.utf8)
     }
 
     /// Returns the string with A–Z in lower case, regardless of the locale.
     package func asciiLowercased() -> String {
-        String(decoding: utf8.map(ASCII.lowercased), as: UTF8.self)
+        ASCII.lowercased(utf8)
+    }
+}
+
+extension Collection<UInt8> {
+    /// Returns whether a short sequence of bytes occurs in this collection.
+    func holds(_ part: some Collection<UInt8>) -> Bool {
+        guard let first = part.first else { return true }
+        var rest = self[...]
+        while let start = rest.firstIndex(of: first) {
+            if rest[start...].starts(with: part) { return true }
+            rest = rest[rest.index(after: start)...]
+        }
+        return false
     }
 }

@@ -68,8 +68,8 @@ enum HTTPDate {
             let digits = String(number)
             return String(repeating: "0", count: width - digits.utf8.count) + digits
         }
-        let day =
-            "\(shortDays[fields.weekday]), \(padded(fields.day)) \(months[Int(fields.month) - 1]) \(padded(fields.year, 4))"
+        let month = months[Int(fields.month) - 1]
+        let day = "\(shortDays[fields.weekday]), \(padded(fields.day)) \(month) \(padded(fields.year, 4))"
         return "\(day) \(padded(fields.hour)):\(padded(fields.minute)):\(padded(fields.second)) GMT"
     }
 
@@ -78,8 +78,8 @@ enum HTTPDate {
     private static let shortDays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let longDays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
-    fileprivate static func index(of name: some Sequence<UInt8>, in names: [String]) -> Int? {
-        names.firstIndex { name.elementsEqual($0.utf8) { ASCII.lowercased($0) == ASCII.lowercased($1) } }
+    fileprivate static func index(of name: some Collection<UInt8>, in names: [String]) -> Int? {
+        names.firstIndex { ASCII.areEqualIgnoringCase(name, $0.utf8) }
     }
 
     private static func isDelimiter(_ byte: UInt8) -> Bool {
@@ -92,7 +92,7 @@ enum HTTPDate {
     /// Returns the number at the start of a token if the count of its digits is in the range.
     private static func number(_ token: some Collection<UInt8>, digits: ClosedRange<Int>) -> Int64? {
         let number = token.prefix(while: ASCII.isDigit)
-        return digits.contains(number.count) ? number.reduce(0) { $0 * 10 + Int64($1 - UInt8(ascii: "0")) } : nil
+        return digits.contains(number.count) ? ASCII.number(number).map(Int64.init) : nil
     }
 
     private static func clock(_ token: some Collection<UInt8>) -> (Int64, Int64, Int64)? {

@@ -174,7 +174,7 @@ struct ByteWriter: ~Copyable {
 }
 
 /// Decodes percent-encoded bytes. A `%` that does not begin a triplet is preserved.
-func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
+package func percentDecoded(_ text: some Collection<UInt8>) -> [UInt8] {
     var result: [UInt8] = []
     var index = text.startIndex
     while index != text.endIndex {

@@ -1,16 +1,24 @@
 import Dispatch
-import Foundation
+package import Foundation
 
 /// A clock that schedules alarms. Tests inject one that they advance without sleeping.
 package protocol Timekeeper: AnyObject, Sendable {
     /// The current instant of a monotonic clock, in nanoseconds.
     var now: UInt64 { get }
 
+    /// The current date.
+    var date: Date { get }
+
     /// Notifies `target` once, when the delay has passed, and retains it until then.
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm
 
     /// Cancels an alarm. Has no effect on an alarm that has already fired.
     func cancel(_ alarm: Alarm)
+}
+
+extension Timekeeper {
+    /// The date of the system clock.
+    package var date: Date { Date() }
 }
 
 /// An alarm that was scheduled with a ``Timekeeper``.
@@ -48,7 +56,7 @@ package final class AlarmTimer: Sendable {
     package var count: Int { queue.withLock { $0.count } }
 }
 
-/// The clock of a service: the system clock unless a test injects another one.
+/// The clock of the package: the system clock unless a test injects another one.
 ///
 /// For the system clock, this is a value without references. All tasks read it on all threads,
 /// which would otherwise contend for the reference count of a shared object.
@@ -64,6 +72,10 @@ package struct TaskClock: Sendable {
 
     package var now: UInt64 {
         if let injected { injected.now } else { DispatchTime.now().uptimeNanoseconds }
+    }
+
+    package var date: Date {
+        if let injected { injected.date } else { Date() }
     }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {

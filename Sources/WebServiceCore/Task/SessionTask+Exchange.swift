@@ -9,7 +9,7 @@ extension SessionTask {
     func start(_ request: consuming Request) {
         let pipeline = service.pipeline
         observe(pipeline.delegateReference)
-        let deadline = request.deadline
+        let deadline = request.options.deadline
         pipeline.run(request, in: context) { work in
             attach(work, deadline: deadline)
         } completion: { [self] result in
@@ -90,7 +90,7 @@ extension SessionTask: AlarmTarget {
     package func ring() {
         let request = request
         let error = WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.deadline)", request: request)
+            .deadline, "the exchange exceeded its deadline of \(request.options.deadline)", request: request)
         complete(.failure(error), isInterrupted: true)
     }
 }

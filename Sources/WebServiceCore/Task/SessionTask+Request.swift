@@ -1,7 +1,7 @@
 public import Foundation
 
 #if canImport(FoundationNetworking)
-public import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// Setters of the request. Each changes the field of ``Request`` that documents its meaning.
@@ -9,6 +9,24 @@ public import FoundationNetworking
 /// The order of calls does not matter, except that the last body replaces the others. Setters have
 /// an effect until the first ``SessionTask/resume()``, which encodes the request.
 extension SessionTask {
+    /// Changes the request by a closure, which can set any property of ``Request``.
+    ///
+    /// ```swift
+    /// service.GET("/archive").configure { $0.options.redirectPolicy = .manual }
+    /// ```
+    /// Has no effect after the first ``SessionTask/resume()``, or on a task of a typed request,
+    /// which creates its request itself. The closure is called on the calling thread, and again if
+    /// another thread has changed the request in the meantime.
+    @discardableResult
+    public func configure(_ change: (inout Request) -> Void) -> Self {
+        while let (request, revision) = shared.withLock({ $0.unsent }) {
+            var changed = request
+            change(&changed)
+            if shared.withLock({ $0.replaceRequest(changed, ifRevision: revision) }) { break }
+        }
+        return self
+    }
+
     /// Sets ``Request/parameters`` and, if given, their encoding in the body.
     @discardableResult
     public func setParameters(_ parameters: Parameters, encoding: Request.ParameterEncoding? = nil) -> Self {
@@ -31,12 +49,6 @@ extension SessionTask {
         setting { $0.parameterEncoding = encoding }
     }
 
-    /// Sets ``Request/parameterStrategy``.
-    @discardableResult
-    public func setParameterStrategy(_ strategy: ParameterStrategy) -> Self {
-        setting { $0.parameterStrategy = strategy }
-    }
-
     /// Sets ``Request/queryParameters`` and, if given, ``Request/queryParameterEncoder``.
     @discardableResult
     public func setQueryParameters(_ parameters: Parameters, encoder: QueryParameterEncoder? = nil) -> Self {
@@ -53,12 +65,6 @@ extension SessionTask {
         setQueryParameters(Parameters(parameters), encoder: encoder)
     }
 
-    /// Sets ``Request/queryParameterEncoder``.
-    @discardableResult
-    public func setQueryParameterEncoder(_ encoder: @escaping QueryParameterEncoder) -> Self {
-        setting { $0.queryParameterEncoder = encoder }
-    }
-
     /// Sets ``Request/formParameters``.
     @discardableResult
     public func setFormParameters(_ parameters: Parameters) -> Self {
@@ -72,12 +78,6 @@ extension SessionTask {
         setFormParameters(Parameters(parameters))
     }
 
-    /// Sets ``Request/formParametersAllowedCharacters``.
-    @discardableResult
-    public func setFormParametersAllowedCharacters(_ characters: CharacterSet) -> Self {
-        setting { $0.formParametersAllowedCharacters = characters }
-    }
-
     /// Sets ``Request/multipart``.
     @discardableResult
     public func setMultipart(_ form: MultipartFormData) -> Self {
@@ -87,7 +87,7 @@ extension SessionTask {
     /// Sets the body as ``Request/serialize(json:)`` does. Its error becomes the error of the task.
     @discardableResult
     public func setJSON(_ json: Any) -> Self {
-        setting { $0.keepingError { try $0.serialize(json: json) } }
+        configure { $0.keepingError { try $0.serialize(json: json) } }
     }
 
     /// Sets the body as ``Request/serialize(_:encoder:contentType:)`` does.
@@ -95,22 +95,7 @@ extension SessionTask {
     /// Its error becomes the error of the task.
     @discardableResult
     public func setJSON(_ value: some Encodable, encoder: some BodyEncoder = JSONEncoder()) -> Self {
-        setting { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
-    }
-
-    /// Sets the body to encoded JSON.
-    @discardableResult
-    public func setJSONData(_ data: Data) -> Self {
-        setBody(data, contentType: ContentType.json)
-    }
-
-    /// Sets the body to JSON that a closure returns.
-    ///
-    /// The closure is called in the background when the task is resumed; see
-    /// ``Request/setBodyProvider(contentType:_:)``.
-    @discardableResult
-    public func setJSONData(_ provider: @escaping @Sendable () async throws -> Data) -> Self {
-        setBody(contentType: ContentType.json, provider)
+        configure { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
     }
 
     /// Sets the body to bytes of a media type; `nil` for an unknown type.
@@ -140,62 +125,38 @@ extension SessionTask {
         setting { $0.headers[name] = value }
     }
 
-    /// Sets ``Request/shouldHandleCookies``.
+    /// Sets one field of ``Request/headers`` with a well-known name; `nil` removes it.
     @discardableResult
-    public func setShouldHandleCookies(_ shouldHandle: Bool) -> Self {
-        setting { $0.shouldHandleCookies = shouldHandle }
+    public func setHeaderValue(_ value: String?, forName name: Headers.Name) -> Self {
+        setting { $0.headers[name] = value }
     }
 
-    /// Sets ``Request/cachePolicy``.
+    /// Sets ``Request/Options/timeout``.
     @discardableResult
-    public func setCachePolicy(_ policy: URLRequest.CachePolicy) -> Self {
-        setting { $0.cachePolicy = policy }
+    public func setTimeout(_ timeout: Duration) -> Self {
+        setting { $0.options.timeout = timeout }
     }
 
-    /// Sets ``Request/timeout``, in seconds.
-    @discardableResult
-    public func setTimeout(_ seconds: TimeInterval) -> Self {
-        setting { $0.timeout = seconds }
-    }
-
-    /// Sets ``Request/connectTimeout``, in seconds; `nil` for the timeout of the session.
-    @discardableResult
-    public func setConnectTimeout(_ seconds: TimeInterval?) -> Self {
-        setting { $0.connectTimeout = seconds }
-    }
-
-    /// Sets ``Request/deadline``.
+    /// Sets ``Request/Options/deadline``.
     @discardableResult
     public func setDeadline(_ deadline: Duration) -> Self {
-        setting { $0.deadline = deadline }
-    }
-
-    /// Sets ``Request/redirectPolicy``.
-    @discardableResult
-    public func setRedirectPolicy(_ policy: RedirectPolicy) -> Self {
-        setting { $0.redirectPolicy = policy }
-    }
-
-    /// Sets ``Request/maximumResponseBytes``; `nil` for no limit.
-    @discardableResult
-    public func setMaximumResponseBytes(_ maximum: Int?) -> Self {
-        setting { $0.maximumResponseBytes = maximum }
-    }
-
-    /// Sets ``Request/errorMapper``; `nil` to use only the error mapper of the service.
-    @discardableResult
-    public func setErrorMapper(_ mapper: (any ErrorMapper)?) -> Self {
-        setting { $0.errorMapper = mapper }
+        setting { $0.options.deadline = deadline }
     }
 
     /// Adds an interceptor after the interceptors of the request and inside those of the service.
     @discardableResult
     public func intercepted(by interceptor: any Interceptor) -> Self {
-        setting { $0.interceptors.append(interceptor) }
+        setting { $0.options.interceptors.append(interceptor) }
     }
 
+    /// Applies a change that calls no custom code.
     private func setting(_ change: (inout Request) -> Void) -> Self {
-        configure(change)
+        // A replaced value may have a custom deinitializer, so it is released outside the lock.
+        let replaced = shared.withLock { state in
+            defer { state.configure(change) }
+            return state.unsent?.request
+        }
+        withExtendedLifetime(replaced) {}
         return self
     }
 }

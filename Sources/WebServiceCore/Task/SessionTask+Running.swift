@@ -92,7 +92,7 @@ extension SessionTask {
                 if !wasFailure { report(track, context) }
                 if context.recordsHandlers { recordHandler(handler, from: start) }
             case .validate:
-                track = validate(context)
+                track = validatedByDelegate(context)
                 report(track, context)
             case .collectMetrics(let handlers, let isFirst, _):
                 collectMetrics(handlers, isFirst: isFirst, context)
@@ -203,7 +203,7 @@ extension SessionTask {
         }
     }
 
-    private func validate(_ context: Context) -> Track {
+    private func validatedByDelegate(_ context: Context) -> Track {
         do {
             try context.delegate?.validateResponse(response: context.urlResponse, data: context.data, error: nil)
             return .pending

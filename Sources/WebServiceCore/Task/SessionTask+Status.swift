@@ -16,7 +16,7 @@ extension SessionTask {
     public var status: Status {
         shared.withLock { state in
             let record = context.log.record
-            let request = state.unsentRequest ?? record.request ?? Request(url: "")
+            let request = state.unsent?.request ?? record.request ?? Request(url: "")
             return Status(
                 state: state.dataTaskState, metrics: record.metrics, progress: context.log.progress?.latest,
                 request: request)

@@ -51,7 +51,7 @@ public final class SessionTask: Sendable {
 
     /// The request with the changes of all setters.
     public var request: Request {
-        shared.withLock { $0.unsentRequest } ?? context.log.record.request ?? Request(url: "")
+        shared.withLock { $0.unsent?.request } ?? context.log.record.request ?? Request(url: "")
     }
 
     /// Sends the request at the first call.
@@ -118,15 +118,5 @@ public final class SessionTask: Sendable {
     public func recordHandlers() -> Self {
         shared.withLock { $0.recordsHandlers = true }
         return self
-    }
-
-    /// Changes the request. Has no effect after the first ``resume()``, which encodes the request.
-    func configure(_ change: (inout Request) -> Void) {
-        // A replaced value may have a custom deinitializer, so it is released outside the lock.
-        let replaced = shared.withLock { state in
-            defer { state.configure(change) }
-            return state.unsentRequest
-        }
-        withExtendedLifetime(replaced) {}
     }
 }

@@ -13,7 +13,7 @@ import FoundationNetworking
 /// ```
 struct TaskState: Sendable {
     private enum Phase: Sendable {
-        case created(Request)
+        case created(Request, revision: Int)
         case running
         case complete(Result<Response, any Error>, wasCancelled: Bool)
     }
@@ -50,7 +50,7 @@ struct TaskState: Sendable {
     typealias Driver = @Sendable (SessionTask, Request) -> Void
 
     init(request: Request, driver: Driver? = nil) {
-        phase = .created(request)
+        phase = .created(request, revision: 0)
         self.driver = driver
     }
 
@@ -64,9 +64,10 @@ struct TaskState: Sendable {
 
     private var isComplete: Bool { result != nil }
 
-    /// The request with the changes of all setters; `nil` after the task was resumed.
-    var unsentRequest: Request? {
-        if case .created(let request) = phase { request } else { nil }
+    /// The request with the changes of all setters, and their number; `nil` after the task was
+    /// resumed.
+    var unsent: (request: Request, revision: Int)? {
+        if case .created(let request, let revision) = phase { (request, revision) } else { nil }
     }
 
     /// A Boolean value that indicates whether `cancel()` was called, even if it had no effect on
@@ -76,10 +77,18 @@ struct TaskState: Sendable {
     }
 
     mutating func configure(_ change: (inout Request) -> Void) {
-        guard case .created(var request) = phase else { return }
+        guard case .created(var request, let revision) = phase else { return }
         phase = .running  // avoids a copy of the request
         change(&request)
-        phase = .created(request)
+        phase = .created(request, revision: revision &+ 1)
+    }
+
+    /// Returns `false` without an effect if the request was changed after the revision.
+    mutating func replaceRequest(_ request: Request, ifRevision expected: Int) -> Bool {
+        guard case .created(_, let revision) = phase else { return true }
+        guard revision == expected else { return false }
+        phase = .created(request, revision: revision &+ 1)
+        return true
     }
 
     var dataTaskState: DataTaskState {
@@ -107,7 +116,7 @@ struct TaskState: Sendable {
 
     mutating func resume() -> ResumeAction {
         isSuspended = false
-        if case .created(let request) = phase {
+        if case .created(let request, _) = phase {
             phase = .running
             return .start(request, driver)
         }

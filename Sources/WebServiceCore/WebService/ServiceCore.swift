@@ -38,15 +38,12 @@ final class ServiceCore: PipelineSource {
     let baseOrigin: Origin?
     let urlBuilder: WebService.URLBuilder?
     let clock: TaskClock
-    /// Returns the date by which stored responses age.
-    let date: @Sendable () -> Date
     /// The typed requests in progress.
     let registry = RequestRegistry()
     private let state: Mutex<State>
 
     init(
         baseURLString: String, urlBuilder: WebService.URLBuilder?, clock: TaskClock,
-        date: @escaping @Sendable () -> Date,
         delegate: DelegateReference?
     ) {
         if baseURLString.isEmpty {
@@ -60,7 +57,6 @@ final class ServiceCore: PipelineSource {
         baseOrigin = baseURL.flatMap(Origin.init)
         self.urlBuilder = urlBuilder
         self.clock = clock
-        self.date = date
         let configuration = Configuration(delegate: delegate)
         state = Mutex(State(configuration: configuration, pipeline: configuration.pipeline))
     }
@@ -68,7 +64,7 @@ final class ServiceCore: PipelineSource {
     /// Creates a core with the configuration of another one, and with an empty registry.
     init(copying other: ServiceCore) {
         (baseURL, base, baseOrigin, urlBuilder) = (other.baseURL, other.base, other.baseOrigin, other.urlBuilder)
-        (clock, date) = (other.clock, other.date)
+        clock = other.clock
         state = Mutex(other.state.withLock { $0 })
     }
 

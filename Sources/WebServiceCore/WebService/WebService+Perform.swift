@@ -133,7 +133,7 @@ extension ServiceCore {
         }
         activity?.add(-1)
 
-        let isWanted = Decision()
+        let isWanted = Once<Bool>()
         let storable = rawData?.isStorable == false ? nil : place
         // The change is ordered before any waiter receives the result, so a subsequent read sees
         // the stored value.
@@ -162,7 +162,7 @@ extension ServiceCore {
         }
         let delivery = RequestRegistry.Delivery(
             id: flight.id, result: result.map { $0 }, response: response, exchange: exchange)
-        isWanted.make(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
+        isWanted.set(flight.waiters.values.reduce(false) { $1.deliver(delivery) || $0 })
     }
 
     static func output<Request: ServiceRequest>(of request: Request, _ value: any Sendable) throws -> Request.Output {

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -23,18 +23,18 @@ extension WebService {
     /// - Parameters:
     ///   - request: The request whose response is stored; only its identifier and classification
     ///     are used.
-    ///   - maximumAge: The maximum age in seconds; an entry of unknown age is too old. Defaults to
-    ///     `nil`, any age.
+    ///   - maximumAge: The maximum age; an entry of unknown age is too old. Defaults to `nil`, any
+    ///     age.
     ///   - dependency: The task that the read depends on. Defaults to
     ///     ``StorageReadDependency/independent``.
     public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
-        let answer = Answer<StoredValue<Request.Output>>()
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
+    ) -> TypedTask<SourcedValue<Request.Output>> {
+        let answer = Answer<SourcedValue<Request.Output>>()
         let task = SessionTask(core) { [core] task in
             core.beginRead(of: request, maximumAge, dependency, task, answer)
         }
-        let step: @Sendable (StepInput) -> Result<StoredValue<Request.Output>, any Error> = { input in
+        let step: @Sendable (StepInput) -> Result<SourcedValue<Request.Output>, any Error> = { input in
             Result {
                 if let failure = input.failure { throw failure }
                 if dependency.isOver?() == true { throw URLError(.cancelled) }
@@ -52,9 +52,9 @@ extension WebService {
     /// The closure is called once with the result, on the main actor.
     @discardableResult
     public func stored<Request: StorableRequest>(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<StoredValue<Request.Output>>) -> Void
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
             .resume()
     }
@@ -65,9 +65,9 @@ extension WebService {
     /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
     @discardableResult
     public func stored<Request: StorableRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: TimeInterval? = nil,
+        _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
         _ dependency: StorageReadDependency = .independent, onlyData: Bool = false, delegate: any ServiceDelegate
-    ) -> TypedTask<StoredValue<Request.Output>> {
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
             let response = response.map { $0.value as any Sendable }
             if onlyData, response.data == nil { return }

@@ -8,8 +8,8 @@ import FoundationNetworking
 extension ServiceCore {
     /// Starts the read of a task when it is first resumed.
     func beginRead<Request: StorableRequest>(
-        of request: Request, _ maximumAge: TimeInterval?, _ dependency: StorageReadDependency, _ task: SessionTask,
-        _ answer: Answer<StoredValue<Request.Output>>
+        of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
+        _ answer: Answer<SourcedValue<Request.Output>>
     ) {
         let id = RequestRegistry.makeID()
         guard dependency.isOver?() != true else {
@@ -33,8 +33,8 @@ extension ServiceCore {
     }
 
     func read<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration
-    ) async throws -> (StoredValue<Request.Output>, Data?) {
+        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration
+    ) async throws -> (SourcedValue<Request.Output>, Data?) {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
             throw Self.noStorage(for: request)
         }
@@ -54,14 +54,15 @@ extension ServiceCore {
             }
             throw error
         }
-        let age = entry.date.map { date().timeIntervalSince($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        let age = entry.date.map { Duration.clamping(seconds: clock.date.timeIntervalSince($0)) }
+            .flatMap { $0 >= .zero ? $0 : nil }
         if let maximumAge {
             guard let age, age <= maximumAge else {
                 throw Self.noStoredData("the stored response is too old or of unknown age")
             }
         }
         let value = try await value(of: request, entry.content, typed)
-        return (StoredValue(value: value, date: age == nil ? nil : entry.date, age: age), entry.data)
+        return (SourcedValue(value, source: .storage, age: age, date: entry.date), entry.data)
     }
 
     private func value<Request: StorableRequest>(
@@ -125,7 +126,7 @@ extension ServiceCore {
     ) async {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: date()), for: place.key)
+            try await place.storage.store(StorageEntry(content, date: clock.date), for: place.key)
         } catch {
             typed.report(.store, place, place.storage, error)
         }

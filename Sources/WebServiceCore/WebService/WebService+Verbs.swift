@@ -44,6 +44,11 @@ extension WebService {
         task(.HEAD, path, pathParameters)
     }
 
+    /// Creates a task for an OPTIONS request.
+    public func OPTIONS(_ path: String, pathParameters: Parameters? = nil) -> SessionTask {
+        task(.OPTIONS, path, pathParameters)
+    }
+
     private func task(_ method: Request.Method, _ path: String, _ pathParameters: Parameters?) -> SessionTask {
         SessionTask(core, request(method, path: path, pathParameters: pathParameters))
     }

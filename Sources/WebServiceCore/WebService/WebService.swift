@@ -73,10 +73,10 @@ public final class WebService: Sendable {
 
     package init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)?, urlBuilder: URLBuilder? = nil,
-        timekeeper: (any Timekeeper)?, date: @escaping @Sendable () -> Date = { Date() }
+        timekeeper: (any Timekeeper)?
     ) {
         core = ServiceCore(
-            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper), date: date,
+            baseURLString: baseURLString, urlBuilder: urlBuilder, clock: TaskClock(timekeeper),
             delegate: passthroughDelegate.map(DelegateReference.init))
         isOwner = true
     }
@@ -137,8 +137,8 @@ public final class WebService: Sendable {
     }
 
     /// The cookies that requests send and responses store. Requests whose
-    /// ``Request/shouldHandleCookies`` is `false` do neither. Tasks read it when they are resumed.
-    /// Defaults to `nil`, for no cookies.
+    /// ``Request/Options/shouldHandleCookies`` is `false` do neither. Tasks read it when they are
+    /// resumed. Defaults to `nil`, for no cookies.
     public var cookieJar: CookieJar? {
         get { core.configuration.cookieJar }
         set { core.configure { $0.cookieJar = newValue } }

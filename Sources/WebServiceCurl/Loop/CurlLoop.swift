@@ -20,6 +20,7 @@ final class CurlLoop: Sendable {
         let request: EncodedRequest
         /// Retained until the transfer completes.
         let session: CurlSession
+        let receiver: any BodyReceiver
     }
 
     /// The work added since the loop last read the inbox.

@@ -111,7 +111,7 @@ struct Poller: ~Copyable {
     /// - Parameter wakeUp: A descriptor that becomes readable to wake the loop.
     init(wakeUp: Int32) throws {
         self.wakeUp = wakeUp
-        descriptor = try SystemCall.check("epoll_create1", epoll_create1(Int32(EPOLL_CLOEXEC)), orThrow: .curl)
+        descriptor = try system("epoll_create1", orThrow: .curl) { epoll_create1(Int32(EPOLL_CLOEXEC)) }
         register(wakeUp, .readable, isNew: true)
     }
 

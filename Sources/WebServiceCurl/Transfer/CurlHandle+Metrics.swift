@@ -10,15 +10,15 @@ extension CurlHandle {
         let secured = microseconds(CURLINFO_APPCONNECT_TIME_T)
         let first = microseconds(CURLINFO_STARTTRANSFER_TIME_T)
         var metrics = TransportMetrics(
-            firstByte: first > 0 ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
+            firstByte: first > .zero ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
             bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
             bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T),
             isConnectionReused: isReused && sendings > 0
         )
         if !isReused {
-            metrics.nameLookup = lookup > 0 ? lookup : nil
-            metrics.connect = connected > 0 ? max(0, connected - lookup) : nil
-            metrics.secureConnect = secured > 0 ? max(0, secured - connected) : nil
+            metrics.nameLookup = lookup > .zero ? lookup : nil
+            metrics.connect = connected > .zero ? max(.zero, connected - lookup) : nil
+            metrics.secureConnect = secured > .zero ? max(.zero, secured - connected) : nil
         }
         if head.isComplete { metrics.networkProtocol = Self.name(ofVersion: long(CURLINFO_HTTP_VERSION)) }
         return metrics
@@ -51,5 +51,5 @@ extension CurlHandle {
         return Int64(value)
     }
 
-    private func microseconds(_ info: CURLINFO) -> Double { Double(size(info)) / 1e6 }
+    private func microseconds(_ info: CURLINFO) -> Duration { .microseconds(size(info)) }
 }

@@ -15,7 +15,7 @@ final class CurlHandle {
         /// stream whose head was received.
         var line: Admission<CurlTransfer>.Line?
 
-        var receiver: any BodyReceiver { submission.transfer.receiver }
+        var receiver: any BodyReceiver { submission.receiver }
     }
 
     let easy: UnsafeMutableRawPointer
@@ -101,10 +101,10 @@ final class CurlHandle {
         let request = exchange.submission.request
         self.exchange = exchange
         lastActivity = now
-        idleLimit = UInt64(min(max(request.timeout, 0.001), 1e9) * 1e9)
+        idleLimit = UInt64(0).addingSaturated(max(request.timeout, .milliseconds(1)))
         head.begin(for: request, exchange.receiver)
         mayBeSentTwice = request.method.isIdempotent
-        let limit = request.source.connectTimeout.flatMap(Duration.init(connectTimeout:)) ?? connectTimeout
+        let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         // With TLS, the handshake determines whether requests can share the connection, so waiting
@@ -376,12 +376,6 @@ final class CurlHandle {
 }
 
 extension Duration {
-    /// Creates the nearest valid connect timeout; `nil` for NaN.
-    init?(connectTimeout seconds: Double) {
-        guard !seconds.isNaN else { return nil }
-        self = .milliseconds(Int64(min(max(seconds, 0.001), 1e6) * 1000))
-    }
-
     /// The duration in whole milliseconds, as used by libcurl, limited to 1,000,000 seconds.
     var milliseconds: Int {
         let (seconds, attoseconds) = components

@@ -8,26 +8,24 @@ import FoundationNetworking
 /// The task of a ``CurlSession``: one exchange with its request and its receiver.
 final class CurlTransfer: StreamTask {
     private enum Phase {
-        case created(any URLRequestEncodable, CurlSession)
-        case encoding
+        case created(any URLRequestEncodable, CurlSession, any BodyReceiver)
+        case encoding(any BodyReceiver)
         /// The request is in flight.
         ///
-        /// It is released when the transfer completes, even if the transfer is still in a queue of
+        /// It is released, with its receiver, when the transfer completes, even if the transfer is still in a queue of
         /// the loop.
-        case running(EncodedRequest, CurlSession)
+        case running(EncodedRequest, CurlSession, any BodyReceiver)
         case complete
     }
 
-    let receiver: any BodyReceiver
     private let loop: CurlLoop
     private let phase: Mutex<Phase>
 
     init(
         _ request: any URLRequestEncodable, on session: CurlSession, loop: CurlLoop, receiver: any BodyReceiver
     ) {
-        self.receiver = receiver
         self.loop = loop
-        phase = Mutex(.created(request, session))
+        phase = Mutex(.created(request, session, receiver))
     }
 
     var state: DataTaskState {
@@ -43,15 +41,15 @@ final class CurlTransfer: StreamTask {
     /// The request to send; `nil` if the transfer is not running.
     var submission: CurlLoop.Submission? {
         phase.withLock { phase in
-            guard case .running(let request, let session) = phase else { return nil }
-            return CurlLoop.Submission(transfer: self, request: request, session: session)
+            guard case .running(let request, let session, let receiver) = phase else { return nil }
+            return CurlLoop.Submission(transfer: self, request: request, session: session, receiver: receiver)
         }
     }
 
     func resume() {
         let begun = phase.withLock { phase -> (any URLRequestEncodable, CurlSession)? in
-            guard case .created(let request, let session) = phase else { return nil }
-            phase = .encoding
+            guard case .created(let request, let session, let receiver) = phase else { return nil }
+            phase = .encoding(receiver)
             return (request, session)
         }
         guard let (request, session) = begun else { return }
@@ -63,8 +61,8 @@ final class CurlTransfer: StreamTask {
                     request: request.source)
             }
             let isWanted = phase.withLock { phase in
-                guard case .encoding = phase else { return false }
-                phase = .running(request, session)
+                guard case .encoding(let receiver) = phase else { return false }
+                phase = .running(request, session, receiver)
                 return true
             }
             if isWanted { try loop.submit(self, request.source) }
@@ -101,7 +99,10 @@ final class CurlTransfer: StreamTask {
             defer { phase = .complete }
             return phase
         }
-        if case .complete = last { return }
-        receiver.didComplete(result, metrics: metrics)
+        switch last {
+        case .created(_, _, let receiver), .encoding(let receiver), .running(_, _, let receiver):
+            receiver.didComplete(result, metrics: metrics)
+        case .complete: break
+        }
     }
 }

@@ -20,6 +20,7 @@ final class ScenarioReceiver: BodyReceiver {
         var bytes = Data()
         /// The number of bytes after which the receiver pauses; `nil` if it does not pause.
         var pause: Int?
+        var step: Int
         var pauseCount = 0
         var isInCall = false
         var hasOverlap = false
@@ -46,7 +47,7 @@ final class ScenarioReceiver: BodyReceiver {
     ///   - refusal: The error to throw at the first bytes.
     init(pauseAfter pause: Int? = nil, refusal: (any Error)? = nil) {
         mayPause = pause != nil
-        state = Mutex(State(pause: pause, refusal: refusal))
+        state = Mutex(State(pause: pause, step: pause ?? 0, refusal: refusal))
     }
 
     var events: [Event] { state.withLock { $0.events } }
@@ -76,7 +77,7 @@ final class ScenarioReceiver: BodyReceiver {
         return try call { state in
             if let refusal = state.refusal { throw refusal }
             if let pause = state.pause, state.bytes.count >= pause, state.events.last != .paused {
-                state.pause = state.bytes.count + pause
+                state.pause = state.bytes.count + state.step
                 state.events.append(.paused)
                 state.pauseCount += 1
                 return .pause

@@ -18,9 +18,8 @@ extension SessionScenario {
                 guard request.target == "/surplus" else { return ScenarioReply(200, "good") }
                 var response = MockResponse(statusCode: 200)
                 response.wire = .raw(
-                    Data(
-                        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\naleHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
-                            .utf8))
+                    Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)
+                        + Data("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil".utf8))
                 return ScenarioReply(response)
             }
             for _ in 0..<5 {
@@ -86,7 +85,7 @@ extension SessionScenario {
     private static func post(_ stage: ScenarioStage, _ path: String) throws -> ScenarioExchange {
         var request = stage.request(path, .POST)
         request.body = Data("pay".utf8)
-        request.timeout = 3
+        request.options.timeout = .seconds(3)
         return try stage.begin(request)
     }
 

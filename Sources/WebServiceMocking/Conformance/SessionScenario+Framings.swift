@@ -11,7 +11,8 @@ extension SessionScenario {
         reply("a response in small pieces is delivered completely", .drip(size: 7, pause: .milliseconds(1)), 100),
         raw(
             "chunk extensions are ignored",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nale\r\n00A; c=\"d\"\r\n0123456789\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                + "3;a=b\r\nale\r\n00A; c=\"d\"\r\n0123456789\r\n0\r\n\r\n",
             gives: .answer(200, "ale0123456789")),
         raw(
             "a chunked body with a trailer is delivered",
@@ -29,11 +30,13 @@ extension SessionScenario {
             gives: .answer(200, "ale")),
         raw(
             "a 103 before the final response is skipped",
-            "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\nX-Brew: ale\r\nContent-Length: 3\r\n\r\nale",
+            "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+                + "HTTP/1.1 200 OK\r\nX-Brew: ale\r\nContent-Length: 3\r\n\r\nale",
             headers: ["X-Brew": "ale"], gives: .answer(200, "ale")),
         raw(
             "several interim responses before the final response are skipped",
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 A\r\nA: b\r\n\r\nHTTP/1.1 102 B\r\n\r\nHTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nale",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 A\r\nA: b\r\n\r\nHTTP/1.1 102 B\r\n\r\n"
+                + "HTTP/1.1 404 No\r\nContent-Length: 3\r\n\r\nale",
             gives: .answer(404, "ale")),
         raw(
             "a status line without a reason phrase is accepted", "HTTP/1.1 200 \r\nContent-Length: 3\r\n\r\nale",

@@ -28,7 +28,8 @@ extension SessionScenario {
             gives: .broken),
         raw(
             "a header section of 200 KB is delivered completely or is an error",
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\(largeHeaders.map { "\($0.name): \($0.value)\r\n" }.joined())\r\nale",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n"
+                + "\(largeHeaders.map { "\($0.name): \($0.value)\r\n" }.joined())\r\nale",
             headers: largeHeaders, gives: .either(.answer(200, "ale"), .either(.broken, .tooLarge))),
     ]
 

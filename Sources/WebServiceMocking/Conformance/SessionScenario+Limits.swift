@@ -1,7 +1,7 @@
 import Foundation
 import WebServiceCore
 
-/// The maximum length of response bodies (`Request.maximumResponseBytes`).
+/// The maximum length of response bodies (`Request.Options.maximumResponseBytes`).
 extension SessionScenario {
     static let limits: [SessionScenario] = [
         limit(
@@ -25,7 +25,7 @@ extension SessionScenario {
         SessionScenario("a body that exceeds the maximum only after decoding is responseTooLarge") { stage in
             serveGzip(bomb(blocks: 5000), mock: ScenarioExpectation.tooLarge.mockResult(headers: [:]), on: stage)
             var request = stage.request()
-            request.maximumResponseBytes = 1_000_000
+            request.options.maximumResponseBytes = 1_000_000
             let outcome = try await stage.send(request)
             let arrived = try stage.arrived(1)
             if stage.server == nil || asksForGzip(arrived) { try stage.expect(.tooLarge, outcome) }
@@ -43,7 +43,7 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             var request = stage.request()
-            request.maximumResponseBytes = 1000
+            request.options.maximumResponseBytes = 1000
             try stage.expect(expected, await stage.send(request))
             try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")), "the next request: ")
         }
@@ -58,7 +58,7 @@ extension SessionScenario {
                 return ScenarioReply(response, mock: ScenarioExpectation.tooLarge.mockResult(headers: [:]))
             }
             var request = stage.request()
-            request.maximumResponseBytes = 1_000_000
+            request.options.maximumResponseBytes = 1_000_000
             try stage.expect(.tooLarge, await stage.send(request))
             if let server = stage.server {
                 try await stage.eventually("the connection ends") { server.openConnectionCount == 0 }

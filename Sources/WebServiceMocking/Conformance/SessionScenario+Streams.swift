@@ -56,7 +56,7 @@ extension SessionScenario {
             stage.serve { _ in ScenarioReply(MockResponse(statusCode: 200, data: Data(count: 2_000_000))) }
             let receiver = ScenarioReceiver(pauseAfter: 1_500_000)
             var request = stage.request()
-            request.timeout = 0.3
+            request.options.timeout = .milliseconds(300)
             let task = session.streamTask(request: try request.encode(), receiver: receiver)
             task.resume()
             defer { task.cancel() }

@@ -32,7 +32,8 @@ extension SessionScenario {
         _ name: String, _ message: String, _ expected: ScenarioExpectation, _ surplus: Data, _ isLater: Bool
     ) -> SessionScenario {
         let sentence =
-            "\(name) on a persistent connection is not the next response when it arrives \(isLater ? "later" : "at once")"
+            "\(name) on a persistent connection is not the next response "
+            + "when it arrives \(isLater ? "later" : "at once")"
         return SessionScenario(sentence, needsWire: true) { stage in
             let isReceived = DispatchSemaphore(value: 0)
             let sent = Tally()

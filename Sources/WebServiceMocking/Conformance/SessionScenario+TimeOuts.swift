@@ -19,7 +19,7 @@ extension SessionScenario {
                 return ScenarioReply(response)
             }
             var request = stage.request()
-            request.timeout = 1
+            request.options.timeout = .seconds(1)
             let outcome = try await stage.send(request)
             try stage.expect(.answer(200, body), outcome)
             guard stage.server != nil else { return }
@@ -35,7 +35,7 @@ extension SessionScenario {
                 request.target == "/silent" ? .held(wire) : ScenarioReply(200, "next")
             }
             var request = stage.request("/silent")
-            request.timeout = 0.3
+            request.options.timeout = .milliseconds(300)
             let outcome = try await stage.send(request)
             try stage.expect(.failure([.timedOut]), outcome)
             let allowed = Duration.milliseconds(290)...Duration.milliseconds(1300)

@@ -5,7 +5,8 @@ import WebServiceCore
 extension SessionScenario {
     static let uploads: [SessionScenario] = [413, 401].map { status in
         SessionScenario(
-            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, and the next request succeeds",
+            "H-07: a \(status) and a reset during an upload of 20 MB is a response or an error in time, "
+                + "and the next request succeeds",
             needsWire: true
         ) { stage in
             let server = try HastyServer(
@@ -15,7 +16,7 @@ extension SessionScenario {
             for _ in 0..<3 {
                 var request = Request(.PUT, url: "http://127.0.0.1:\(server.port)/")
                 request.body = body
-                request.timeout = 5
+                request.options.timeout = .seconds(5)
                 let outcome = try await stage.send(request)
                 try stage.expect(.either(.answer(status, "no"), .broken), outcome)
             }

@@ -40,13 +40,16 @@ struct Socket: Sendable, Hashable {
 
     /// Creates a listening socket. With port 0 the system selects a free port.
     static func listening(port: UInt16) throws -> Socket {
-        let listener = Socket(descriptor: try check("socket", socket(AF_INET, streamType | closeOnExec, 0)))
+        let listener = Socket(
+            descriptor: try system("socket", orThrow: .mockServer) { socket(AF_INET, streamType | closeOnExec, 0) })
         do {
             listener.closeOnExec()
             // `accept` must not block if the client has closed the connection.
             _ = fcntl(listener.descriptor, F_SETFL, O_NONBLOCK)
-            _ = try withAddress(port: port) { try check("bind", bind(listener.descriptor, $0, $1)) }
-            _ = try check("listen", listen(listener.descriptor, SOMAXCONN))
+            try withAddress(port: port) { address, size in
+                _ = try system("bind", orThrow: .mockServer) { bind(listener.descriptor, address, size) }
+            }
+            try system("listen", orThrow: .mockServer) { listen(listener.descriptor, SOMAXCONN) }
             return listener
         } catch {
             listener.release()
@@ -58,9 +61,9 @@ struct Socket: Sendable, Hashable {
     func port() throws -> UInt16 {
         var address = sockaddr_in()
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        _ = try withUnsafeMutablePointer(to: &address) { pointer in
-            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                try Self.check("getsockname", getsockname(descriptor, $0, &size))
+        try withUnsafeMutablePointer(to: &address) { pointer in
+            try pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                _ = try system("getsockname", orThrow: .mockServer) { getsockname(descriptor, address, &size) }
             }
         }
         return UInt16(bigEndian: address.sin_port)
@@ -187,10 +190,6 @@ struct Socket: Sendable, Hashable {
                 try body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
-    }
-
-    static func check(_ call: String, _ result: Int32) throws -> Int32 {
-        try SystemCall.check(call, result, orThrow: .mockServer)
     }
 }
 

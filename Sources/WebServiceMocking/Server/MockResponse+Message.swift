@@ -114,7 +114,7 @@ extension MockResponse {
         guard (100...999).contains(statusCode) else {
             throw unwritable("the status code \(statusCode) does not have three digits")
         }
-        guard HTTPBytes.isVisible(version.utf8), !version.isEmpty else {
+        guard ASCII.isVisible(version.utf8), !version.isEmpty else {
             throw unwritable("the HTTP version is empty or contains a space or a control character")
         }
         let reason = Self.reasons[statusCode] ?? "Status \(statusCode)"
@@ -124,7 +124,7 @@ extension MockResponse {
     private func lines(_ fields: [Headers.Field]) throws -> String {
         var text = ""
         for field in fields {
-            guard HTTPBytes.isToken(field.name.utf8) else {
+            guard ASCII.isToken(field.name.utf8) else {
                 throw unwritable("the header field name \(field.name.debugDescription) is not a token")
             }
             guard !field.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {

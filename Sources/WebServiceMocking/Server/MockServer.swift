@@ -77,6 +77,19 @@ public final class MockServer: Sendable {
         on(method, path) { _ in response }
     }
 
+    /// Adds a route with a sequence of responses; the last one is repeated.
+    ///
+    /// ```swift
+    /// server.on(.GET, "/user", [503, 503, MockResponse(statusCode: 200, json: user)])
+    /// ```
+    /// An empty sequence responds with the status 500. See ``on(_:_:_:)-(_,_,MockResponse)``.
+    public func on(_ method: Request.Method, _ path: String, _ responses: [MockResponse]) {
+        let remaining = Mutex(responses[...])
+        on(method, path) { _ in
+            remaining.withLock { $0.count > 1 ? $0.popFirst() : $0.first } ?? MockResponse(statusCode: 500)
+        }
+    }
+
     /// Adds a route with a handler.
     ///
     /// If several routes have the same method and path, the last one added is used.

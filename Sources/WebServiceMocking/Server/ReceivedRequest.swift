@@ -88,22 +88,8 @@ public struct ReceivedRequest: Sendable, Hashable {
         }
 
         private static func text(_ encoded: some Collection<UInt8>) -> String {
-            let encoded = Array(encoded)
-            var bytes: [UInt8] = []
-            var index = 0
-            while index < encoded.count {
-                let byte = encoded[index]
-                index += 1
-                if byte == UInt8(ascii: "%"), index + 1 < encoded.count,
-                    let high = HTTPBytes.hexValue(encoded[index]), let low = HTTPBytes.hexValue(encoded[index + 1])
-                {
-                    bytes.append(UInt8(high << 4 | low))
-                    index += 2
-                } else {
-                    bytes.append(byte == UInt8(ascii: "+") ? UInt8(ascii: " ") : byte)
-                }
-            }
-            return String(decoding: bytes, as: UTF8.self)
+            let plain = encoded.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 }
+            return String(decoding: percentDecoded(plain), as: UTF8.self)
         }
     }
 }

@@ -27,29 +27,29 @@ struct RequestHead: Sendable, Hashable {
                 status: 400,
                 reason: "the request line is not a method, a target and a version, separated by single spaces")
         }
-        guard HTTPBytes.isToken(parts[0]) else { throw Violation(status: 400, reason: "the method is not a token") }
+        guard ASCII.isToken(parts[0]) else { throw Violation(status: 400, reason: "the method is not a token") }
         method = Request.Method(rawValue: String(decoding: parts[0], as: UTF8.self))
         target = String(decoding: parts[1], as: UTF8.self)
-        guard HTTPBytes.isVisible(parts[1]),
+        guard ASCII.isVisible(parts[1]),
             target.hasPrefix("/") || target == "*" || target.contains("://") || method.rawValue == "CONNECT"
         else { throw Violation(status: 400, reason: "the request target is malformed") }
         version = String(decoding: parts[2], as: UTF8.self)
         let digits = version.utf8.dropFirst(5)
         guard version.hasPrefix("HTTP/"), digits.count == 3, digits.dropFirst().first == UInt8(ascii: "."),
-            let major = HTTPBytes.number(digits.prefix(1), radix: 10),
-            HTTPBytes.number(digits.suffix(1), radix: 10) != nil
+            let major = ASCII.number(digits.prefix(1)),
+            ASCII.number(digits.suffix(1)) != nil
         else { throw Violation(status: 400, reason: "the HTTP version is malformed") }
         guard major == 1 else { throw Violation(status: 505, reason: "only HTTP/1.0 and HTTP/1.1 are supported") }
     }
 
     /// Parses `field-name ":" OWS field-value OWS`.
     mutating func readField(_ line: ArraySlice<UInt8>) throws(Violation) {
-        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), HTTPBytes.isToken(line[..<colon]) else {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")), ASCII.isToken(line[..<colon]) else {
             throw Violation(status: 400, reason: "a header line does not begin with a field name and a colon")
         }
         let name = String(decoding: line[..<colon], as: UTF8.self)
-        let value = HTTPBytes.trimmed(line[(colon + 1)...])
-        guard HTTPBytes.isFieldValue(value) else {
+        let value = ASCII.trimmed(line[(colon + 1)...])
+        guard ASCII.isFieldValue(value) else {
             throw Violation(status: 400, reason: "the value of the header field \(name) contains a control character")
         }
         headers.add(String(decoding: value, as: UTF8.self), for: Headers.Name(name))
@@ -79,7 +79,7 @@ struct RequestHead: Sendable, Hashable {
             return .chunked
         }
         guard let text = lengths.first else { return .length(0) }
-        guard lengths.count == 1, let length = HTTPBytes.number(text.utf8, radix: 10) else {
+        guard lengths.count == 1, let length = ASCII.number(text.utf8) else {
             throw Violation(status: 400, reason: "Content-Length is not a single number")
         }
         return .length(length)
@@ -100,7 +100,7 @@ extension Headers {
     /// Whether `Connection` contains the option `close`.
     var asksToClose: Bool {
         (self["Connection"] ?? "").utf8.split(separator: UInt8(ascii: ",")).contains { option in
-            String(decoding: HTTPBytes.trimmed(ArraySlice(option)), as: UTF8.self).equalsIgnoringASCIICase("close")
+            ASCII.areEqualIgnoringCase(ASCII.trimmed(option), "close".utf8)
         }
     }
 }

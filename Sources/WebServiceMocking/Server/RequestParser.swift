@@ -146,7 +146,7 @@ struct RequestParser {
 
     private mutating func beginChunk(_ line: ArraySlice<UInt8>) throws(RequestHead.Violation) {
         let digits = line.prefix { $0 != UInt8(ascii: ";") }
-        guard let size = HTTPBytes.number(digits, radix: 16), HTTPBytes.isFieldValue(line) else {
+        guard let size = ASCII.number(digits, radix: 16), ASCII.isFieldValue(line) else {
             throw RequestHead.Violation(status: 400, reason: "a chunk does not begin with its size")
         }
         guard size <= limits.body - min(position - bodyStart, limits.body) else {

@@ -48,7 +48,8 @@ public struct MockResponse: Sendable {
     /// Their status codes are 100 to 199, and they have no body. A ``MockSession`` ignores them.
     public var interim: [MockResponse] = []
 
-    /// The trailer fields that a ``MockServer`` sends after a chunked body (RFC 9112, section 7.1.2).
+    /// The trailer fields that a ``MockServer`` sends after a chunked body (RFC 9112, section
+    /// 7.1.2).
     ///
     /// A ``MockSession`` ignores them.
     public var trailers = Headers()
@@ -56,8 +57,8 @@ public struct MockResponse: Sendable {
     /// The closure that writes the body; `nil` if ``data`` is the body.
     ///
     /// A ``MockServer`` calls it on the thread of the connection, after the head. The body is
-    /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection is
-    /// closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
+    /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection
+    /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
     /// Called with the connection after the response and before the next request is read.
@@ -71,6 +72,12 @@ public struct MockResponse: Sendable {
     /// Creates a response without header fields and body.
     public init(statusCode: Int) {
         self.init(statusCode: statusCode, data: Data())
+    }
+
+    /// Creates a response with header fields from a dictionary, sorted by name.
+    public init(statusCode: Int, headers: [String: String], data: Data = Data()) {
+        self.init(statusCode: statusCode, data: data)
+        self.headers = Headers(headers)
     }
 
     /// Creates a response with a body and without header fields.
@@ -108,6 +115,13 @@ public struct MockResponse: Sendable {
     init(statusCode: Int, text: String) {
         self.init(statusCode: statusCode, data: Data(text.utf8))
         headers[.contentType] = "text/plain; charset=utf-8"
+    }
+}
+
+extension MockResponse: ExpressibleByIntegerLiteral {
+    /// Creates a response with a status code and without header fields and body.
+    public init(integerLiteral statusCode: Int) {
+        self.init(statusCode: statusCode)
     }
 }
 

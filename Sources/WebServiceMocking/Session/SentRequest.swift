@@ -23,11 +23,11 @@ struct SentRequest: Sendable {
     init(_ request: any URLRequestEncodable) throws {
         if let request = request as? EncodedRequest {
             encodable = request
-            timeout = .seconds(request.timeout)
+            timeout = request.timeout
             maximumResponseBytes = request.maximumResponseBytes
             return
         }
-        maximumResponseBytes = (request as? Request)?.maximumResponseBytes
+        maximumResponseBytes = (request as? Request)?.options.maximumResponseBytes
         let request = try request.urlRequest()
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)
@@ -35,7 +35,7 @@ struct SentRequest: Sendable {
         encodable = request
         let seconds = request.timeoutInterval
         // A `URLRequest` accepts any number.
-        timeout = .seconds(seconds > 0 ? min(seconds, 1e9) : Request.defaultTimeout)
+        timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : Request.Options().timeout
     }
 }
 

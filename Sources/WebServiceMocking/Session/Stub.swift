@@ -29,9 +29,9 @@ struct Stub: Sendable {
         let places = stubs.suffix(10).map { "\($0.fileID.split(separator: "/").last ?? ""):\($0.line)" }
         let omitted = stubs.count > places.count ? "…, " : ""
         let list = stubs.isEmpty ? "" : ": \(omitted)\(places.joined(separator: ", "))"
+        let count = "\(stubs.count) \(stubs.count == 1 ? "stub" : "stubs")"
         return WebServiceError(
-            .noStub,
-            "no stub matches \(request.sentMethod) \(path.isEmpty ? "/" : path); \(stubs.count) \(stubs.count == 1 ? "stub" : "stubs")\(list)",
+            .noStub, "no stub matches \(request.sentMethod) \(path.isEmpty ? "/" : path); \(count)\(list)",
             request: Request(request)
         )
     }

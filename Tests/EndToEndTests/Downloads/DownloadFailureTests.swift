@@ -25,7 +25,7 @@ struct DownloadFailureTests {
         }
         // Foundation on Linux reports a lost connection as an unknown error.
         let codes = RetryPolicy.defaultErrorCodes.union([.unknown])
-        fixture.service.interceptors = [RetryPolicy(maximumAttempts: 2, errorCodes: codes, sleep: { _ in })]
+        fixture.service.interceptors = [RetryPolicy(maximumAttempts: 2, baseDelay: .zero, errorCodes: codes)]
         let file = try await fixture.download().value
         #expect(try fixture.fileHas(Self.content))
         #expect(file.byteCount == 1_000_000)
@@ -42,22 +42,22 @@ struct DownloadFailureTests {
             let response = Self.part(request)
             return response.cut(response.data, after: number == 0 ? 65_536 : 0)
         }
-        let pauses = Mutex<[Duration]>([])
         fixture.service.interceptors = [
-            RetryPolicy(
-                maximumAttempts: 3, random: { 1 }, sleep: { pause in pauses.withLock { $0.append(pause) } })
+            RetryPolicy(maximumAttempts: 3, baseDelay: .milliseconds(2), random: { 1 })
         ]
-        let error = await #expect(throws: URLError.self) { try await fixture.download().value }
+        let task = fixture.download()
+        let error = await #expect(throws: URLError.self) { try await task.value }
         #expect(error?.code == .networkConnectionLost)
         #expect(fixture.requests.count == 4)
-        #expect(pauses.withLock { $0 } == [.milliseconds(500), .milliseconds(500), .seconds(1)])
+        let pauses = task.timeline.events.filter { $0.kind == .retry }.map { $0.detail.suffix(22) }
+        #expect(pauses == ["pause of 0.002 seconds", "pause of 0.002 seconds", "pause of 0.004 seconds"])
         #expect(try fixture.part.count == 65_536)
     }
 
     @Test("D-03: A server that does not serve parts is not asked again and again")
     func restartsAreLimited() async throws {
         let fixture = try DownloadFixture { _, _ in MockResponse(statusCode: 200).cut(Self.content, after: 65_536) }
-        fixture.service.interceptors = [RetryPolicy(maximumAttempts: 3, sleep: { _ in })]
+        fixture.service.interceptors = [RetryPolicy(maximumAttempts: 3, baseDelay: .zero)]
         await #expect(throws: URLError.self) { try await fixture.download().value }
         #expect(fixture.requests.count == 4)
     }
@@ -182,18 +182,17 @@ struct DownloadFailureTests {
     @Test("A suspended download sends no further request until it is resumed")
     func suspended() async throws {
         let fixture = try DownloadFixture()
-        let retries = Mutex(0)
         let slot = Mutex<TypedTask<DownloadedFile>?>(nil)
         fixture.serve { request, number in
             if number == 0 { slot.withLock { $0 }?.task.suspend() }
             let response = Self.part(request)
             return number == 0 ? response.cut(response.data, after: 65_536) : response
         }
-        fixture.service.interceptors = [RetryPolicy(sleep: { _ in retries.withLock { $0 += 1 } })]
+        fixture.service.interceptors = [RetryPolicy(baseDelay: .zero)]
         let task = fixture.download()
         slot.withLock { $0 = task }
         task.resume()
-        await eventually { retries.withLock { $0 } == 1 }
+        await eventually { task.timeline.events.contains { $0.kind == .wait } }
         #expect(fixture.requests.count == 1)
         #expect(task.task.state == .suspended)
         task.task.resume()
@@ -214,8 +213,10 @@ struct DownloadFailureTests {
         }
         #expect(try fixture.partHas(Self.content.prefix(fixture.part.count)))
         await fails(.responseTooLarge) {
-            try await fixture.service.GET("/a.iso").setMaximumResponseBytes(999_999).download(to: fixture.destination)
-                .value
+            try await fixture.service.GET("/a.iso").configure { $0.options.maximumResponseBytes = 999_999 }.download(
+                to: fixture.destination
+            )
+            .value
         }
     }
 

@@ -118,8 +118,8 @@ struct DownloadPieceTests {
             if number == 2 { response.wire = .stall(after: 1_000_000) }
             return response
         }
-        fixture.service.interceptors = [RetryPolicy(sleep: { _ in })]
-        let file = try await fixture.service.GET("/a.iso").setTimeout(1)
+        fixture.service.interceptors = [RetryPolicy(baseDelay: .zero)]
+        let file = try await fixture.service.GET("/a.iso").setTimeout(.seconds(1))
             .download(to: fixture.destination, connections: 3).value
         #expect(file.restarts == 0)
         #expect(try fixture.fileHas(Self.content))

@@ -198,7 +198,7 @@ struct DownloadTests {
             let response = MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
             return number == 0 ? response.cut(content, after: 400_000) : response
         }
-        fixture.service.interceptors = [RetryPolicy(sleep: { _ in })]
+        fixture.service.interceptors = [RetryPolicy(baseDelay: .zero)]
         let task = fixture.download()
         _ = try await task.value
         let statuses = task.timeline.events.compactMap(\.status)

@@ -30,7 +30,7 @@ extension FuzzTarget {
             guard let url = URL(string: "\(scheme)://b.a.example/dir/x"),
                 let other = URL(string: "\(scheme)://other.test/dir/x")
             else { return }
-            let jar = CookieJar { now }
+            let jar = CookieJar(timekeeper: FixedDate(now))
             jar.store(bytes.split(separator: 0x0A).map { text($0) }, from: url)
             for cookie in jar.cookies {
                 try require(["b.a.example", "a.example"].contains(cookie.domain), "the domain is \(cookie.domain)")
@@ -54,4 +54,17 @@ extension FuzzTarget {
             try require(jar.header(for: other) == nil, "a cookie is sent to another host")
         }
     }
+}
+
+/// The system clock with a date that stands still.
+private final class FixedDate: Timekeeper {
+    let date: Date
+
+    init(_ date: Date) { self.date = date }
+
+    var now: UInt64 { TaskClock.system.now }
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        TaskClock.system.schedule(after: delay, target)
+    }
+    func cancel(_ alarm: Alarm) { TaskClock.system.cancel(alarm) }
 }

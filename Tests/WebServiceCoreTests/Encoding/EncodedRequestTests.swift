@@ -60,8 +60,12 @@ import FoundationNetworking
                 $0.timeoutInterval = 5
             })
         #expect(request.method == .PUT && request.body == Data("x".utf8) && request.headers == ["A": "1", "B": "2"])
-        #expect(request.url?.absoluteString == "https://h/v1?q=1" && request.cachePolicy == .returnCacheDataDontLoad)
-        #expect(!request.shouldHandleCookies && request.timeout == 5 && request.deadline == Request.defaultDeadline)
+        #expect(
+            request.url?.absoluteString == "https://h/v1?q=1" && request.options.cachePolicy == .returnCacheDataDontLoad
+        )
+        #expect(
+            !request.options.shouldHandleCookies && request.options.timeout == .seconds(5)
+                && request.options.deadline == Request.Options().deadline)
     }
 
     @Test("Changes to a Request created from a URLRequest are sent")
@@ -80,9 +84,9 @@ import FoundationNetworking
         request.headers["a"] = nil
         request.contentType = nil
         request.headers["B"] = "3"
-        request.shouldHandleCookies = true
-        request.cachePolicy = .useProtocolCachePolicy
-        request.timeout = 3
+        request.options.shouldHandleCookies = true
+        request.options.cachePolicy = .useProtocolCachePolicy
+        request.options.timeout = .seconds(3)
         let sent = try request.urlRequest()
         #expect(
             sent.httpMethod == "GET" && sent.url?.absoluteString == "https://other/x" && sent.httpBody == nil
@@ -132,9 +136,9 @@ import FoundationNetworking
             .returnCacheDataDontLoad,
         ] {
             let sent = try Request.make {
-                $0.shouldHandleCookies = handlesCookies
-                $0.cachePolicy = policy
-                $0.timeout = 12.5
+                $0.options.shouldHandleCookies = handlesCookies
+                $0.options.cachePolicy = policy
+                $0.options.timeout = .milliseconds(12500)
             }.urlRequest()
             #expect(
                 sent.httpShouldHandleCookies == handlesCookies && sent.cachePolicy == policy
@@ -154,9 +158,9 @@ import FoundationNetworking
         let encoded = try Request.make(.POST) {
             $0.headers = ["X": " 1 ", "A": "2", "x": "3"]
             $0.formParameters = ["a": "é"]
-            $0.timeout = 4
+            $0.options.timeout = .seconds(4)
         }.encode()
-        #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == 4)
+        #expect(encoded.method == .POST && encoded.url == "https://h/v1" && encoded.timeout == .seconds(4))
         #expect(
             encoded.headers == ["X": "1", "A": "2", "x": "3"]
                 && encoded.contentType == "application/x-www-form-urlencoded")

@@ -218,28 +218,35 @@ import FoundationNetworking
 
     @Test(
         "M-27: A timeout that is not a positive finite number is an error",
-        arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
-    func timeout(seconds: Double) {
-        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.timeout = seconds }.urlRequest() }
+        arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
+    func timeout(timeout: Duration) {
+        expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.options.timeout = timeout }.urlRequest() }
     }
 
     @Test("M-27: A deadline of zero or less is an error, and any positive deadline is valid")
     func deadline() throws {
         for deadline in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] {
-            expectFailure(.encoding, naming: ["deadline"]) { try Request.make { $0.deadline = deadline }.urlRequest() }
+            expectFailure(.encoding, naming: ["deadline"]) {
+                try Request.make { $0.options.deadline = deadline }.urlRequest()
+            }
         }
         for deadline in [Duration(secondsComponent: 0, attosecondsComponent: 1), .seconds(Int64.max)] {
-            #expect(throws: Never.self) { try Request.make { $0.deadline = deadline }.urlRequest() }
+            #expect(throws: Never.self) { try Request.make { $0.options.deadline = deadline }.urlRequest() }
         }
-        for seconds in [Double.leastNonzeroMagnitude, 0.5, .greatestFiniteMagnitude] {
-            #expect(try Request.make { $0.timeout = seconds }.urlRequest().timeoutInterval == min(seconds, 1e9))
+        for (timeout, seconds) in [
+            (Duration.nanoseconds(1) / 1_000_000_000, 1e-18), (.milliseconds(500), 0.5),
+            (.seconds(Int64.max), 1e9),
+        ] {
+            #expect(try Request.make { $0.options.timeout = timeout }.urlRequest().timeoutInterval == seconds)
         }
-        #expect(Request.make().timeout == 60 && Request.make().deadline == .seconds(600))
+        #expect(Request.make().options.timeout == .seconds(60) && Request.make().options.deadline == .seconds(600))
     }
 
     @Test("An encoding error contains its request")
     func errorHoldsRequest() {
-        let error = expectFailure(.encoding) { try Request.make(.PUT, "https://h/thing") { $0.timeout = 0 }.encode() }
+        let error = expectFailure(.encoding) {
+            try Request.make(.PUT, "https://h/thing") { $0.options.timeout = .zero }.encode()
+        }
         #expect(error?.request?.description == "PUT https://h/thing")
     }
 }

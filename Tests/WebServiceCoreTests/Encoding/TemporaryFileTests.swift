@@ -77,7 +77,7 @@ struct TemporaryFileTests {
         }
         for _ in 0..<3 {
             let error = #expect(throws: WebServiceError.self) { try TemporaryFile.mapping(body(count), in: place) }
-            #expect(error?.code == .encoding && (error?.underlying as? SystemFailure)?.number == ENOSPC)
+            #expect(error?.code == .encoding && (error?.underlying as? POSIXError)?.code == .ENOSPC)
             #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).isEmpty)
         }
         let small = try body(40_000)

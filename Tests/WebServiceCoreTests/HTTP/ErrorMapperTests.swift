@@ -23,7 +23,7 @@ struct ErrorMapperTests {
         var mapper: (any ErrorMapper)?
         func request(for service: WebService) -> Request {
             var request = service.request(.POST, path: "/login")
-            request.errorMapper = mapper
+            request.options.errorMapper = mapper
             return request
         }
     }
@@ -62,10 +62,10 @@ struct ErrorMapperTests {
         let locked: any ErrorMapper = .closure { $0.status == 423 ? LoginError.locked(423) : nil }
         let ignorant: any ErrorMapper = .closure { _ in nil }
         var request = service.request(.GET, path: "/x")
-        request.errorMapper = locked
+        request.options.errorMapper = locked
         await #expect(throws: LoginError.locked(423)) { try await service.sessionTask(request: request).empty().value }
         await #expect(throws: LoginError.locked(423)) { try await service.perform(Login(mapper: locked)).value }
-        request.errorMapper = ignorant
+        request.options.errorMapper = ignorant
         await #expect(throws: APIError(error: "invalid_grant")) {
             try await service.sessionTask(request: request).empty().value
         }

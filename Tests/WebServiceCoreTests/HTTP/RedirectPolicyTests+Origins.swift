@@ -32,7 +32,7 @@ extension RedirectPolicyTests {
             } else {
                 $0.body = Data("password=\(secret)".utf8)
             }
-            $0.timeout = 30
+            $0.options.timeout = .seconds(30)
         }
     }
 
@@ -76,7 +76,7 @@ extension RedirectPolicyTests {
                     "User-Agent: brewery", "Accept: application/json", "accept-LANGUAGE: en", "Accept-Encoding: gzip",
                     "Accept: text/plain",
                 ])
-            #expect(next.timeout == 30)
+            #expect(next.options.timeout == .seconds(30))
             #expect(next.queryParameterEncoder == nil)
         }
     }

@@ -142,16 +142,17 @@ extension RedirectPolicy.Decision {
     @Test("Forms, body providers and the options of a request are preserved by a redirect")
     func rest() throws {
         var request = Request.make(.PUT, "https://a/x") { $0.formParameters = ["a": "b c"] }
-        request.timeout = 7
-        request.deadline = .seconds(9)
-        request.shouldHandleCookies = false
-        request.cachePolicy = .reloadIgnoringLocalCacheData
+        request.options.timeout = .seconds(7)
+        request.options.deadline = .seconds(9)
+        request.options.shouldHandleCookies = false
+        request.options.cachePolicy = .reloadIgnoringLocalCacheData
         request.formParametersAllowedCharacters = CharacterSet(charactersIn: "ab ")
         let next = try #require(try RedirectPolicy.follow.decide(request, 307, "/y").next)
         #expect(try next.encode().body == request.encode().body)
         #expect(
-            next.timeout == 7 && next.deadline == .seconds(9) && !next.shouldHandleCookies
-                && next.cachePolicy == .reloadIgnoringLocalCacheData)
+            next.options.timeout == .seconds(7) && next.options.deadline == .seconds(9)
+                && !next.options.shouldHandleCookies
+                && next.options.cachePolicy == .reloadIgnoringLocalCacheData)
 
         request.setBodyProvider(contentType: "t/x") { Data() }
         let provided = try #require(try RedirectPolicy.follow.decide(request, 308, "/y").next).encode(

@@ -88,8 +88,9 @@ import FoundationNetworking
             request.method == .GET && request.headers.isEmpty && request.queryParameters == nil
                 && request.parameters == nil && request.body == nil)
         #expect(
-            request.shouldHandleCookies && request.cachePolicy == .useProtocolCachePolicy && request.timeout == 60
-                && request.deadline == .seconds(600))
+            request.options.shouldHandleCookies && request.options.cachePolicy == .useProtocolCachePolicy
+                && request.options.timeout == .seconds(60)
+                && request.options.deadline == .seconds(600))
         #expect(
             request.contentType == nil && request.userAgent == nil && request.formParameters == nil
                 && request.formParametersAllowedCharacters == nil)

@@ -43,13 +43,13 @@ import FoundationNetworking
     @Test("A Request created from a Request is unchanged")
     func request() throws {
         let request = Request.make(.PUT) {
-            $0.deadline = .seconds(3)
+            $0.options.deadline = .seconds(3)
             $0.parameters = ["a": 1]
             $0.setBodyProvider { Data() }
         }
         let same = Request(request as any URLRequestEncodable)
-        #expect(same.deadline == .seconds(3) && same.parameters == ["a": 1] && same.method == .PUT)
-        if case .provider = same.content {} else { Issue.record("the body provider is missing") }
+        #expect(same.options.deadline == .seconds(3) && same.parameters == ["a": 1] && same.method == .PUT)
+        if case .provider = same.content {} else { Issue.record("the body provider is lost") }
     }
 
     @Test(

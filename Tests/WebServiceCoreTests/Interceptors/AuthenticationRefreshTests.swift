@@ -23,7 +23,7 @@ struct AuthenticationRefreshTests {
     }
 
     private func service(
-        _ session: HandSession, _ authentication: Authentication, _ clock: ManualTimekeeper = ManualTimekeeper()
+        _ session: HandSession, _ authentication: Authentication, _ clock: any Timekeeper = ManualTimekeeper()
     ) -> WebService {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [authentication]
@@ -80,9 +80,8 @@ struct AuthenticationRefreshTests {
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
         let now = Date(timeIntervalSince1970: 1_000)
         let authentication = Authentication(
-            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in .bearer("other account") },
-            now: { now })
-        let task = service(session, authentication).GET("/x").data()
+            TokenSource({ await withCheckedContinuation { reads.add($0) } }) { _ in .bearer("other account") })
+        let task = service(session, authentication, TestTimekeeper(date: { now })).GET("/x").data()
         task.resume()
         let read = await reads.wait()[0]
         authentication.clear()
@@ -102,8 +101,8 @@ struct AuthenticationRefreshTests {
             refreshes.add(())
             return .bearer("refreshed")
         }
-        let authentication = Authentication(source, now: { now })
-        let task = service(session, authentication).GET("/x").data()
+        let authentication = Authentication(source)
+        let task = service(session, authentication, TestTimekeeper(date: { now })).GET("/x").data()
         task.resume()
         let read = await reads.wait()[0]
         authentication.update(.bearer("given"))

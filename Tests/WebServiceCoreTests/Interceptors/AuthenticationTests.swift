@@ -44,7 +44,7 @@ private final class TokenServer: Session {
     }
 }
 
-@Suite("Authentication", .timeLimit(.minutes(10)))
+@Suite("Authentication", .timeLimit(.minutes(60)))
 struct AuthenticationTests {
     /// Issues the tokens t2, t3 and so on, one for each refresh.
     private final class Issuer: Sendable {
@@ -295,8 +295,7 @@ struct AuthenticationTests {
                 Authentication(
                     TokenSource({ .bearer("t1", expires: now.addingTimeInterval(expires)) }) { _ in
                         throw TestError(name: "refresh")
-                    },
-                    now: { now }))
+                    }), clock: TestTimekeeper(date: { now }))
             let task = service.GET("/x").data()
             if let status {
                 #expect(try await task.response.status == status)
@@ -360,8 +359,8 @@ struct AuthenticationTests {
         let service = service(
             server,
             Authentication(
-                TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }, now: { now }
-            ))
+                TokenSource({ .bearer("t1", expires: now.addingTimeInterval(29)) }) { _ in issuer.next() }),
+            clock: TestTimekeeper(date: { now }))
         let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
             for _ in 0..<50 { group.addTask { try await service.GET("/x").data().response.status } }
             return try await group.reduce(into: Set<Int>()) { $0.insert($1) }

@@ -18,7 +18,7 @@ struct RetryBudgetTests {
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let budget = RetryBudget(capacity: 100, ratio: 0.1)
-        let service = service(session, RetryPolicy(maximumAttempts: 10, retryBudget: budget, sleep: { _ in }))
+        let service = service(session, RetryPolicy(maximumAttempts: 10, retryBudget: budget, pause: { _ in }))
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<2_000 { group.addTask { _ = await service.GET("/x").data().result } }
         }
@@ -50,7 +50,7 @@ struct RetryBudgetTests {
     func timeline() async throws {
         let budget = RetryBudget(capacity: 1, ratio: 0)
         let failing = service(
-            ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, sleep: { _ in }))
+            ScriptedSession([.status(503)]), RetryPolicy(maximumAttempts: 9, retryBudget: budget, pause: { _ in }))
         let task = failing.GET("/x").data()
         #expect(try await task.response.status == 503)
         #expect(task.task.timeline.events.filter { $0.kind == .attempt }.count == 2)

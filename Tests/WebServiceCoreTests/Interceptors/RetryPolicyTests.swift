@@ -48,7 +48,7 @@ struct RetryPolicyTests {
         _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0),
         _ change: (inout RetryPolicy) -> Void = { _ in }
     ) -> RetryPolicy {
-        var policy = RetryPolicy(now: { now }, random: { random }, sleep: { pauses.add($0) })
+        var policy = RetryPolicy(date: { now }, random: { random }, pause: { pauses.add($0) })
         change(&policy)
         return policy
     }
@@ -192,7 +192,7 @@ struct RetryPolicyTests {
         let hand = HandSession()
         let service = WebService.make(hand, timekeeper: clock)
         service.interceptors = [
-            RetryPolicy(baseDelay: .seconds(1), budget: .seconds(10), random: { 1 }, sleep: { _ in })
+            RetryPolicy(baseDelay: .seconds(1), budget: .seconds(10), random: { 1 }, pause: { _ in })
         ]
         let task = service.GET("/x").data()
         task.resume()
@@ -248,7 +248,7 @@ struct RetryPolicyTests {
         #expect(await task.result.map(\.count) == .success(0))
         #expect(session.sent.count == 2)
         let wait = task.task.timeline.events.first { $0.kind == .wait }
-        #expect(wait?.length == 10)
+        #expect(wait?.duration == .seconds(10))
     }
 
     @Test("H-16: Cancelling during a pause ends the exchange, and nothing more is sent")

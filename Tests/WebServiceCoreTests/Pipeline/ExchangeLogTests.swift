@@ -33,8 +33,8 @@ struct ExchangeLogTests {
         clock.advance(by: .seconds(1))
         _ = log.end(.failure(TestError()))
         let attempts = log.record.timeline.events
-        #expect(attempts.map(\.start) == (isInFlight ? [0, 2] : [0]))
-        #expect(attempts.map(\.length) == (isInFlight ? [1, 1] : [1]))
+        #expect(attempts.map(\.start) == (isInFlight ? [.zero, .seconds(2)] : [.zero]))
+        #expect(attempts.map(\.duration) == (isInFlight ? [.seconds(1), .seconds(1)] : [.seconds(1)]))
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
     }
 
@@ -42,9 +42,9 @@ struct ExchangeLogTests {
     func account() {
         let (one, other) = (NSObject(), NSObject())
         let log = ExchangeLog(TaskClock(clock))
-        #expect(log.account(ObjectIdentifier(one), 1) == 1)
-        #expect(log.account(ObjectIdentifier(one), 2) == 1)
-        #expect(log.account(ObjectIdentifier(other), 3) == 3)
+        #expect(log.account(ObjectIdentifier(one), .afterLogOuts(1)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(one), .named(nil)) == .afterLogOuts(1))
+        #expect(log.account(ObjectIdentifier(other), .named([3])) == .named([3]))
     }
 }
 

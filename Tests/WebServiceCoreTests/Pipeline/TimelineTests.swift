@@ -26,7 +26,7 @@ struct TimelineTests {
         #expect(events.map(\.kind) == [.attempt, .handler, .handler, .handler, .handler])
         #expect(events.dropFirst().map(\.detail) == ["responseJSON", "updateUI", "typed step", "typed step"])
         #expect(events.first?.request == "GET https://h/v1/x" && events.first?.status == 200)
-        #expect(events.allSatisfy { ($0.length ?? -1) >= 0 && $0.start >= 0 })
+        #expect(events.allSatisfy { ($0.duration ?? .seconds(-1)) >= .zero && $0.start >= .zero })
         #expect(task.timeline.date != nil)
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
     }
@@ -38,7 +38,7 @@ struct TimelineTests {
             .status(200, body: "x"),
         ])
         let service = WebService.make(session, timekeeper: nil)
-        service.interceptors = [RetryPolicy(sleep: { _ in })]
+        service.interceptors = [RetryPolicy(pause: { _ in })]
         let task = service.GET("/x").data()
         let response = try await task.response
         #expect(response.redirects.map(\.absoluteString) == ["https://h/v1/x"])
@@ -112,12 +112,12 @@ struct TimelineTests {
         let before = Date()
         _ = try await task.data().value
         let timeline = task.timeline
-        #expect(timeline.events.map(\.kind) == [.attempt] && timeline.events.first?.start == 5)
+        #expect(timeline.events.map(\.kind) == [.attempt] && timeline.events.first?.start == .seconds(5))
         let date = try #require(timeline.date)
         #expect(abs(date.timeIntervalSince(before)) < 30)
         let start = try #require(task.metrics.fetchStart)
         #expect(abs(start.timeIntervalSince(date) - 5) < 0.001)
-        #expect(task.metrics.responseTime == 0)
+        #expect(task.metrics.responseTime == .zero)
         let archived = try #require(try archive(task).first?["startedDateTime"] as? String)
         let parsed = try Date.ISO8601FormatStyle(includingFractionalSeconds: true).parse(archived)
         #expect(abs(parsed.timeIntervalSince(date) - 5) < 0.01)
@@ -138,7 +138,7 @@ struct TimelineTests {
         let task = service.GET("/x").data()
         _ = try await task.value
         let timeline = task.task.timeline
-        #expect(timeline.events.map(\.start) == [2.5] && timeline.date != nil)
+        #expect(timeline.events.map(\.start) == [.milliseconds(2500)] && timeline.date != nil)
         #expect(timeline.description.hasPrefix("   2500.0 ms  own"))
         let failed = service.GET("//h/{id}").data()
         _ = await failed.result
@@ -154,7 +154,7 @@ struct TimelineTests {
         #expect(try await task.response.source == .cache)
         let timeline = task.task.timeline
         #expect(!timeline.events.isEmpty && timeline.date != nil)
-        #expect(timeline.events.allSatisfy { (0..<60).contains($0.start) }, "\(timeline)")
+        #expect(timeline.events.allSatisfy { (.zero ..< .seconds(60)).contains($0.start) }, "\(timeline)")
     }
 
     @Test("The timeline of a typed request is relative to its own resume and includes the time in the queue")
@@ -174,11 +174,11 @@ struct TimelineTests {
         session.exchanges.values[0].answer("a")
         await session.exchanges.wait(for: 2)[1].answer("b")
         _ = try await (first.value, second.value, joined.value)
-        #expect(first.task.timeline.events.map(\.start) == [0])
-        #expect(first.task.timeline.events.map(\.length) == [3])
-        #expect(second.task.timeline.events.map(\.start) == [3])
+        #expect(first.task.timeline.events.map(\.start) == [.zero])
+        #expect(first.task.timeline.events.map(\.duration) == [.seconds(3)])
+        #expect(second.task.timeline.events.map(\.start) == [.seconds(3)])
         // Its exchange began no later than the request itself, and times are never negative.
-        #expect(joined.task.timeline.events.map(\.start) == [0])
+        #expect(joined.task.timeline.events.map(\.start) == [.zero])
         #expect(joined.task.metrics.fetchStart != nil && joined.task.metrics.responseTime != nil)
     }
 }

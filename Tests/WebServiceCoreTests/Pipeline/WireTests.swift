@@ -20,7 +20,7 @@ struct WireTests {
         let service = WebService.make(session)
         let jar = CookieJar()
         service.cookieJar = jar
-        _ = try await service.GET("/x").setShouldHandleCookies(isHandled).data().value
+        _ = try await service.GET("/x").configure { $0.options.shouldHandleCookies = isHandled }.data().value
         let url = try #require(URL(string: "https://h/v1/x"))
         #expect(jar.header(for: url) == (isHandled ? "a=1; b=2" : nil))
         #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [nil, isHandled ? "a=1" : nil])
@@ -33,14 +33,14 @@ struct WireTests {
         let jar = CookieJar()
         jar.store(["a=1"], joined: false, from: try #require(URL(string: "https://h/v1/x")))
         service.cookieJar = jar
-        _ = try await service.GET("/x").setShouldHandleCookies(isHandled).data().value
+        _ = try await service.GET("/x").configure { $0.options.shouldHandleCookies = isHandled }.data().value
         #expect(session.sent.map { $0.value(forHTTPHeaderField: "Cookie") } == [isHandled ? "a=1" : nil])
     }
 
     @Test("A body up to the limit is delivered, and a longer body is an error", arguments: [2, 3, 4])
     func bodyLimit(maximum: Int) async throws {
         let service = WebService.make(ScriptedSession([.status(200, body: "abc")]))
-        let result = await service.GET("/x").setMaximumResponseBytes(maximum).data().result
+        let result = await service.GET("/x").configure { $0.options.maximumResponseBytes = maximum }.data().result
         switch result {
         case .success(let data): #expect(maximum >= 3 && data == Data("abc".utf8))
         case .failure(let error): #expect(maximum == 2 && (error as? WebServiceError)?.code == .responseTooLarge)

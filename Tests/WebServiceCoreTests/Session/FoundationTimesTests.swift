@@ -40,10 +40,10 @@ struct FoundationTimesTests {
 
     @Test(
         "M-27: A connectTimeout that is not a positive finite number is an error",
-        arguments: [0, -1, -0.0, .nan, .infinity, -.infinity] as [Double])
-    func connectTimeout(seconds: Double) {
+        arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
+    func connectTimeout(timeout: Duration) {
         let error = #expect(throws: WebServiceError.self) {
-            try Request.make { $0.connectTimeout = seconds }.urlRequest()
+            try Request.make { $0.options.connectTimeout = timeout }.urlRequest()
         }
         #expect(error?.code == .encoding)
         #expect(error?.description.contains("connectTimeout") == true)
@@ -52,12 +52,12 @@ struct FoundationTimesTests {
     @Test("M-27: Extreme time values of Authentication neither trap nor cause a loop", arguments: values)
     func authentication(seconds: Double) async {
         let session = HandSession { $0.answer(status: 401) }
-        let service = WebService.make(session)
+        let service = WebService.make(
+            session, timekeeper: TestTimekeeper(date: { Date(timeIntervalSince1970: seconds) }))
         let authentication = Authentication(
             TokenSource({ .bearer("t1", expires: Date(timeIntervalSince1970: seconds)) }) { _ in .bearer("t2") },
-            leeway: seconds,
-            refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min),
-            now: { Date(timeIntervalSince1970: seconds) })
+            leeway: Duration.clamping(seconds: seconds),
+            refreshLimit: .seconds(Int64.max), maximumRefreshes: .max, refreshWindow: .seconds(Int64.min))
         service.interceptors = [authentication]
         #expect((try? await service.GET("/x").data().response.status) == 401)  // an error becomes a missing status
     }

@@ -115,12 +115,12 @@ final class HandStorage: ResponseStorage {
     let calls = Collected<Call>()
     private let memory = MemoryStorage()
     private let failure: (any Error)?
-    private let gate: Decision?
+    private let gate: Once<Bool>?
 
     /// - Parameters:
     ///   - failure: The error that every operation throws, or `nil`.
     ///   - gate: The decision that a store operation waits for, or `nil`.
-    init(_ classifications: Set<DataClassification>? = nil, failure: (any Error)? = nil, gate: Decision? = nil) {
+    init(_ classifications: Set<DataClassification>? = nil, failure: (any Error)? = nil, gate: Once<Bool>? = nil) {
         self.classifications = classifications
         self.failure = failure
         self.gate = gate

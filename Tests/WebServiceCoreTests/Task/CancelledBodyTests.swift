@@ -55,7 +55,7 @@ struct CancelledBodyTests {
                     try await never()
                     return body ?? Data()
                 }
-            case .retryPause: service.interceptors = [RetryPolicy(sleep: { _ in try await never() })]
+            case .retryPause: service.interceptors = [RetryPolicy(pause: { _ in try await never() })]
             }
             if place != .beforeResume {
                 task.resume()

@@ -112,7 +112,7 @@ struct MockSoakTests {
                 renewed.headers[.authorization] = "t"
                 return try await next(renewed)
             },
-            RetryPolicy(budget: .seconds(1_000_000), sleep: { _ in }),  // the clock is advanced by other requests
+            RetryPolicy(budget: .seconds(1_000_000), pause: { _ in }),  // the clock is advanced by other requests
         ]
         return service
     }
@@ -122,11 +122,11 @@ struct MockSoakTests {
         let task = kind == .failedProvider ? service.POST(path) : service.GET(path)
         task.setDeadline(.seconds(1_000_000))
         switch kind {
-        case .silent: task.setTimeout(0.02)
+        case .silent: task.setTimeout(.milliseconds(20))
         case .deadline: task.setDeadline(.seconds(1))
         case .failedProvider: task.setBody { throw TestError() }
         case .failedInterceptor: task.intercepted(by: .closure { _, _ in throw TestError() })
-        case .tooLong: task.setMaximumResponseBytes(100)
+        case .tooLong: task.configure { $0.options.maximumResponseBytes = 100 }
         default: break
         }
         return task

@@ -165,7 +165,7 @@ struct SessionTaskOutcomeTests {
         #expect(clock.pending == 1)
         session.exchanges.values.first?.answer()
         #expect(clock.pending == 0)
-        #expect(Request.defaultDeadline == .seconds(600))
+        #expect(Request.Options().deadline == .seconds(600))
     }
 
     @Test("The deadline also applies while a body provider runs")
@@ -231,7 +231,7 @@ struct SessionTaskOutcomeTests {
         let metrics = try #require(await collected.wait().first)
         #expect(order.values == ["json", "ui", "metrics"])
         for time in [metrics.responseTime, metrics.responseJSONTime, metrics.updateUITime] {
-            #expect(try #require(time) >= 0)
+            #expect(try #require(time) >= .zero)
         }
         #expect(try #require(metrics.fetchStart) <= (try #require(metrics.responseEnd)))
         #expect(try #require(metrics.responseEnd) <= (try #require(metrics.updateUIStart)))

@@ -74,7 +74,7 @@ struct SessionTaskRulesTests {
     func bodyProvider() async {
         let session = HandSession(text: "{}")
         let calls = Collected<Bool>()
-        let task = WebService.make(session).POST("/x").setJSONData {
+        let task = WebService.make(session).POST("/x").setBody(contentType: "application/json") {
             calls.add(true)
             return Data("[1]".utf8)
         }

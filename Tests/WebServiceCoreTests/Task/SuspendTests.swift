@@ -84,7 +84,7 @@ struct SuspendTests {
             }
             switch place {
             case .interceptor: service.interceptors = [suspending]
-            case .retry: service.interceptors = [RetryPolicy(sleep: { _ in box.suspend() })]
+            case .retry: service.interceptors = [RetryPolicy(pause: { _ in box.suspend() })]
             case .refresh:
                 service.interceptors = [
                     Authentication(

@@ -159,7 +159,7 @@ import FoundationNetworking
         let service = WebService(baseURLString: "http://a.test")
         service.session = session
         for path in ["/", "/slow"] {
-            let task = service.GET(path).setTimeout(0.05).setDeadline(.seconds(5)).data()
+            let task = service.GET(path).setTimeout(.milliseconds(50)).setDeadline(.seconds(5)).data()
             let error = await #expect(throws: URLError.self) { try await task.value }
             #expect(error?.code == .timedOut)
         }
@@ -173,9 +173,9 @@ import FoundationNetworking
     func limitAndProgress() async throws {
         session.addStub(MockResponse(statusCode: 200, data: Data(count: 11)))
         var request = Request(.POST, url: "http://a.test/")
-        request.maximumResponseBytes = 10
+        request.options.maximumResponseBytes = 10
         #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
-        request.maximumResponseBytes = 11
+        request.options.maximumResponseBytes = 11
         #expect(await session.answer(to: request).data?.count == 11)
         let service = WebService(baseURLString: "http://a.test")
         service.session = session

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceCore
 
 @testable import WebServiceMocking
 
@@ -17,11 +18,11 @@ final class RawClient {
     private(set) var wasReset = false
 
     init(_ server: MockServer) throws {
-        socket = Socket(descriptor: try Socket.check("socket", newSocket()))
+        socket = Socket(descriptor: try system("socket", orThrow: .mockServer, newSocket))
         socket.configure()
         socket.limitReceiving(seconds: 20)
-        _ = try Socket.withAddress(port: UInt16(server.port)) {
-            try Socket.check("connect", connect(socket.descriptor, $0, $1))
+        try Socket.withAddress(port: UInt16(server.port)) { address, size in
+            _ = try system("connect", orThrow: .mockServer) { connect(socket.descriptor, address, size) }
         }
     }
 

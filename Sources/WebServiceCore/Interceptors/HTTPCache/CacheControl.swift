@@ -49,17 +49,13 @@ struct CacheControl: Sendable {
 
     /// Parses a number of seconds (RFC 9111, section 1.2.2): one or more digits and nothing else.
     static func seconds(_ text: some StringProtocol) -> TimeInterval? {
-        guard !text.isEmpty, text.utf8.allSatisfy(ASCII.isDigit) else { return nil }
-        let digits = text.drop { $0 == "0" }
-        return digits.utf8.count > 10 ? maximum : min(TimeInterval(Int64(digits) ?? 0), maximum)
+        ASCII.number(text.utf8).map { min(TimeInterval($0), maximum) }
     }
 
     /// Returns the members of a list in lower case (RFC 9110, section 5.6.1). Members are names, so
     /// none contains a comma.
     static func names(_ list: some StringProtocol) -> [String] {
-        list.utf8.split { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }.map {
-            String(decoding: $0.map(ASCII.lowercased), as: UTF8.self)
-        }
+        list.utf8.split { $0 == UInt8(ascii: ",") || ASCII.isSpaceOrTab($0) }.map { ASCII.lowercased($0) }
     }
 }
 
@@ -70,12 +66,12 @@ private struct DirectiveReader {
     /// - Returns: The lowercase name and the argument; `nil` at the end.
     mutating func next() -> (name: String, argument: String?)? {
         while true {
-            rest = rest.drop { $0 == UInt8(ascii: ",") || $0 == 0x20 || $0 == 0x09 }
+            rest = rest.drop { $0 == UInt8(ascii: ",") || ASCII.isSpaceOrTab($0) }
             guard !rest.isEmpty else { return nil }
             let name = rest.prefix(while: ASCII.isToken)
             rest = rest.dropFirst(name.count)
             let argument = argument()
-            if !name.isEmpty { return (String(decoding: name.map(ASCII.lowercased), as: UTF8.self), argument) }
+            if !name.isEmpty { return (ASCII.lowercased(name), argument) }
         }
     }
 
@@ -84,7 +80,8 @@ private struct DirectiveReader {
         guard rest.first == UInt8(ascii: "=") else { return isOnlyBlank(skip()) ? nil : "" }
         rest.removeFirst()
         if rest.first == UInt8(ascii: "\"") {
-            let text = quoted()
+            rest.removeFirst()
+            let text = ASCII.takeQuotedString(&rest)
             return isOnlyBlank(skip()) ? text : ""
         }
         let token = rest.prefix(while: ASCII.isToken)
@@ -97,25 +94,11 @@ private struct DirectiveReader {
         var skipped: [UInt8] = []
         while let byte = rest.first, byte != UInt8(ascii: ",") {
             skipped.append(byte)
-            if byte == UInt8(ascii: "\"") { _ = quoted() } else { rest.removeFirst() }
+            rest.removeFirst()
+            if byte == UInt8(ascii: "\"") { _ = ASCII.takeQuotedString(&rest) }
         }
         return skipped
     }
 
-    /// Returns the content of a quoted string (RFC 9110, section 5.6.4). An unterminated string
-    /// extends to the end of the field.
-    private mutating func quoted() -> String {
-        var text: [UInt8] = []
-        rest.removeFirst()
-        while let byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
-            if byte == UInt8(ascii: "\\"), let escaped = rest.popFirst() {
-                text.append(escaped)
-            } else {
-                text.append(byte)
-            }
-        }
-        return String(decoding: text, as: UTF8.self)
-    }
-
-    private func isOnlyBlank(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { $0 == 0x20 || $0 == 0x09 } }
+    private func isOnlyBlank(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy(ASCII.isSpaceOrTab) }
 }

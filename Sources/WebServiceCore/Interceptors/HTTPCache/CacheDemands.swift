@@ -4,8 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a request demands of the cache: its ``Request/cachePolicy`` and its `Cache-Control` (RFC
-/// 9111, section 5.2.1).
+/// What a request demands of the cache: its ``Request/Options/cachePolicy`` and its `Cache-Control`
+/// (RFC 9111, section 5.2.1).
 struct CacheDemands: Sendable {
     enum Mode: Sendable, Hashable {
         /// A fresh stored response is used.
@@ -29,8 +29,8 @@ struct CacheDemands: Sendable {
         let isPragma =
             fields.isEmpty && request.headers.values(for: "Pragma").flatMap(CacheControl.names).contains("no-cache")
         control = CacheControl(isPragma ? ["no-cache"] : fields)
-        isOffline = request.cachePolicy == .returnCacheDataDontLoad
-        switch request.cachePolicy {
+        isOffline = request.options.cachePolicy == .returnCacheDataDontLoad
+        switch request.options.cachePolicy {
         case .reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData: mode = .reload
         case .returnCacheDataElseLoad, .returnCacheDataDontLoad: mode = .any
         case .reloadRevalidatingCacheData: mode = .validated
@@ -49,7 +49,7 @@ struct CacheDemands: Sendable {
     func message(_ request: Request) -> Request {
         guard request.headers[.cacheControl] == nil else { return request }
         var message = request
-        switch request.cachePolicy {
+        switch request.options.cachePolicy {
         case .reloadIgnoringLocalAndRemoteCacheData:
             message.headers[.cacheControl] = "no-cache"
             message.headers["Pragma"] = "no-cache"

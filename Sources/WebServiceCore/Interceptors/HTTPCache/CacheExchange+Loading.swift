@@ -76,10 +76,10 @@ extension CacheExchange {
     private func send(
         _ message: Request
     ) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
-        let requestTime = cache.now()
+        let requestTime = cache.clock.date
         let result: Result<Response, any Error>
         do { result = .success(try await next(message)) } catch { result = .failure(error) }
-        return (result, requestTime, cache.now())
+        return (result, requestTime, cache.clock.date)
     }
 
     /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
@@ -134,7 +134,7 @@ extension CacheExchange {
     /// The request against which a response is stored: the jar may have received cookies since the
     /// request started.
     private var storing: Request {
-        selecting.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
+        selecting.options.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
     }
 
     /// Changes the stored responses unless the account has changed since; the response could belong

@@ -36,7 +36,9 @@ struct CacheExchange: Sendable {
     /// cookies for the URL.
     static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?) -> Request {
         var selecting = request
-        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil { selecting.shouldHandleCookies = false }
+        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil {
+            selecting.options.shouldHandleCookies = false
+        }
         return selecting
     }
 
@@ -52,7 +54,7 @@ struct CacheExchange: Sendable {
     /// default port of the scheme and without a fragment.
     private static func url(of request: Request) -> String? {
         var bare = request
-        if !request.method.encodesParametersInURL { bare.parameters = nil }
+        if !request.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
         bare.template = nil
         bare.headers = [:]
@@ -79,14 +81,6 @@ struct CacheExchange: Sendable {
 
     private static let passing: [Headers.Name] = ["Range", "If-Range", "If-Match", "If-Unmodified-Since"]
 
-    /// The identifier of the account in the exchange's log. The lowest bit is reserved: it marks a
-    /// background validation, whose response has no receiver.
-    private var mark: Int {
-        Int(
-            truncatingIfNeeded: StorageKey(identifier: "", account: account).bytes.withUnsafeBytes { XXHash64.hash($0) }
-        ) & ~1
-    }
-
     /// Returns whether the account is still the one for which the exchange was started. A request
     /// that is sent again after the account has changed may carry credentials of the previous
     /// account.
@@ -94,11 +88,14 @@ struct CacheExchange: Sendable {
     /// - Throws: `URLError.cancelled` if the account has changed and the exchange is a background
     ///   validation.
     private func isSameAccount() throws -> Bool {
-        let begun = next.context.log.account(ObjectIdentifier(cache), mark)
-        if begun == mark | 1 || begun == mark { return true }
-        guard begun & 1 == 0 else { throw URLError(.cancelled) }
-        next.record(.cache, "the account has changed since")
-        return false
+        let name = account.map { Array($0.utf8) }
+        switch next.context.log.account(ObjectIdentifier(cache), .named(name)) {
+        case .named(name), .background(name): return true
+        case .background: throw URLError(.cancelled)
+        case .named, .afterLogOuts:
+            next.record(.cache, "the account has changed since")
+            return false
+        }
     }
 
     /// Returns whether the sender of the request can be distinguished from others: an account is
@@ -127,7 +124,7 @@ struct CacheExchange: Sendable {
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
-        let now = cache.now()
+        let now = cache.clock.date
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
             if use != .validate, let response = try answer(stored, at: now) {
@@ -167,7 +164,8 @@ struct CacheExchange: Sendable {
 
     /// Applies the limit for received responses to a stored one.
     func checkSize(_ stored: CachedResponse) throws {
-        guard request.method == .GET, let maximum = request.maximumResponseBytes, stored.body.count > maximum else {
+        guard request.method == .GET, let maximum = request.options.maximumResponseBytes, stored.body.count > maximum
+        else {
             return
         }
         throw WebServiceError.tooLarge(maximum, request, nil)
@@ -178,13 +176,13 @@ struct CacheExchange: Sendable {
     private func validateBehind() {
         guard cache.beginValidation(key) else { return }
         guard var request = next.context.log.record.request else { return cache.endValidation(key) }
-        request.cachePolicy = .reloadRevalidatingCacheData
+        request.options.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
-        Task { [cache, key, mark, service = next.context.service, request] in
+        Task { [cache, key, account, service = next.context.service, request] in
             let task = SessionTask(service, request)
             // The credentials that the request already carries belong to this account.
-            _ = task.context.log.account(ObjectIdentifier(cache), mark | 1)
+            _ = task.context.log.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
             await task.finished()
             cache.endValidation(key)
         }

@@ -25,7 +25,7 @@ struct CacheSelection: Sendable, Hashable {
     init(of headers: Headers, to request: Request, account: String?) throws(CacheRefusal) {
         let members = Set(headers.values(for: "Vary").flatMap(Self.members))
         guard !members.contains("*") else { throw CacheRefusal("Vary is *") }
-        guard members.allSatisfy(ASCII.isToken) else { throw CacheRefusal("Vary is malformed") }
+        guard members.allSatisfy({ ASCII.isToken($0.utf8) }) else { throw CacheRefusal("Vary is malformed") }
         names = members.sorted()
         guard Self.areKnown(names, in: request) else {
             throw CacheRefusal("Vary names Cookie, and the cookie jar adds cookies after the cache")
@@ -46,14 +46,14 @@ struct CacheSelection: Sendable, Hashable {
     private static func members(_ list: String) -> [String] {
         list.utf8.split(separator: UInt8(ascii: ",")).compactMap { member in
             let name = ASCII.trimmed(member)
-            return name.isEmpty ? nil : String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
+            return name.isEmpty ? nil : ASCII.lowercased(name)
         }
     }
 
     /// Returns whether the request already has the values that will be sent: a cookie jar adds
     /// cookies after the cache.
     private static func areKnown(_ names: [String], in request: Request) -> Bool {
-        !(names.contains("cookie") && request.shouldHandleCookies)
+        !(names.contains("cookie") && request.options.shouldHandleCookies)
     }
 
     private static func asker(of request: Request) -> Fingerprint {
@@ -82,7 +82,7 @@ struct CacheSelection: Sendable, Hashable {
     /// is insignificant. In other fields, only leading and trailing whitespace is.
     private static func normalised(_ value: String, of name: String) -> [UInt8] {
         if ["accept-language", "accept-encoding", "accept-charset"].contains(name) {
-            return value.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(ASCII.lowercased)
+            return value.utf8.filter { !ASCII.isSpaceOrTab($0) }.map(ASCII.lowercased)
         }
         return Array(ASCII.trimmed(value.utf8))
     }

@@ -92,7 +92,7 @@ extension CachedResponse {
 
     /// Returns whether a field can be serialized in a response head and parsed again.
     private static func canBeWritten(_ field: Headers.Field) -> Bool {
-        ASCII.isToken(field.name) && field.value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+        ASCII.isToken(field.name.utf8) && ASCII.isFieldValue(field.value.utf8)
     }
 }
 
@@ -138,7 +138,7 @@ extension CachedResponse {
         guard let head = ResponseHead(bytes: bytes, url: url) else { return nil }
         var response = Response(data: body, head: head, source: source)
         response.attempts = 0
-        response.age = age
+        response.age = age.map(Duration.clamping(seconds:))
         return response
     }
 }

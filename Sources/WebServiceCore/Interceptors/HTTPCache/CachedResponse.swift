@@ -83,7 +83,7 @@ struct CachedResponse: Sendable {
     /// Returns whether the response is a redirect that `request` follows; its target must then be
     /// requested.
     func isRedirect(for request: Request) -> Bool {
-        request.redirectPolicy.followsRedirects && [301, 302, 303, 307, 308].contains(status)
+        request.options.redirectPolicy.followsRedirects && [301, 302, 303, 307, 308].contains(status)
             && headers[.location] != nil
     }
 }

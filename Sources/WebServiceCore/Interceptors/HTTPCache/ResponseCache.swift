@@ -18,9 +18,9 @@ import FoundationNetworking
 ///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
 ///   source ``Response/Source/revalidated``.
 /// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
-///   ``Request/cachePolicy`` control the cache. `stale-while-revalidate` and `stale-if-error` are
-///   supported; `must-revalidate` and `no-cache` take precedence over them. `s-maxage` and
-///   `proxy-revalidate` are ignored, because they apply to shared caches only.
+///   ``Request/Options/cachePolicy`` control the cache. `stale-while-revalidate` and
+///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
+///   `s-maxage` and `proxy-revalidate` are ignored, because they apply to shared caches only.
 /// - Every response to GET that may be stored is stored unless it followed a redirect. This
 ///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
 ///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
@@ -65,13 +65,12 @@ public final class ResponseCache: Interceptor {
 
     let storage: any ResponseStorage
     let account: @Sendable () -> String?
-    let now: @Sendable () -> Date
     let order = StorageOrder()
-    private let clock: TaskClock
-    private let observer: (@Sendable (StorageFailure) -> Void)?
-    private let state = Mutex(State())
+    let clock: TaskClock
+    let observer: (@Sendable (StorageFailure) -> Void)?
+    let state = Mutex(State())
 
-    private struct State {
+    struct State {
         /// The keys with a validation in progress in the background.
         var validations: Set<StorageKey> = []
         /// The number of requests in flight per key, and the number of the last removal since they
@@ -91,31 +90,27 @@ public final class ResponseCache: Interceptor {
     ///     request that is sent again after that, for a retry for example, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
-    ///   - now: The wall clock. If it is set back, responses with a date in the future are stale.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
         usesHeuristics: Bool = false,
-        now: @escaping @Sendable () -> Date = { Date() },
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics, now: now,
-            storageErrorObserver: storageErrorObserver,
-            timekeeper: nil)
+            storage: storage, account: account, usesHeuristics: usesHeuristics,
+            storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for the storage timeout.
+    /// - Parameter timekeeper: The clock for ages and the storage timeout. If its date is set back,
+    ///   responses with a date in the future are stale.
     package init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
-        now: @escaping @Sendable () -> Date,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
         clock = TaskClock(timekeeper)
         self.storage = storage
         self.account = account
         self.usesHeuristics = usesHeuristics
-        self.now = now
         observer = storageErrorObserver
     }
 
@@ -159,158 +154,4 @@ public final class ResponseCache: Interceptor {
     public func finishStoring() async -> Bool {
         await order.settled(clock)
     }
-}
-
-/// Access to the storage.
-extension ResponseCache {
-    /// Returns the responses stored under a key after all earlier changes are complete, or none if
-    /// the storage cannot be read within its timeout.
-    ///
-    /// - Throws: `CancellationError`.
-    func variants(for key: StorageKey, _ clock: TaskClock) async throws -> CachedVariants {
-        do {
-            let entry = try await storage.entry(for: key, after: order, clock)
-            return entry?.data.flatMap { CachedVariants($0, for: key) } ?? CachedVariants()
-        } catch {
-            try Task.checkCancellation()
-            report(.read, key, error)
-            return CachedVariants()
-        }
-    }
-
-    /// - Returns: `nil` if the storage cannot be read and may contain an entry.
-    private func read(_ key: StorageKey) async -> CachedVariants? {
-        do {
-            guard let entry = try await storage.entry(for: key) else { return CachedVariants() }
-            return entry.data.flatMap { CachedVariants($0, for: key) }
-        } catch {
-            report(.read, key, error)
-            return nil
-        }
-    }
-
-    /// Changes the stored responses after all earlier changes, unless the flight has been
-    /// overtaken. If too many changes are pending, the stored responses are removed instead.
-    ///
-    /// - Returns: Whether the change will be made.
-    func update(
-        _ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void
-    ) -> Bool {
-        queue(.store, key) { [self] in
-            guard !flight.isOvertaken else { return }
-            let old = await read(key)
-            var variants = old ?? CachedVariants()
-            change(&variants)
-            if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
-            do { try await storage.store(StorageEntry(.value(variants.data(for: key)), date: now()), for: key) } catch {
-                report(.store, key, error)
-                await erase(key)  // the stored entry is older than the response already delivered
-            }
-        }
-    }
-
-    /// Removes the responses stored under a key. Responses to requests in flight are not stored.
-    func invalidate(_ key: StorageKey) {
-        overtake(key)
-        queue(.remove, key) { [self] in await erase(key) }
-    }
-
-    @discardableResult
-    private func queue(
-        _ operation: StorageFailure.Operation, _ key: StorageKey, _ work: @escaping @Sendable () async -> Void
-    ) -> Bool {
-        do throws(WebServiceError) {
-            try order.change(key, orElse: { [self] in await erase(key) }, work)
-            return true
-        } catch {
-            report(operation, key, error)
-            return false
-        }
-    }
-
-    private func erase(_ key: StorageKey) async {
-        do { try await storage.removeEntry(for: key) } catch { report(.remove, key, error) }
-    }
-
-    /// - Parameter key: The key to remove, or `nil` for all.
-    private func removal(of key: StorageKey?) async throws {
-        overtake(key)
-        let result = Answer<Void>()
-        try await order.makeChange(key, clock) { [self] in
-            do {
-                if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }
-                result.set(.success(()))
-            } catch {
-                report(.remove, key, error)
-                result.set(.failure(error))
-            }
-        }
-        try result.value
-    }
-
-    private func report(_ operation: StorageFailure.Operation, _ key: StorageKey?, _ error: any Error) {
-        observer?(StorageFailure(operation: operation, key: key, storage: storage, error: error))
-    }
-}
-
-/// Requests and validations in flight.
-extension ResponseCache {
-    func beginFlight(_ key: StorageKey) -> CacheFlight {
-        let start = state.withLock { state in
-            state.flights[key, default: (0, 0)].count += 1
-            return state.removals
-        }
-        return CacheFlight(key, start, self)
-    }
-
-    fileprivate func endFlight(_ key: StorageKey) {
-        state.withLock { state in
-            guard let flight = state.flights[key] else { return }
-            state.flights[key] = flight.count > 1 ? (flight.count - 1, flight.removal) : nil
-        }
-    }
-
-    fileprivate func isOvertaken(_ key: StorageKey, since start: UInt64) -> Bool {
-        state.withLock { $0.flights[key].map { $0.removal > start } ?? false }
-    }
-
-    /// - Parameter key: The key that was removed, or `nil` for all.
-    private func overtake(_ key: StorageKey?) {
-        state.withLock { state in
-            state.removals += 1
-            for flight in key.map({ [$0] }) ?? Array(state.flights.keys) {
-                state.flights[flight]?.removal = state.removals
-            }
-        }
-    }
-
-    /// - Returns: Whether no validation is in progress for the key.
-    func beginValidation(_ key: StorageKey) -> Bool {
-        state.withLock { $0.validations.insert(key).inserted }
-    }
-
-    func endValidation(_ key: StorageKey) {
-        state.withLock { _ = $0.validations.remove(key) }
-    }
-}
-
-/// A request in flight until it is deallocated. Its response must not restore what is removed in
-/// the meantime.
-final class CacheFlight: Sendable {
-    private let key: StorageKey
-    /// The number of removals when the request started.
-    private let start: UInt64
-    private let cache: ResponseCache
-
-    fileprivate init(_ key: StorageKey, _ start: UInt64, _ cache: ResponseCache) {
-        self.key = key
-        self.start = start
-        self.cache = cache
-    }
-
-    /// A Boolean value that indicates whether the responses under the key have been removed since
-    /// the request started.
-    var isOvertaken: Bool { cache.isOvertaken(key, since: start) }
-
-    deinit { cache.endFlight(key) }
 }

@@ -37,8 +37,9 @@ final class DownloadRun: Prelude {
             self.answer.set(result)
             self.task.complete(result.map(\.response))
         }
+        let deadline = request.options.deadline
         task.attach(
-            .preparation(work), deadline: request.deadline == Request.defaultDeadline ? nil : request.deadline)
+            .preparation(work), deadline: deadline == Request.Options().deadline ? nil : deadline)
     }
 
     private func result() async -> Result<DownloadedFile, any Error> {

@@ -109,19 +109,26 @@ struct DownloadTransfer {
     }
 
     var continuationPolicy: (any ContinuationPolicy)? {
-        (task.service.pipeline.interceptors + request.interceptors).lazy.compactMap { $0 as? any ContinuationPolicy }
-            .first
+        (task.service.pipeline.interceptors + request.options.interceptors).lazy.compactMap {
+            $0 as? any ContinuationPolicy
+        }
+        .first
     }
 
     /// Waits while the task is suspended.
     private func waitUntilResumed() async throws {
-        try await withCheckedThrowingContinuation { continuation in
-            let waiting = OneTimeContinuation<Void>(continuation, forgotten: URLError(.cancelled))
-            switch task.context.gate.admit(sending: { { waiting.resume(with: .success(())) } }) {
-            case .granted: waiting.resume(with: .success(()))
-            case .held, .refused: break  // fails when it is released
-            }
+        let isResumed = Once<Bool>()
+        switch task.context.gate.admit(sending: { { isResumed.set(true) } }) {
+        case .granted: return
+        case .refused: throw URLError(.cancelled)
+        case .held: break
         }
+        let isNeeded = await withTaskCancellationHandler {
+            await isResumed.value
+        } onCancel: {
+            isResumed.set(false)
+        }
+        if !isNeeded { throw URLError(.cancelled) }
     }
 
     private mutating func pass() async throws -> Pass {
@@ -238,7 +245,9 @@ struct DownloadTransfer {
 
     /// Refuses a file that is too long for the request or the disk.
     private func checkLength(_ total: Int64, _ file: PartFile) throws {
-        if let maximum = request.maximumResponseBytes, maximum != Request.defaultMaximumResponseBytes, total > maximum {
+        if let maximum = request.options.maximumResponseBytes, maximum != Request.Options().maximumResponseBytes,
+            total > maximum
+        {
             throw WebServiceError.tooLarge(maximum, request, nil)
         }
         try file.reserve(total - length)

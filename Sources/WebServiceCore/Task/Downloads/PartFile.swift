@@ -44,7 +44,7 @@ final class PartFile: Sendable {
             }
             self.folder = folder
         } catch let failure as SystemFailure {
-            throw failure.error("the partial file could not be opened", code: .download)
+            throw failure.error(.download, "the partial file could not be opened")
         }
     }
 
@@ -142,7 +142,7 @@ final class PartFile: Sendable {
     func reserve(_ count: Int64) throws(WebServiceError) {
         guard let available = file.availableBytes(), count > available else { return }
         throw SystemFailure.noSpace("statvfs").error(
-            "\(count) bytes are needed and \(available) are available", code: .download)
+            .download, "\(count) bytes are needed and \(available) are available")
     }
 
     /// Writes bytes at an offset.
@@ -233,7 +233,7 @@ final class PartFile: Sendable {
     private func translating<Result>(
         _ complaint: String, _ work: () throws(SystemFailure) -> Result
     ) throws(WebServiceError) -> Result {
-        do throws(SystemFailure) { return try work() } catch { throw error.error(complaint, code: .download) }
+        do throws(SystemFailure) { return try work() } catch { throw error.error(.download, complaint) }
     }
 }
 

@@ -25,7 +25,7 @@ extension SessionTask {
     ///   as attempts.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
-    /// - The deadline and ``Request/maximumResponseBytes`` apply only if they differ from their
+    /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from their
     ///   defaults. The request asks for an uncompressed body. A body that is compressed nevertheless
     ///   is decompressed, and cannot be continued.
     /// - ``onProgress(_:)`` reports the bytes of the file, their rate and the estimated end.

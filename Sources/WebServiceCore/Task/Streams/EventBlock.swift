@@ -59,8 +59,6 @@ struct EventBlock: Sendable {
 
     /// Returns a number of milliseconds in digits, at most one hour; `nil` for any other value.
     private static func reconnectionTime(_ value: UnsafeRawBufferPointer) -> Duration? {
-        guard !value.isEmpty, value.allSatisfy(ASCII.isDigit) else { return nil }
-        let time = value.reduce(0) { min($0 * 10 + Int($1 - UInt8(ascii: "0")), maximumReconnectionTime) }
-        return .milliseconds(time)
+        ASCII.number(value).map { .milliseconds(min($0, maximumReconnectionTime)) }
     }
 }

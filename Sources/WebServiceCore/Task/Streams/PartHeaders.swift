@@ -8,14 +8,14 @@ struct PartHeaders: Sendable {
     ///
     /// - Returns: `false` if the line is neither a field nor the continuation of one.
     mutating func add(line: [UInt8]) -> Bool {
-        if let first = line.first, first == UInt8(ascii: " ") || first == UInt8(ascii: "\t") {
+        if let first = line.first, ASCII.isSpaceOrTab(first) {
             guard !fields.isEmpty else { return false }
             fields[fields.count - 1].value += " " + Self.text(line[...])
             return true
         }
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return false }
         let name = Self.text(line[..<colon])
-        guard ASCII.isToken(name) else { return false }
+        guard ASCII.isToken(name.utf8) else { return false }
         fields.append((name, Self.text(line[(colon + 1)...])))
         return true
     }

@@ -30,7 +30,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The number of bytes of the body; `nil` if it is unknown, as for a compressed or chunked body.
+    /// The number of bytes of the body; `nil` if it is unknown, as for a compressed or chunked
+    /// body.
     public var expectedLength: Int64? {
         switch content {
         case .stream(let handle): handle.length

@@ -35,13 +35,13 @@ extension SessionTask {
     /// an error within the body is not retried. A response whose status is not 200 to 299 is
     /// received as a whole, up to 1 MiB, and fails as for any other typed task.
     ///
-    /// The timeout (``Request/timeout``) does not run while the transport is paused. The deadline and
-    /// ``Request/maximumResponseBytes`` apply to the body only if they differ from their defaults;
-    /// otherwise the deadline ends with the head. ``ResponseCache`` does not store the body. Has to
-    /// be called before ``resume()``.
+    /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
+    /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they differ
+    /// from their defaults; otherwise the deadline ends with the head. ``ResponseCache`` does not
+    /// store the body. Has to be called before ``resume()``.
     ///
-    /// - Parameter bufferSize: The number of bytes that may wait for the reader before the transport
-    ///   pauses. Defaults to 256 KiB.
+    /// - Parameter bufferSize: The number of bytes that may wait for the reader before the
+    ///   transport pauses. Defaults to 256 KiB.
     public func stream(bufferSize: Int = 256 << 10) -> TypedTask<StreamedResponse> {
         context.bufferSize = max(1, bufferSize)
         return typed { StreamedResponse($0) }

@@ -1,25 +1,10 @@
-public import Foundation
-
-/// A value with its source and age.
-public struct LabelledValue<Value: Sendable>: Sendable {
-    /// The value.
-    public let value: Value
-    /// The source of the value, such as ``Response/Source/network`` or ``Response/Source/storage``.
-    public let source: Response.Source
-    /// The age of the value in seconds when it was read; `nil` for a new value or an unknown age.
-    public let age: TimeInterval?
-
-    /// A Boolean value that indicates whether the value comes from a storage or a cache.
-    public var isStored: Bool { source == .storage || source == .cache || source == .revalidated }
-}
-
 /// A value that is delivered to observers before the result, once. No observer is called after the
 /// end, and the handlers of the result wait for the observers in progress.
 final class EarlyValue<Value: Sendable>: Prelude {
-    typealias Observer = @Sendable (LabelledValue<Value>) async -> Void
+    typealias Observer = @Sendable (SourcedValue<Value>) async -> Void
 
     private struct State {
-        var value: LabelledValue<Value>?
+        var value: SourcedValue<Value>?
         var observers: [Observer] = []
         var isTelling = false
         var isOver = false
@@ -33,7 +18,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         }
 
         enum Step: Sendable {
-            case tell(LabelledValue<Value>, [Observer])
+            case tell(SourcedValue<Value>, [Observer])
             case rest((@Sendable () -> Void)?)
         }
 
@@ -61,7 +46,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
     }
 
     /// Sets the value and notifies the observers.
-    func announce(_ value: LabelledValue<Value>) {
+    func announce(_ value: SourcedValue<Value>) {
         let tells = state.withLock { state in
             guard !state.isOver, state.value == nil else { return false }
             state.value = value

@@ -1,4 +1,11 @@
 extension TypedTask {
+    /// Changes the request by a closure; see ``SessionTask/configure(_:)``.
+    @discardableResult
+    public func configure(_ change: (inout Request) -> Void) -> Self {
+        task.configure(change)
+        return self
+    }
+
     /// The request as the setters have left it. After an exchange it is the request before the
     /// interceptors.
     public var request: Request { task.request }

@@ -196,7 +196,7 @@ struct StepInput: Sendable {
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.
     func mappedError(for response: Response) -> (any Error)? {
-        request.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
+        request.options.errorMapper?.error(for: response) ?? task.service.errorMapper?.error(for: response)
     }
 }
 

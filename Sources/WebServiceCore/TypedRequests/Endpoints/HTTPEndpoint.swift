@@ -35,7 +35,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
         let response = try await context.send(message)
         return Answer(
             response: response, request: request,
-            mappers: [message.errorMapper, context.service.errorMapper].compactMap(\.self))
+            mappers: [message.options.errorMapper, context.service.errorMapper].compactMap(\.self))
     }
 
     /// Validates a new response and decodes it. A stored response is decoded only.

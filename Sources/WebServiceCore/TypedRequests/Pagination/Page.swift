@@ -24,12 +24,9 @@ public struct Page<Item: Sendable, Position: Hashable & Codable & Sendable>: Sen
     }
 }
 
-extension Page: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension Page: RedactedReflectable {
     /// The number of items and whether more follow; safe to log.
     public var description: String { "\(items.count) items, \(next == nil ? "last page" : "more follow")" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
 
     /// A mirror with the items and whether more follow, but without positions, which may be secret.
     public var customMirror: Mirror {

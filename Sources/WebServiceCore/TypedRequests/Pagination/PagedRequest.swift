@@ -36,7 +36,7 @@ extension WebService {
     ///
     /// ```swift
     /// let brewers = service.pages(of: BrewersRequest()) {
-    ///     service.perform($0, cachePolicy: .serverElseCache)
+    ///     service.perform($0, fetchPolicy: .serverElseCache)
     /// }
     /// ```
     /// - Parameters:

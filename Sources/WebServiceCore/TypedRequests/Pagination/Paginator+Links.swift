@@ -73,7 +73,7 @@ extension Request {
         var next = self
         next.url = url
         next.queryParameters = nil
-        if method.encodesParametersInURL { next.parameters = nil }
+        if encodesParametersInURL { next.parameters = nil }
         return next
     }
 }

@@ -149,7 +149,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
 
     // MARK: Pages on their way
 
-    private func move(_ turn: UInt64) async throws -> Page<Item, Position>? {
+    private func move(_ turn: Turns.Turn) async throws -> Page<Item, Position>? {
         try await turns.wait(turn)
         if Task.isCancelled { throw URLError(.cancelled) }
         guard let flight = try flight(isAwaited: true) else { return nil }

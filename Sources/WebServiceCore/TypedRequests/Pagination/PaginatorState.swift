@@ -63,15 +63,9 @@ public struct PaginatorState<Position: Hashable & Codable & Sendable>: Codable, 
     }
 }
 
-extension PaginatorState: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+extension PaginatorState: RedactedReflectable {
     /// The number of items and whether more follow; safe to log.
     public var description: String { "\(itemCount) items, \(isAtEnd ? "at the end" : "more follow")" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// A mirror with ``description`` only, because positions may be secret.
-    public var customMirror: Mirror { Mirror(self, children: ["state": description], displayStyle: .struct) }
 }
 
 extension WebServiceError.Code {

@@ -2,50 +2,37 @@ import Foundation
 
 /// A queue whose members proceed one at a time, in the order of their arrival.
 final class Turns: Sendable {
-    private struct State {
-        /// The first member may proceed.
-        var queue: [UInt64] = []
-        var waiters: [UInt64: CheckedContinuation<Void, any Error>] = [:]
-        var lastID: UInt64 = 0
-    }
+    /// The turn of a member: set when the member is first or gives up.
+    typealias Turn = Once<Result<Void, any Error>>
 
-    private let state = Mutex(State())
+    /// The members. The first one may proceed.
+    private let queue = Mutex<[Turn]>([])
 
     /// Appends a member to the queue. The caller must call ``leave(_:)`` in every case.
-    func enter() -> UInt64 {
-        state.withLock { state in
-            state.lastID += 1
-            state.queue.append(state.lastID)
-            return state.lastID
+    func enter() -> Turn {
+        let turn = Turn()
+        let isFirst = queue.withLock { queue in
+            queue.append(turn)
+            return queue.count == 1
         }
+        if isFirst { turn.set(.success(())) }
+        return turn
     }
 
     /// Waits until the member is first. Cancelling the Swift task ends the wait immediately.
-    func wait(_ id: UInt64) async throws {
+    func wait(_ turn: Turn) async throws {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { waiter in
-                let isItsTurn = state.withLock { state in
-                    if state.queue.first != id { state.waiters[id] = waiter }
-                    return state.queue.first == id
-                }
-                if isItsTurn { waiter.resume() }
-                // A cancellation before this line found no waiter.
-                if Task.isCancelled { giveUp(id) }
-            }
+            try await turn.value.get()
         } onCancel: {
-            giveUp(id)
+            turn.set(.failure(URLError(.cancelled)))
         }
     }
 
-    func leave(_ id: UInt64) {
-        let next = state.withLock { state in
-            state.queue.removeAll { $0 == id }
-            return state.queue.first.flatMap { state.waiters.removeValue(forKey: $0) }
+    func leave(_ turn: Turn) {
+        let next = queue.withLock { queue in
+            queue.removeAll { $0 === turn }
+            return queue.first
         }
-        next?.resume()
-    }
-
-    private func giveUp(_ id: UInt64) {
-        state.withLock { $0.waiters.removeValue(forKey: id) }?.resume(throwing: URLError(.cancelled))
+        next?.set(.success(()))
     }
 }

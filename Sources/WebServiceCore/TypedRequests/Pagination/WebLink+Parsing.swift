@@ -7,7 +7,7 @@ extension WebLink {
         var input = Input(rest: Array(field.utf8)[...])
         while true {
             // A list may have empty elements (RFC 9110, section 5.6.1).
-            input.skip { Input.isBlank($0) || $0 == UInt8(ascii: ",") }
+            input.skip { ASCII.isSpaceOrTab($0) || $0 == UInt8(ascii: ",") }
             guard input.take(UInt8(ascii: "<")), let target = input.text(before: UInt8(ascii: ">")) else {
                 return links
             }
@@ -25,18 +25,12 @@ extension WebLink {
         self.base = base
         self.parameters = parameters
         anchorReference = first("anchor")
-        relations = (first("rel") ?? "").utf8.split(whereSeparator: Input.isBlank).map {
-            String(decoding: $0, as: UTF8.self).asciiLowercased()
-        }
+        relations = (first("rel") ?? "").utf8.split(whereSeparator: ASCII.isSpaceOrTab).map { ASCII.lowercased($0) }
     }
 
     /// The unparsed remainder of a field.
     private struct Input {
         var rest: ArraySlice<UInt8>
-
-        static func isBlank(_ byte: UInt8) -> Bool {
-            byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
-        }
 
         mutating func skip(_ isSkipped: (UInt8) -> Bool) {
             rest = rest.drop(while: isSkipped)
@@ -59,7 +53,7 @@ extension WebLink {
         mutating func text(beforeAny ends: String) -> String {
             let text = rest.prefix { !ends.utf8.contains($0) }
             rest = rest[text.endIndex...]
-            let end = text.lastIndex { !Self.isBlank($0) }.map { $0 + 1 } ?? text.startIndex
+            let end = text.lastIndex { !ASCII.isSpaceOrTab($0) }.map { $0 + 1 } ?? text.startIndex
             return String(decoding: text[..<end], as: UTF8.self)
         }
 
@@ -67,31 +61,17 @@ extension WebLink {
         mutating func parameters() -> [Parameter] {
             var parameters: [Parameter] = []
             while true {
-                skip(Self.isBlank)
+                skip(ASCII.isSpaceOrTab)
                 guard take(UInt8(ascii: ";")) else { return parameters }
-                skip(Self.isBlank)
+                skip(ASCII.isSpaceOrTab)
                 let name = text(beforeAny: "=;,").asciiLowercased()
                 var value = ""
                 if take(UInt8(ascii: "=")) {
-                    skip(Self.isBlank)
-                    value = take(UInt8(ascii: "\"")) ? quoted() : text(beforeAny: ";,")
+                    skip(ASCII.isSpaceOrTab)
+                    value = take(UInt8(ascii: "\"")) ? ASCII.takeQuotedString(&rest) : text(beforeAny: ";,")
                 }
                 if !name.isEmpty { parameters.append(Parameter(name: name, value: value)) }
             }
-        }
-
-        /// Parses a quoted string after its opening quote (appendix B.4). An unterminated string
-        /// extends to the end.
-        private mutating func quoted() -> String {
-            var text: [UInt8] = []
-            while var byte = rest.popFirst(), byte != UInt8(ascii: "\"") {
-                if byte == UInt8(ascii: "\\") {
-                    guard let escaped = rest.popFirst() else { break }
-                    byte = escaped
-                }
-                text.append(byte)
-            }
-            return String(decoding: text, as: UTF8.self)
         }
     }
 }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 /// A provider for requests of one type. It finds and cancels only requests of that type.
 ///
@@ -119,13 +119,13 @@ extension RequestProvider where Request: EmptyServiceRequest {
 extension RequestProvider where Request: StorableRequest {
     /// Creates a task for a request whose value can come from its storage.
     ///
-    /// See ``WebService/perform(_:cachePolicy:maximumAge:key:duplicates:)``.
+    /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         service.perform(
-            request, cachePolicy: cachePolicy, maximumAge: maximumAge, key: key,
+            request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key,
             duplicates: duplicates ?? self.duplicates)
     }
 
@@ -133,8 +133,8 @@ extension RequestProvider where Request: StorableRequest {
     ///
     /// See ``WebService/stored(_:maximumAge:_:)``.
     public func stored(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency)
     }
 
@@ -143,9 +143,9 @@ extension RequestProvider where Request: StorableRequest {
     /// The closure receives the result, once, on the main actor.
     @discardableResult
     public func stored(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent,
-        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<StoredValue<Request.Output>>) -> Void
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         service.stored(request, maximumAge: maximumAge, dependency, completion: completion)
     }
 
@@ -154,8 +154,8 @@ extension RequestProvider where Request: StorableRequest {
     /// The current ``delegate`` receives it, on the main actor.
     @discardableResult
     public func storedForDelegate(
-        _ request: Request, maximumAge: TimeInterval? = nil, _ dependency: StorageReadDependency = .independent
-    ) -> TypedTask<StoredValue<Request.Output>> {
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
+    ) -> TypedTask<SourcedValue<Request.Output>> {
         guard let delegate else { return stored(request, maximumAge: maximumAge, dependency).resume() }
         return service.stored(
             request, maximumAge: maximumAge, dependency, onlyData: tellsDelegateOnlyOfStoredData, delegate: delegate

@@ -10,6 +10,15 @@ import Foundation
 ///     var path: String { "/orders" }
 ///     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 /// }
+///
+/// struct CreateIssue: ParameterizedRequest {
+///     var issue: NewIssue
+///     typealias Output = Issue
+///
+///     var method: Request.Method { .POST }
+///     var path: String { "/issues" }
+///     var body: some Encodable { issue }
+/// }
 /// ```
 public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The method. Defaults to GET.
@@ -27,11 +36,19 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The parameters of the request. Defaults to none.
     var parameters: RequestParameters { get }
 
-    /// The placement of simple parameters.
+    /// The location and format of simple parameters. Defaults to `percent`, as in ``Request``.
     ///
-    /// Defaults to `nil`: the method determines it, the query for GET, HEAD and DELETE, and a JSON
-    /// body for all others.
-    var parameterPlacement: ParameterPlacement? { get }
+    /// Simple parameters of a request with a ``body-swift.property`` are in the query.
+    var parameterEncoding: Request.ParameterEncoding { get }
+
+    /// A value that is sent as a JSON body. Defaults to `nil`: no such body.
+    var body: Body { get }
+
+    /// The type of ``body-swift.property``.
+    associatedtype Body: Encodable = Never?
+
+    /// The encoder of ``body-swift.property``. Defaults to a `JSONEncoder`.
+    var encoder: any BodyEncoder { get }
 
     /// Changes the request after it has been created from the other members.
     ///
@@ -50,17 +67,10 @@ public enum RequestParameters: Sendable {
     case multipart(MultipartFormData)
 }
 
-/// The placement of parameters in a request.
-public enum ParameterPlacement: Sendable, Hashable {
-    /// The query of the URL, with any method.
-    case query
-    /// A form in the body: `application/x-www-form-urlencoded`.
-    case form
-    /// A JSON object in the body.
-    case json
-}
-
 extension ParameterizedRequest {
+    /// The type of ``method-swift.property``.
+    public typealias Method = Request.Method
+
     /// GET.
     public var method: Request.Method { .GET }
 
@@ -73,29 +83,40 @@ extension ParameterizedRequest {
     /// No parameters.
     public var parameters: RequestParameters { .none }
 
-    /// `nil`: the method determines the placement.
-    public var parameterPlacement: ParameterPlacement? { nil }
+    /// The encoding of ``Request``: `percent`.
+    public var parameterEncoding: Request.ParameterEncoding { .percent }
+
+    /// A `JSONEncoder`.
+    public var encoder: any BodyEncoder { JSONEncoder() }
 
     /// Has no effect.
     public func configure(_ request: inout Request) {}
 
     /// Creates the request from the other members.
     ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for parameters that JSON cannot represent.
+    /// - Throws: ``WebServiceError/Code/encoding`` for a body that cannot be encoded, or for a body
+    ///   in addition to a multipart form.
     public func request(for service: WebService) throws -> Request {
         var request = service.request(method, path: path, pathParameters: pathParameters)
         request.headers = headers
+        request.parameterEncoding = parameterEncoding
+        let hasBody = (body as? any OptionalValue)?.isNilValue != true
+        if hasBody { try request.serialize(body, encoder: encoder) }
         switch parameters {
         case .none: break
+        case .multipart where hasBody:
+            throw WebServiceError(.encoding, "the request has both a body and a multipart form")
         case .multipart(let form): request.multipart = form
         case .simple(let parameters):
-            switch parameterPlacement ?? (method.encodesParametersInURL ? .query : .json) {
-            case .query: request.queryParameters = parameters
-            case .form: request.formParameters = parameters
-            case .json: request.content = .data(try parameters.jsonData(), contentType: ContentType.json)
-            }
+            if hasBody { request.parameterEncoding = .query }
+            request.parameters = parameters
         }
         configure(&request)
         return request
     }
+}
+
+extension ParameterizedRequest where Body == Never? {
+    /// No body.
+    public var body: Never? { nil }
 }

@@ -18,23 +18,23 @@ final class RequestRegistry: Sendable {
         let storageKey: StorageKey?
         /// Creates the task that executes the request, after its turn if there is one. Called with
         /// the lock held, so it may only create a Swift task.
-        let start: @Sendable (_ turn: Decision?) -> Task<Void, Never>
+        let start: @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
         /// The lines in which equal flights are looked up. The last one determines the duplicates.
-        fileprivate let lines: [Line]
+        let lines: [Line]
         /// The numbers of the lines that contain the flight while it is in flight, in the same
         /// order.
-        fileprivate var places: [UInt64] = []
-        fileprivate var work: Task<Void, Never>?
+        var places: [UInt64] = []
+        var work: Task<Void, Never>?
         /// The turn to start; `nil` once the flight may start.
-        fileprivate var turn: Decision?
-        fileprivate(set) var waiters: [UInt64: Waiter] = [:]
+        var turn: Once<Bool>?
+        var waiters: [UInt64: Waiter] = [:]
         /// A Boolean value that indicates whether a request started later has succeeded for the
         /// same storage key.
-        fileprivate(set) var isSuperseded = false
+        var isSuperseded = false
 
         init(
             id: UInt64, _ request: any ServiceRequest, key: RequestKey?, account: String?, storageKey: StorageKey?,
-            start: @escaping @Sendable (_ turn: Decision?) -> Task<Void, Never>
+            start: @escaping @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
         ) {
             self.id = id
             type = Swift.type(of: request)
@@ -51,7 +51,7 @@ final class RequestRegistry: Sendable {
 
     /// The identity of equal flights. The account is part of it, because requests of different
     /// accounts are never equal.
-    fileprivate struct Line: Hashable {
+    struct Line: Hashable {
         let isKey: Bool
         let account: [UInt8]?
         let base: RequestKey
@@ -60,7 +60,7 @@ final class RequestRegistry: Sendable {
     /// The search for the line that is equal to a line of a new flight. Requests and keys are
     /// hashed and compared here, outside the lock, because their `==` and `hash(into:)` are custom
     /// code.
-    fileprivate struct Search: Sendable {
+    struct Search: Sendable {
         let line: Line
         let hash: Int
         private(set) var found: UInt64?
@@ -142,7 +142,7 @@ final class RequestRegistry: Sendable {
         change { $0.end(id, isSuccess: isSuccess, store) }
     }
 
-    fileprivate func leave(_ flight: UInt64, _ waiter: UInt64) {
+    private func leave(_ flight: UInt64, _ waiter: UInt64) {
         if let abandoned = change({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
     }
 
@@ -156,7 +156,7 @@ final class RequestRegistry: Sendable {
             return (body(&state), state.turns, state.spent)
         }
         withExtendedLifetime(spent) {}
-        for turn in turns { turn.make(true) }
+        for turn in turns { turn.set(true) }
         return result
     }
 
@@ -195,7 +195,7 @@ final class RequestRegistry: Sendable {
     /// the lock.
     private func cancel(_ flights: [Flight]) {
         for flight in flights {
-            flight.turn?.make(false)
+            flight.turn?.set(false)
             flight.work?.cancel()
             for waiter in flight.waiters.values { waiter.task.cancel() }
         }
@@ -208,109 +208,5 @@ final class RequestRegistry: Sendable {
         let waiter: UInt64
 
         func cancel() { registry.leave(flight, waiter) }
-    }
-}
-
-extension RequestRegistry {
-    private struct State: Sendable {
-        var flights: [UInt64: Flight] = [:]
-        /// The tasks that read storages.
-        var reads: [UInt64: SessionTask] = [:]
-        /// The turns of flights that may start.
-        var turns: [Decision] = []
-        /// Empty lines, released outside the lock.
-        var spent: [Line] = []
-        /// The lines by number, with the flights of each in the order in which they started.
-        private var lines: [UInt64: (line: Line, hash: Int, flights: [UInt64])] = [:]
-        private var linesByHash: [Int: [UInt64]] = [:]
-        private var lastLine: UInt64 = 0
-        private var byStorageKey: [StorageKey: [UInt64]] = [:]
-
-        /// Returns the lines that have the same hash and have not been compared yet; empty if the
-        /// equal line is known.
-        func candidates(for search: Search) -> [(number: UInt64, line: Line)] {
-            if let found = search.found, lines[found] != nil { return [] }
-            return (linesByHash[search.hash] ?? []).compactMap { number in
-                search.compared.contains(number) ? nil : lines[number].map { (number, $0.line) }
-            }
-        }
-
-        /// - Returns: The result for the new flight, and the flights that it replaces.
-        mutating func enter(
-            _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, _ waiter: Waiter
-        ) -> (entrance: Entrance, replaced: [Flight]) {
-            let same = mode == .allow ? [] : searches.last?.found.flatMap { lines[$0]?.flights } ?? []
-            if mode == .reject, !same.isEmpty { return (.duplicate, []) }
-            if mode == .join, let joined = same.last {
-                guard flights[joined]?.type == flight.type else { return (.duplicate, []) }
-                flights[joined]?.waiters[flight.id] = waiter
-                return (.waits(joined), [])
-            }
-            // Later flights are removed first, so that removing one does not start the next.
-            let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
-            insert(flight, searches, waiter, isQueued: mode == .queue && !same.isEmpty)
-            return (.waits(flight.id), replaced)
-        }
-
-        mutating func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
-            guard let flight = remove(id) else { return nil }
-            if isSuccess, let key = flight.storageKey {
-                for older in byStorageKey[key] ?? [] where older < id { flights[older]?.isSuperseded = true }
-                if !flight.isSuperseded { store(flight) }
-            }
-            return flight
-        }
-
-        /// - Returns: The flight, if no waiter remains.
-        mutating func leave(_ id: UInt64, _ waiter: UInt64) -> Flight? {
-            guard flights[id]?.waiters.removeValue(forKey: waiter) != nil, flights[id]?.waiters.isEmpty == true else {
-                return nil
-            }
-            return remove(id)
-        }
-
-        private mutating func insert(_ flight: Flight, _ searches: [Search], _ waiter: Waiter, isQueued: Bool) {
-            var flight = flight
-            flight.places = searches.map { place(flight.id, $0) }
-            flight.waiters[flight.id] = waiter
-            flight.turn = isQueued ? Decision() : nil
-            flight.work = flight.start(flight.turn)
-            flights[flight.id] = flight
-            if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
-        }
-
-        /// - Returns: The number of the equal line, or of a new one if there is none.
-        private mutating func place(_ id: UInt64, _ search: Search) -> UInt64 {
-            if let found = search.found, lines[found] != nil {
-                lines[found]?.flights.append(id)
-                return found
-            }
-            lastLine += 1
-            lines[lastLine] = (search.line, search.hash, [id])
-            linesByHash[search.hash, default: []].append(lastLine)
-            return lastLine
-        }
-
-        private mutating func remove(_ id: UInt64) -> Flight? {
-            guard let flight = flights.removeValue(forKey: id) else { return nil }
-            if let key = flight.storageKey { Self.drop(id, from: &byStorageKey, key) }
-            for number in flight.places {
-                lines[number]?.flights.removeAll { $0 == id }
-                guard let first = lines[number]?.flights.first else {
-                    guard let (line, hash, _) = lines.removeValue(forKey: number) else { continue }
-                    Self.drop(number, from: &linesByHash, hash)
-                    spent.append(line)
-                    continue
-                }
-                guard flights[first]?.places.last == number, let turn = flights[first]?.turn.take() else { continue }
-                turns.append(turn)
-            }
-            return flight
-        }
-
-        private static func drop<Key: Hashable>(_ id: UInt64, from index: inout [Key: [UInt64]], _ key: Key) {
-            index[key]?.removeAll { $0 == id }
-            if index[key]?.isEmpty == true { index[key] = nil }
-        }
     }
 }

@@ -112,8 +112,7 @@ extension FileStorage {
 
         init(prefix: String) throws {
             let isFine = prefix.utf8.allSatisfy {
-                ASCII.isAlpha($0) || ASCII.isDigit($0)
-                    || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: ".")].contains($0)
+                ASCII.isAlphanumeric($0) || "_-.".utf8.contains($0)
             }
             guard isFine, prefix.utf8.count <= 64, prefix.utf8.first != UInt8(ascii: ".") else {
                 throw WebServiceError(

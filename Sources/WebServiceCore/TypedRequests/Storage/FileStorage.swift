@@ -56,7 +56,7 @@ public final class FileStorage: ResponseStorage {
     private let names: Names
     private let format: Format
     private let durability: StorageDurability
-    private let now: @Sendable () -> Date
+    private let clock: TaskClock
     /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
     /// Changed on the queue only.
@@ -85,14 +85,15 @@ public final class FileStorage: ResponseStorage {
         try self.init(
             folder: folder, prefix: prefix, format: format, classifications: classifications,
             maximumBytes: maximumBytes, maximumCount: maximumCount,
-            durability: durability, now: { Date() })
+            durability: durability, timekeeper: nil)
     }
 
-    /// - Parameter now: The clock for the order of entries and the age of incomplete files.
+    /// - Parameter timekeeper: The clock for the order of entries and the age of incomplete files;
+    ///   `nil` for the system clock.
     init(
         folder: URL, prefix: String = "", format: Format = .wrapped, classifications: Set<DataClassification>? = nil,
         maximumBytes: Int? = nil,
-        maximumCount: Int? = nil, durability: StorageDurability = .process, now: @escaping @Sendable () -> Date
+        maximumCount: Int? = nil, durability: StorageDurability = .process, timekeeper: (any Timekeeper)?
     ) throws {
         let isLocal = folder.isFileURL && [nil, "", "localhost"].contains(folder.host(percentEncoded: false))
         var path = isLocal ? folder.absoluteURL.path : ""
@@ -113,7 +114,7 @@ public final class FileStorage: ResponseStorage {
         self.maximumBytes = maximumBytes
         self.maximumCount = maximumCount
         self.durability = durability
-        self.now = now
+        clock = TaskClock(timekeeper)
     }
 
     /// The folder `WebService` in the user's caches folder, or `nil` if there is none.
@@ -196,7 +197,7 @@ public final class FileStorage: ResponseStorage {
                 do {
                     continuation.resume(returning: try work())
                 } catch let failure as SystemFailure {
-                    continuation.resume(throwing: failure.error(complaint))
+                    continuation.resume(throwing: failure.error(.storage, complaint))
                 } catch {
                     continuation.resume(throwing: error)
                 }
@@ -222,7 +223,7 @@ public final class FileStorage: ResponseStorage {
     /// Removes incomplete files of terminated processes, once.
     private func tidy(_ folder: borrowing Folder) throws {
         guard !state.withLock({ $0.isTidy }) else { return }
-        let anHourAgo = Int((now().timeIntervalSince1970 - 3600).rounded(.down))
+        let anHourAgo = Int((clock.date.timeIntervalSince1970 - 3600).rounded(.down))
         for name in try folder.names() where names.kind(of: name) == .temporary {
             guard let status = try folder.status(of: name), !status.isFolder, status.modifiedSeconds < anHourAgo else {
                 continue
@@ -273,7 +274,7 @@ public final class FileStorage: ResponseStorage {
         }
         guard let folder = try openFolder(making: true) else { throw SystemFailure(call: "open", number: ENOENT) }
         let isLimited = maximumBytes != nil || maximumCount != nil
-        let (name, now) = (names.entry(key), now())
+        let (name, now) = (names.entry(key), clock.date)
         var inventory =
             isLimited
             ? try state.withLock { $0.inventory.take() } ?? Inventory(of: folder, names, now: now, keeping: name) : nil

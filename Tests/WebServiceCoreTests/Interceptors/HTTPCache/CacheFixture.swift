@@ -41,8 +41,8 @@ final class CacheFixture: Sendable {
         self.state = state
         cache = ResponseCache(
             storage: storage, account: { state.value.withLock { $0.account } }, usesHeuristics: usesHeuristics,
-            now: { state.value.withLock { $0.now } }, storageErrorObserver: { failures.add($0) }, timekeeper: timekeeper
-        )
+            storageErrorObserver: { failures.add($0) },
+            timekeeper: TestTimekeeper(timekeeper, date: { state.value.withLock { $0.now } }))
         service = WebService(baseURLString: "https://h/v1", passthroughDelegate: nil, timekeeper: timekeeper)
         service.session = Origin { request in
             sent.add(request)
@@ -76,7 +76,7 @@ final class CacheFixture: Sendable {
     ) async throws -> Response {
         var request = service.request(method, path: path)
         request.headers = headers
-        request.cachePolicy = policy
+        request.options.cachePolicy = policy
         change(&request)
         return try await service.sessionTask(request: request).data().validateNothing().response
     }

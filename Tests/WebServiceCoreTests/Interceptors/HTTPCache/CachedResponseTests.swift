@@ -148,7 +148,7 @@ struct CachedResponseTests {
             var response = Response(data: Data(), head: head)
             response.redirects = redirects
             var request = Request(url: "https://h/")
-            request.shouldHandleCookies = handlesCookies
+            request.options.shouldHandleCookies = handlesCookies
             do {
                 _ = try CachedResponse(
                     response, to: request, account: "a", requestTime: Self.start, responseTime: Self.start)

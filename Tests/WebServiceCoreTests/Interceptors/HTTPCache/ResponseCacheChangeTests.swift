@@ -128,7 +128,7 @@ struct ResponseCacheChangeTests {
     @Test("A response that was requested before a change and arrives after it is not stored")
     func overtaken() async throws {
         let fixture = CacheFixture()
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { request in
             if request.method == .GET { _ = await gate.value }
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
@@ -136,7 +136,7 @@ struct ResponseCacheChangeTests {
         async let early = fixture.text()
         await fixture.sent.wait(for: 1)
         _ = try await fixture.get(method: .POST)
-        gate.make(true)
+        gate.set(true)
         #expect(try await early == "network old")
         fixture.serve(["Cache-Control": "max-age=60"], "new")
         #expect(try await fixture.text() == "network new")
@@ -148,7 +148,7 @@ struct ResponseCacheChangeTests {
     )
     func overtakenAfterAnother() async throws {
         let fixture = CacheFixture()
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { request in
             if request.headers["X-A"] == "late" { _ = await gate.value }
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
@@ -158,7 +158,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "network old")
         await fixture.cache.finishStoring()
         _ = try await fixture.get(method: .POST)
-        gate.make(true)
+        gate.set(true)
         #expect(try await late == "network old")
         fixture.serve([:], "new")
         #expect(try await fixture.text() == "network new")
@@ -167,7 +167,7 @@ struct ResponseCacheChangeTests {
     @Test("A response requested after a change is stored, even while earlier requests are in flight")
     func notOvertaken() async throws {
         let fixture = CacheFixture()
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
@@ -177,7 +177,7 @@ struct ResponseCacheChangeTests {
         fixture.serve(["Cache-Control": "max-age=60"], "new")
         _ = try await fixture.get(method: .POST)
         #expect(try await fixture.text() == "network new")
-        gate.make(true)
+        gate.set(true)
         #expect(try await early == "network old")
         #expect(try await fixture.text() == "cache new")
     }
@@ -188,7 +188,7 @@ struct ResponseCacheChangeTests {
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
         _ = try await fixture.get()
         fixture.advance(by: 6)
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
             return CacheFixture.Reply(status: 304)
@@ -197,7 +197,7 @@ struct ResponseCacheChangeTests {
         await fixture.sent.wait(for: 2)
         fixture.serve(["Cache-Control": "max-age=5"], "two", tag: "\"2\"")
         #expect(try await fixture.text() == "network two")
-        gate.make(true)
+        gate.set(true)
         #expect(try await late == "revalidated one")
         #expect(try await fixture.text() == "cache two")
     }
@@ -241,7 +241,7 @@ struct ResponseCacheChangeTests {
                 ? CacheFixture.Reply(status: 301, headers: headers) : CacheFixture.Reply(headers: headers, body: "b")
         }
         for source in [Response.Source.network, .cache] {
-            let response = try await fixture.get { $0.redirectPolicy = .manual }
+            let response = try await fixture.get { $0.options.redirectPolicy = .manual }
             #expect(response.status == 301 && response.source == source)
         }
         for _ in 0..<2 {

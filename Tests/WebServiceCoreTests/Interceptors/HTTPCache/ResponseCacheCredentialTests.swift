@@ -81,13 +81,13 @@ struct ResponseCacheCredentialTests {
         let fixture = CacheFixture(inner: onRequest ? [] : [authentication])
         echo(fixture)
         func body() async throws -> String {
-            let response = try await fixture.get { if onRequest { $0.interceptors = [authentication] } }
+            let response = try await fixture.get { if onRequest { $0.options.interceptors = [authentication] } }
             return "\(response.source) \(String(decoding: response.data, as: UTF8.self))"
         }
         #expect(try await body() == "network Bearer ann")
         value.withLock { $0 = "bob" }
         #expect(try await body() == "network Bearer bob")
-        let passed = try await decisions(fixture) { if onRequest { $0.interceptors = [authentication] } }
+        let passed = try await decisions(fixture) { if onRequest { $0.options.interceptors = [authentication] } }
         #expect(passed == ["not used: an Authentication follows the cache, and no account is named"])
         fixture.signIn("bob")
         #expect(try await body() == "network Bearer bob")
@@ -123,8 +123,8 @@ struct ResponseCacheCredentialTests {
                 "not stored: Vary names Cookie, and the cookie jar adds cookies after the cache"
             ])
         #expect(try await fixture.text() == "network sid=1")
-        #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .network)
-        #expect(try await fixture.get { $0.shouldHandleCookies = false }.source == .cache)
+        #expect(try await fixture.get { $0.options.shouldHandleCookies = false }.source == .network)
+        #expect(try await fixture.get { $0.options.shouldHandleCookies = false }.source == .cache)
         #expect(try await fixture.text() == "network sid=1")
     }
 
@@ -278,7 +278,7 @@ struct ResponseCacheCredentialTests {
         }
         try await refusal.prepare(fixture)
         let decisions = try await decisions(fixture, refusal.asked) { request in
-            if refusal.reason.hasPrefix("too many") { request.cachePolicy = .reloadIgnoringLocalCacheData }
+            if refusal.reason.hasPrefix("too many") { request.options.cachePolicy = .reloadIgnoringLocalCacheData }
         }
         #expect(decisions == ["not stored: \(refusal.reason)"])
         storage.hangs(.store, false)

@@ -102,7 +102,7 @@ struct ResponseCacheHangTests {
         let ends = Collected<String>()
         func begin(_ deadline: Duration) -> SessionTask {
             var request = fixture.service.request(.GET, path: "/a")
-            request.deadline = deadline
+            request.options.deadline = deadline
             return fixture.service.sessionTask(request: request).response { _, _ in .empty }.responseError {
                 ends.add(
                     (($0 as? URLError)?.code).map { "\($0.rawValue)" } ?? (($0 as? WebServiceError)?.code).map {

@@ -35,7 +35,7 @@ struct ResponseCacheStaleTests {
             fixture.serve([:], "down", status: status)
             let response = try await fixture.get()
             #expect(
-                response.source == .cache && response.data == Data("one".utf8) && response.age == 15
+                response.source == .cache && response.data == Data("one".utf8) && response.age == .seconds(15)
                     && response.attempts == 1)
         }
         fixture.serve { _ in CacheFixture.Reply(error: URLError(.timedOut)) }
@@ -79,7 +79,7 @@ struct ResponseCacheStaleTests {
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
         _ = try await fixture.get("/a", ["Authorization": "Bearer 1"])
         fixture.advance(by: 15)
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=5"], body: "two")
@@ -88,12 +88,12 @@ struct ResponseCacheStaleTests {
         for _ in 0..<5 {
             let response = try await fixture.get("/a", headers)
             #expect(
-                response.source == .cache && response.attempts == 0 && response.age == 15
+                response.source == .cache && response.attempts == 0 && response.age == .seconds(15)
                     && response.data == Data("one".utf8))
         }
         let validation = try #require(await fixture.sent.wait(for: 2).last)
         #expect(validation.headers[.ifNoneMatch] == "\"1\"" && validation.headers[.authorization] == "Bearer 1")
-        gate.make(true)
+        gate.set(true)
         var text = ""
         let end = ContinuousClock.now + .seconds(30)
         // only-if-cached starts no validation; another request could start one after the first.
@@ -128,8 +128,8 @@ struct ResponseCacheStaleTests {
         let requests = Collected<String>()
         let changing = ClosureInterceptor { [unowned fixture] request, next in
             // The account changes between the response and its validation.
-            if request.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
-            defer { requests.add("\(request.cachePolicy.rawValue)") }
+            if request.options.cachePolicy == .reloadRevalidatingCacheData { fixture.signIn("bob") }
+            defer { requests.add("\(request.options.cachePolicy.rawValue)") }
             return try await next(request)
         }
         fixture.service.interceptors = [changing, fixture.cache]
@@ -148,9 +148,9 @@ struct ResponseCacheStaleTests {
     func begunByValidation() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
-        let (gate, results) = (Decision(), Collected<String>())
+        let (gate, results) = (Once<Bool>(), Collected<String>())
         let beginning = ClosureInterceptor { [unowned fixture] request, next in
-            if request.cachePolicy == .reloadRevalidatingCacheData {
+            if request.options.cachePolicy == .reloadRevalidatingCacheData {
                 Task {
                     _ = await gate.value
                     do { results.add(try await fixture.text("/b")) } catch { results.add("\(error)") }
@@ -165,7 +165,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text() == "cache one")
         await fixture.sent.wait(for: 2)
         fixture.signIn("bob")
-        gate.make(true)
+        gate.set(true)
         #expect(await results.wait(for: 1) == ["network one"])
     }
 

@@ -124,7 +124,7 @@ struct ResponseCacheStorageTests {
             let second = CacheFixture(storage)
             second.advance(by: 30)
             let response = try await second.get("/a", ["X-A": "1"])
-            #expect(response.source == .cache && response.age == 30 && response.data == Data("one".utf8))
+            #expect(response.source == .cache && response.age == .seconds(30) && response.data == Data("one".utf8))
             #expect(try await second.get("/a", ["X-A": "2"]).source == .network)
         }
     }
@@ -205,14 +205,14 @@ struct ResponseCacheStorageTests {
 
     @Test("A response is returned before it is stored, and the next request waits for the write")
     func behind() async throws {
-        let gate = Decision()
+        let gate = Once<Bool>()
         let storage = HandStorage(gate: gate)
         let fixture = CacheFixture(storage)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         #expect(try await fixture.text() == "network one")
         #expect(storage.calls.values.allSatisfy { $0 == .read })
         async let second = fixture.text()
-        gate.make(true)
+        gate.set(true)
         #expect(try await second == "cache one")
     }
 
@@ -225,7 +225,7 @@ struct ResponseCacheStorageTests {
         try await fixture.cache.remove(url)
         #expect(try await fixture.text("/b") == "cache one")
         #expect(try await fixture.text("/a") == "network one")
-        let gate = Decision()
+        let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "late")
@@ -233,7 +233,7 @@ struct ResponseCacheStorageTests {
         async let late = fixture.text("/c")
         await fixture.sent.wait(for: 4)
         try await fixture.cache.removeAll()
-        gate.make(true)
+        gate.set(true)
         #expect(try await late == "network late")
         for path in ["/a", "/b", "/c"] {
             await #expect(throws: URLError(.resourceUnavailable)) {

@@ -17,7 +17,8 @@ struct ResponseCacheTests {
         fixture.serve([:], "two")
         let response = try await fixture.get()
         #expect(
-            response.source == .cache && response.attempts == 0 && response.age == 59 && response.header("Age") == "59")
+            response.source == .cache && response.attempts == 0 && response.age == .seconds(59)
+                && response.header("Age") == "59")
         #expect(response.data == Data("one".utf8) && response.status == 200 && response.header("X-A") == "1")
         #expect(response.url?.absoluteString == "https://h/v1/a" && response.redirects.isEmpty)
         #expect(fixture.sent.values.count == 1)
@@ -67,7 +68,7 @@ struct ResponseCacheTests {
         fixture.advance(by: 6)
         let response = try await fixture.get()
         #expect(response.source == .revalidated && response.data == Data("one".utf8) && response.status == 200)
-        #expect(response.age == 0 && response.attempts == 1)
+        #expect(response.age == .zero && response.attempts == 1)
         let sent = try #require(fixture.sent.values.last)
         #expect(
             sent.headers[.ifNoneMatch] == "\"1\"" && sent.headers["If-Modified-Since"] == CachedResponseTests.text(-9))
@@ -228,9 +229,9 @@ struct ResponseCacheTests {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "12345")
         _ = try await fixture.get()
-        #expect(try await fixture.get { $0.maximumResponseBytes = 5 }.source == .cache)
+        #expect(try await fixture.get { $0.options.maximumResponseBytes = 5 }.source == .cache)
         let error = await #expect(throws: WebServiceError.self) {
-            try await fixture.get { $0.maximumResponseBytes = 4 }
+            try await fixture.get { $0.options.maximumResponseBytes = 4 }
         }
         #expect(error?.code == .responseTooLarge)
     }

@@ -191,7 +191,7 @@ struct ResponseCacheValidationTests {
         "A request cancelled while it reads the storage or is validated ends once and stores nothing"
     )
     func cancelled() async throws {
-        let gate = Decision()
+        let gate = Once<Bool>()
         let fixture = CacheFixture(HandStorage(gate: gate))
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
         _ = try await fixture.get()
@@ -203,12 +203,12 @@ struct ResponseCacheValidationTests {
         let waiting = begin()
         waiting.cancel()
         #expect(await ends.wait(for: 1) == [.cancelled])
-        gate.make(true)
+        gate.set(true)
         await fixture.cache.finishStoring()
         #expect(fixture.sent.values.count == 1)
 
         fixture.advance(by: 6)
-        let answer = Decision()
+        let answer = Once<Bool>()
         fixture.serve { _ in
             _ = await answer.value
             return CacheFixture.Reply(status: 304, headers: ["Cache-Control": "max-age=99"])
@@ -217,7 +217,7 @@ struct ResponseCacheValidationTests {
         await fixture.sent.wait(for: 2)
         validating.cancel()
         #expect(await ends.wait(for: 2) == [.cancelled, .cancelled])
-        answer.make(true)
+        answer.set(true)
         fixture.serve([:], "two")
         #expect(try await fixture.text() == "network two")
         #expect(ends.values.count == 2)

@@ -6,17 +6,19 @@ import Foundation
 final class HandList: Sendable {
     final class Ask: Sendable {
         let position: Int?
-        private let waiter: OneTimeContinuation<Page<Int, Int>>
+        private let page: Once<Result<Page<Int, Int>, any Error>>
         let wasCancelled = Mutex(false)
 
-        init(_ position: Int?, _ waiter: OneTimeContinuation<Page<Int, Int>>) {
+        init(_ position: Int?, _ page: Once<Result<Page<Int, Int>, any Error>>) {
             self.position = position
-            self.waiter = waiter
+            self.page = page
         }
 
+        deinit { fail(TestError(name: "forgotten")) }
+
         var isCancelled: Bool { wasCancelled.withLock { $0 } }
-        func answer(_ items: [Int], next: Int?) { waiter.resume(with: .success(Page(items, next: next))) }
-        func fail(_ error: any Error = TestError()) { waiter.resume(with: .failure(error)) }
+        func answer(_ items: [Int], next: Int?) { page.set(.success(Page(items, next: next))) }
+        func fail(_ error: any Error = TestError()) { page.set(.failure(error)) }
 
         func cancel(_ isHeeded: Bool) {
             wasCancelled.withLock { $0 = true }
@@ -35,13 +37,12 @@ final class HandList: Sendable {
     var paginator: Paginator<Int, Int> {
         Paginator { [asks, cancels, heedsCancel] position in
             let current = Mutex<Ask?>(nil)
+            let page = Once<Result<Page<Int, Int>, any Error>>()
             return try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { continuation in
-                    let ask = Ask(position, OneTimeContinuation(continuation, forgotten: TestError(name: "forgotten")))
-                    current.withLock { $0 = ask }
-                    if Task.isCancelled { ask.cancel(heedsCancel) }
-                    asks.add(ask)
-                }
+                current.withLock { $0 = Ask(position, page) }
+                if Task.isCancelled { current.withLock { $0 }?.cancel(heedsCancel) }
+                if let ask = current.withLock({ $0 }) { asks.add(ask) }
+                return try await page.value.get()
             } onCancel: {
                 current.withLock { $0 }?.cancel(heedsCancel)
                 cancels.add(position)

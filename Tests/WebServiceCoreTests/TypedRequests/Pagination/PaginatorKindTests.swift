@@ -264,7 +264,7 @@ struct PaginatorKindTests {
         await endpoint.fetches.wait(for: 1).last?.answer("a")
         await endpoint.fetches.wait(for: 2).last?.answer("end")
         #expect(try await first.value == ["a", "end"])
-        let stored = service.pages(of: Words()) { service.perform($0, cachePolicy: .cacheOnly) }
+        let stored = service.pages(of: Words()) { service.perform($0, fetchPolicy: .cacheOnly) }
         #expect(try await all(stored) == ["a", "end"])
         #expect(endpoint.fetches.values.count == 2)
         #expect(await code { _ = try await stored.reset(to: 7).moveNext() } == .noStoredData)

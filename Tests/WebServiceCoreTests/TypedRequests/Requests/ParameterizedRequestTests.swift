@@ -13,14 +13,14 @@ struct ParameterizedRequestTests {
         typealias Output = Data
         var method: Request.Method = .GET
         var parameters: RequestParameters = .simple(["q": "a b", "page": 2])
-        var parameterPlacement: ParameterPlacement?
+        var parameterEncoding = Request.ParameterEncoding.percent
         var path: String { "/{kind}/search" }
         var pathParameters: Parameters? { ["kind": "a/b"] }
         var headers: Headers { ["X-Part": "1"] }
 
         func configure(_ request: inout Request) {
-            request.timeout = 7
-            request.errorMapper = .closure { _ in TestError() }
+            request.options.timeout = .seconds(7)
+            request.options.errorMapper = .closure { _ in TestError() }
         }
     }
 
@@ -40,15 +40,15 @@ struct ParameterizedRequestTests {
                 "\(method)")
         }
         for method in [Request.Method.POST, .PUT, .PATCH] {
-            let sent = try Search(method: method).request(for: service).urlRequest()
+            let form = try Search(method: method).request(for: service).urlRequest()
+            #expect(form.url?.query == nil && form.httpBody == Data("q=a+b&page=2".utf8), "\(method)")
+            let sent = try Search(method: method, parameterEncoding: .json).request(for: service).urlRequest()
             #expect(sent.url?.query == nil && sent.httpBody == Data(#"{"page":2,"q":"a b"}"#.utf8), "\(method)")
             #expect(
                 sent.value(forHTTPHeaderField: "Content-Type") == "application/json"
                     && sent.value(forHTTPHeaderField: "X-Part") == "1")
         }
-        let form = try Search(method: .POST, parameterPlacement: .form).request(for: service).urlRequest()
-        #expect(form.httpBody == Data("q=a+b&page=2".utf8))
-        let query = try Search(method: .POST, parameterPlacement: .query).request(for: service).urlRequest()
+        let query = try Search(method: .POST, parameterEncoding: .query).request(for: service).urlRequest()
         #expect(query.url?.query == "q=a%20b&page=2" && query.httpBody?.isEmpty != false)
     }
 
@@ -61,7 +61,44 @@ struct ParameterizedRequestTests {
         let ping = try Ping().request(for: service).urlRequest()
         #expect(ping.httpMethod == "GET" && ping.url?.query == nil && ping.httpBody == nil)
         let error = #expect(throws: WebServiceError.self) {
-            try Search(method: .POST, parameters: .simple(["x": Double.nan])).request(for: service)
+            try Search(method: .POST, parameters: .simple(["x": Double.nan]), parameterEncoding: .json)
+                .request(for: service).urlRequest()
+        }
+        #expect(error?.code == .encoding)
+    }
+
+    private struct Create: ParameterizedRequest {
+        struct Issue: Encodable {
+            var title: String
+            var dueDate: Int
+        }
+        typealias Output = Data
+        var issue: Issue? = Issue(title: "ale", dueDate: 7)
+        var parameters: RequestParameters = .none
+        var isSnakeCase = false
+        var method: Request.Method { .POST }
+        var path: String { "/issues" }
+        var body: some Encodable { issue }
+        var encoder: any BodyEncoder {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = .sortedKeys
+            if isSnakeCase { encoder.keyEncodingStrategy = .convertToSnakeCase }
+            return encoder
+        }
+    }
+
+    @Test("An Encodable body is sent as JSON, and parameters in addition to it are in the query")
+    func body() throws {
+        let sent = try Create().request(for: service).urlRequest()
+        #expect(sent.httpBody == Data(#"{"dueDate":7,"title":"ale"}"#.utf8) && sent.url?.query == nil)
+        #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json")
+        let both = try Create(parameters: .simple(["notify": true]), isSnakeCase: true).request(for: service)
+            .urlRequest()
+        #expect(both.httpBody == Data(#"{"due_date":7,"title":"ale"}"#.utf8) && both.url?.query == "notify=true")
+        let none = try Create(issue: nil, parameters: .simple(["a": 1])).request(for: service).urlRequest()
+        #expect(none.httpBody == Data("a=1".utf8))
+        let error = #expect(throws: WebServiceError.self) {
+            try Create(parameters: .multipart(MultipartFormData())).request(for: service)
         }
         #expect(error?.code == .encoding)
     }
@@ -69,7 +106,7 @@ struct ParameterizedRequestTests {
     @Test("Changes of configure apply to the request")
     func configuration() async throws {
         let request = try Search().request(for: service)
-        #expect(request.timeout == 7)
+        #expect(request.options.timeout == .seconds(7))
         service.session = HandSession(text: "", status: 500)
         await #expect(throws: TestError()) { try await service.perform(Search()).value }
     }

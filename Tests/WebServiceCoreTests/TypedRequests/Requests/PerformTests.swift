@@ -254,7 +254,7 @@ struct PerformTests {
             typealias Output = Data
             func request(for service: WebService) -> Request {
                 var request = service.request(.GET, path: "/slow")
-                request.deadline = .seconds(5)
+                request.options.deadline = .seconds(5)
                 return request
             }
         }

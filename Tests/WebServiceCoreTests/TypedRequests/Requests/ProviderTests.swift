@@ -141,10 +141,10 @@ struct ProviderTests {
         let one: RequestProvider<ValueText> = service.createProvider()
         let some = RestrictedProvider(service: service, requestTypes: [ValueText.self])
         let group: GroupProvider<Texts> = service.createProvider()
-        #expect(try await one.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
-        #expect(try await some.perform(ValueText(), cachePolicy: .cacheOnly).value == "old")
+        #expect(try await one.perform(ValueText(), fetchPolicy: .cacheOnly).value == "old")
+        #expect(try await some.perform(ValueText(), fetchPolicy: .cacheOnly).value == "old")
         let error = await #expect(throws: WebServiceError.self) {
-            try await group.perform(ValueText(), cachePolicy: .cacheOnly).value
+            try await group.perform(ValueText(), fetchPolicy: .cacheOnly).value
         }
         #expect(error?.code == .requestNotAllowed)
         #expect(endpoint.fetches.values.count == 1)

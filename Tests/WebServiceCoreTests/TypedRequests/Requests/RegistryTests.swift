@@ -439,7 +439,7 @@ struct RegistryTests {
             )
             #expect(
                 try await WebService(endpoints: [endpoint], storages: [storage]).perform(
-                    RawText(), cachePolicy: .cacheThenServer
+                    RawText(), fetchPolicy: .cacheThenServer
                 ).value == "text")
         }
     }

@@ -179,7 +179,7 @@ struct FileStorageDamageTests {
                 try FileManager.default.setAttributes(
                     [.modificationDate: now.addingTimeInterval(-age)], ofItemAtPath: file.path)
             }
-            let storage = try FileStorage(folder: folder, prefix: "p", now: { now })
+            let storage = try FileStorage(folder: folder, prefix: "p", timekeeper: TestTimekeeper(date: { now }))
             #expect(try names(in: folder).count == ages.count)
             #expect(try await storage.entry(for: StorageKey(identifier: "another")) == nil)
             #expect(

@@ -17,7 +17,7 @@ struct FileStorageLimitTests {
     func count() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
-            let storage = try FileStorage(folder: folder, maximumCount: 20, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumCount: 20, date: clock.tick)
             for index in 0..<200 {
                 try await storage.store(
                     StorageEntry(.raw(Data([UInt8(index)])), date: nil), for: StorageKey(identifier: "\(index)"))
@@ -33,7 +33,7 @@ struct FileStorageLimitTests {
     func bytes() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
-            let storage = try FileStorage(folder: folder, maximumBytes: 10_000, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumBytes: 10_000, date: clock.tick)
             for index in 100..<200 {
                 try await storage.store(
                     StorageEntry(.raw(Data(count: 1_000)), date: nil), for: StorageKey(identifier: "\(index)"))
@@ -51,7 +51,7 @@ struct FileStorageLimitTests {
     func rewriting() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
-            let storage = try FileStorage(folder: folder, maximumBytes: 400, maximumCount: 4, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumBytes: 400, maximumCount: 4, date: clock.tick)
             let keys = (0..<5).map { StorageKey(identifier: "\($0)") }
             for _ in 0..<50 {
                 for key in keys[..<4] {
@@ -72,10 +72,10 @@ struct FileStorageLimitTests {
             let clock = TestClock()
             let keys = (0..<18).map { StorageKey(identifier: "\($0)") }
             let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
-            let other = try FileStorage(folder: folder, now: clock.tick)
+            let other = try FileStorage(folder: folder, date: clock.tick)
             for key in keys[..<16] { try await other.store(entry, for: key) }
             // The storage counts the entries, removes the oldest one and records the next two.
-            let storage = try FileStorage(folder: folder, maximumCount: 16, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumCount: 16, date: clock.tick)
             try await storage.store(entry, for: keys[16])
             try await other.store(entry, for: keys[1])
             try await storage.store(entry, for: keys[17])
@@ -89,7 +89,7 @@ struct FileStorageLimitTests {
             let clock = TestClock()
             let keys = (0..<4).map { StorageKey(identifier: "\($0)") }
             let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
-            let storage = try FileStorage(folder: folder, maximumCount: 2, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumCount: 2, date: clock.tick)
             for key in keys[..<2] { try await storage.store(entry, for: key) }
             let name = keys[2].fileName + ".entry"
             try #require(mkfifo(folder.appendingPathComponent(name).path, 0o600) == 0)
@@ -104,9 +104,9 @@ struct FileStorageLimitTests {
             let clock = TestClock()
             let keys = (0..<40).map { StorageKey(identifier: "\($0)") }
             let entry = StorageEntry(.raw(Data(count: 10)), date: nil)
-            let unlimited = try FileStorage(folder: folder, now: clock.tick)
+            let unlimited = try FileStorage(folder: folder, date: clock.tick)
             for key in keys[..<15] { try await unlimited.store(entry, for: key) }
-            let storage = try FileStorage(folder: folder, maximumCount: 10, now: clock.tick)
+            let storage = try FileStorage(folder: folder, maximumCount: 10, date: clock.tick)
             try await storage.store(entry, for: keys[15])
             #expect(try names(in: folder) == keys[6...15].map { $0.fileName + ".entry" }.sorted())
             for key in keys[6...10] { try await storage.removeEntry(for: key) }
@@ -129,7 +129,7 @@ struct FileStorageLimitTests {
             let keys = (10..<32).map { StorageKey(identifier: "\($0)") }
             let entry = StorageEntry(.raw(Data(count: 47)), date: nil)  // plus 17 bytes of the key and 36 of the format
             let storage = try FileStorage(
-                folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, now: clock.tick)
+                folder: folder, maximumBytes: byCount ? nil : 1_000, maximumCount: byCount ? 10 : nil, date: clock.tick)
             for key in keys[0...10] { try await storage.store(entry, for: key) }
             #expect(try names(in: folder) == keys[1...10].map { $0.fileName + ".entry" }.sorted())
             for _ in 0..<3 { try await storage.store(entry, for: keys[10]) }
@@ -148,7 +148,7 @@ struct FileStorageLimitTests {
             let time = Mutex(4_000_000_000.0)
             let storage = try FileStorage(
                 folder: folder, maximumCount: 4,
-                now: {
+                date: {
                     time.withLock { time in
                         time += 1
                         return Date(timeIntervalSince1970: time)
@@ -190,7 +190,7 @@ struct FileStorageLimitTests {
     @Test("Of the entries with the same date, the first by name is removed")
     func ties() async throws {
         try await withScratchFolder { folder in
-            let storage = try FileStorage(folder: folder, maximumCount: 2, now: { Date(timeIntervalSince1970: 1_000) })
+            let storage = try FileStorage(folder: folder, maximumCount: 2, date: { Date(timeIntervalSince1970: 1_000) })
             let keys = (0..<3).map { StorageKey(identifier: "\($0)") }
             for key in keys { try await storage.store(StorageEntry(.raw(Data()), date: nil), for: key) }
             let first = try #require(keys[..<2].map { $0.fileName + ".entry" }.min())

@@ -25,8 +25,8 @@ struct StoredAnswersTests {
 
     private func service(_ storages: [any ResponseStorage]) -> WebService {
         let service = WebService(
-            baseURLString: "", passthroughDelegate: nil, timekeeper: ManualTimekeeper(),
-            date: { [calendar] in calendar.now })
+            baseURLString: "", passthroughDelegate: nil,
+            timekeeper: TestTimekeeper(ManualTimekeeper(), date: { [calendar] in calendar.now }))
         service.endpoints = [endpoint]
         service.storages = storages
         service.storageErrorObserver = { [failures] in failures.add($0) }
@@ -64,11 +64,11 @@ struct StoredAnswersTests {
 
     @Test("A read returns the latest response even if its write is still in progress")
     func readsBehindWrites() async throws {
-        let gate = Decision()
+        let gate = Once<Bool>()
         let service = service([HandStorage(gate: gate)])
         #expect(try await perform(RawText(), "one", by: service).get() == "one")
         let read = service.stored(RawText()).resume()
-        gate.make(true)
+        gate.set(true)
         #expect(try await read.value.value == "stored one")
     }
 
@@ -120,13 +120,13 @@ struct StoredAnswersTests {
         "A cancelled request stores nothing, even while its response is processed or waits to be stored"
     )
     func cancelled() async throws {
-        let (processing, goOn) = (Collected<Void>(), Decision())
+        let (processing, goOn) = (Collected<Void>(), Once<Bool>())
         let endpoint = HandEndpoint(heedsCancel: false) { text, _ in
             processing.add(())
             if text == "slow" { _ = await goOn.value }
             return text
         }
-        let gate = Decision()
+        let gate = Once<Bool>()
         let storage = HandStorage()
         let service = service([storage])
         service.endpoints = [endpoint]
@@ -141,7 +141,7 @@ struct StoredAnswersTests {
         await processing.wait(for: 1)
         during.cancel()
         #expect(await during.serviceResponse.isCanceled)
-        goOn.make(true)
+        goOn.set(true)
 
         // A write that waits for another one of the same key until the request is cancelled.
         service.storages = [HandStorage(gate: gate)]
@@ -151,7 +151,7 @@ struct StoredAnswersTests {
         await endpoint.fetches.wait(for: 4)[3].answer("late")
         #expect(try await late.value == "late")
         late.cancel()
-        gate.make(true)
+        gate.set(true)
         #expect(try await service.stored(RawText()).value.value == "first")
         #expect(storage.calls.values.isEmpty)
     }
@@ -294,17 +294,17 @@ struct StoredAnswersTests {
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)
         calendar.advance(3_600)
-        let stored = try await service.stored(RawText(), maximumAge: 3_600).value
-        #expect(stored.age == 3_600)
+        let stored = try await service.stored(RawText(), maximumAge: .seconds(3_600)).value
+        #expect(stored.age == .seconds(3_600))
         #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
         calendar.advance(1)
-        #expect(await code(service.stored(RawText(), maximumAge: 3_600)) == .noStoredData)
+        #expect(await code(service.stored(RawText(), maximumAge: .seconds(3_600))) == .noStoredData)
         // The clock is set back to before the stored date.
         calendar.advance(-10_000)
         let future = try await service.stored(RawText()).value
         #expect(future.date == nil)
         #expect(future.age == nil)
-        #expect(await code(service.stored(RawText(), maximumAge: 1e9)) == .noStoredData)
+        #expect(await code(service.stored(RawText(), maximumAge: .seconds(1_000_000_000))) == .noStoredData)
     }
 
     @Test("The classification selects the storage, and each delete method removes only its entries")
@@ -493,7 +493,7 @@ struct StoredAnswersTests {
 
     @Test("A read in progress is cancelled when the task that it depends on succeeds")
     func dependencyDuringRead() async throws {
-        let gate = Decision()
+        let gate = Once<Bool>()
         let service = service([HandStorage(gate: gate)])
         await perform(RawText(), "old", by: service)
         let task = service.perform(ValueText()).resume()
@@ -502,7 +502,7 @@ struct StoredAnswersTests {
         await endpoint.fetches.wait(for: 2)[1].answer("new")
         #expect(try await task.value == "new")
         #expect(await read.serviceResponse.isCanceled)
-        gate.make(true)
+        gate.set(true)
     }
 
     @Test("The stored value is never delivered after the response of the server")
@@ -550,7 +550,7 @@ struct StoredAnswersTests {
 
     @Test("Deallocating a service cancels its reads")
     func release() async throws {
-        let gate = Decision()
+        let gate = Once<Bool>()
         var service: WebService? = service([HandStorage(gate: gate)])
         if let service { await perform(RawText(), "old", by: service) }
         let results = Collected<Bool>()
@@ -559,6 +559,6 @@ struct StoredAnswersTests {
         service = nil
         #expect(await results.wait() == [true])
         #expect(read.state == .completed)
-        gate.make(true)
+        gate.set(true)
     }
 }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -7,7 +7,7 @@ import FoundationNetworking
 /// The sources of a storable typed request's value: its storage, the server or both.
 ///
 /// With every policy the task ends exactly once, with a value or with an error.
-public enum CachePolicy: Sendable, Hashable {
+public enum FetchPolicy: Sendable, Hashable {
     /// The server only. A successful response is stored.
     case serverOnly
     /// The storage only; no request is sent.
@@ -35,18 +35,18 @@ extension WebService {
     ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - cachePolicy: The sources of the value.
-    ///   - maximumAge: The maximum age of a stored value, in seconds. Defaults to `nil`: any age.
+    ///   - fetchPolicy: The sources of the value.
+    ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`: any age.
     ///   - key: See ``perform(_:key:duplicates:)``.
     ///   - duplicates: See ``perform(_:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
-        _ request: Request, cachePolicy: CachePolicy, maximumAge: TimeInterval? = nil,
+        _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<Request.Output> {
-        if cachePolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
+        if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
         let answer = Answer<Request.Output>()
-        let early = cachePolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
+        let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
             if let early { core.readAhead(request, maximumAge, typed, early) }
@@ -61,7 +61,7 @@ extension WebService {
             }
             core.begin(
                 request, typed, key.map(RequestKey.init), duplicates, task, answer,
-                otherwise: cachePolicy == .serverElseCache ? otherwise : nil
+                otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
         task.shared.withLock { $0.attach(early) }
@@ -79,19 +79,19 @@ extension WebService {
 extension ServiceCore {
     /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
-        _ request: Request, _ maximumAge: TimeInterval?, _ typed: TypedConfiguration,
+        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration,
         _ early: EarlyValue<Request.Output>
     ) {
         Task {
             guard let (stored, _) = try? await read(request, maximumAge, typed) else { return }  // already reported
-            early.announce(LabelledValue(value: stored.value, source: .storage, age: stored.age))
+            early.announce(stored)
         }
     }
 
     /// Reads the storage after the server failed. The error from the server remains the result if
     /// nothing is stored.
     fileprivate func readInstead<Request: StorableRequest>(
-        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: TimeInterval?,
+        of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
         _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
     ) async {
         guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // keeps the server error
@@ -109,10 +109,10 @@ extension TypedTask {
     ///
     /// Called in the background before the result is delivered. Called at most once, and never
     /// after the task has ended, because a newer value is available then. Handlers of the result
-    /// run after the observer returns. Only tasks of ``CachePolicy/cacheThenServer`` have a stored
+    /// run after the observer returns. Only tasks of ``FetchPolicy/cacheThenServer`` have a stored
     /// value; tasks created from them by `map` do not.
     @discardableResult
-    public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: LabelledValue<Value>) -> Void) -> Self {
+    public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: SourcedValue<Value>) -> Void) -> Self {
         early?.add { observer($0) }
         return self
     }
@@ -120,7 +120,7 @@ extension TypedTask {
     /// Adds an observer of the stored value on the main actor; see ``onCacheSuccess(_:)``.
     @discardableResult
     public func updateCacheUI(
-        _ observer: @escaping @MainActor @Sendable (_ value: LabelledValue<Value>) -> Void
+        _ observer: @escaping @MainActor @Sendable (_ value: SourcedValue<Value>) -> Void
     ) -> Self {
         early?.add { await observer($0) }
         return self
@@ -130,7 +130,7 @@ extension TypedTask {
     ///
     /// Reading resumes the task and throws its error. Cancelling the reading task cancels the
     /// request.
-    public var values: AsyncThrowingStream<LabelledValue<Value>, any Error> {
+    public var values: AsyncThrowingStream<SourcedValue<Value>, any Error> {
         AsyncThrowingStream { continuation in
             early?.add { continuation.yield($0) }
             onCompletion { [task] result in
@@ -138,8 +138,11 @@ extension TypedTask {
                 case .failure(let error): continuation.finish(throwing: error)
                 case .success(let value):
                     let response = try? task.response()  // without a response there is no age
+                    let age = response?.age
                     continuation.yield(
-                        LabelledValue(value: value, source: response?.source ?? .endpoint, age: response?.age))
+                        SourcedValue(
+                            value, source: response?.source ?? .endpoint, age: age,
+                            date: age.map { Date().addingTimeInterval(-$0.inSeconds) }))
                     continuation.finish()
                 }
             }

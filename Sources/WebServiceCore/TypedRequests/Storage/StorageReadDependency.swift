@@ -1,17 +1,3 @@
-public import Foundation
-
-/// A stored response.
-public struct StoredValue<Value: Sendable>: Sendable {
-    /// The value.
-    public let value: Value
-    /// The date at which the value was stored.
-    ///
-    /// `nil` if the date is unknown or, because of a wrong clock, in the future.
-    public let date: Date?
-    /// The age in seconds when the value was read; `nil` without a date.
-    public let age: TimeInterval?
-}
-
 /// The dependency of a read on a task, whose response makes the stored one obsolete.
 public struct StorageReadDependency: Sendable {
     /// Returns whether the read is obsolete; `nil` if it never becomes obsolete.

@@ -108,7 +108,8 @@ final class Connection: @unchecked Sendable {
         csqlite_configure(database.handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         try database.execute(
             """
-            PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA journal_size_limit = \(DatabaseFiles.mostLogBytes); PRAGMA fullfsync = ON;
+            PRAGMA mmap_size = 0; PRAGMA cell_size_check = ON; PRAGMA fullfsync = ON;
+            PRAGMA journal_size_limit = \(DatabaseFiles.mostLogBytes);
             PRAGMA synchronous = \(durability == .power ? "FULL" : "NORMAL");
             """
         )

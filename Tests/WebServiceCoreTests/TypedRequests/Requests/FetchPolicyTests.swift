@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 @Suite("Cache policies", .timeLimit(.minutes(10)))
-struct CachePolicyTests {
+struct FetchPolicyTests {
     /// An HTTP request whose responses have the storage identifier of `ValueText`.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {
         typealias Output = String
@@ -37,8 +37,8 @@ struct CachePolicyTests {
     }
 
     /// Returns a task whose observers record the values they receive.
-    private func task(_ policy: CachePolicy, maximumAge: TimeInterval? = nil) -> TypedTask<String> {
-        service.perform(ValueText(), cachePolicy: policy, maximumAge: maximumAge)
+    private func task(_ policy: FetchPolicy, maximumAge: Duration? = nil) -> TypedTask<String> {
+        service.perform(ValueText(), fetchPolicy: policy, maximumAge: maximumAge)
             .onCacheSuccess { [early] in early.add("\($0.value) \($0.source)") }
             // Other expectations verify the error.
             .onCompletion { [ends] result in ends.add((try? result.get()) ?? "error") }
@@ -64,7 +64,7 @@ struct CachePolicyTests {
         let task = task(.cacheOnly)
         #expect(try await task.value == "old")
         #expect(try await task.response.source == .storage)
-        #expect(try await task.response.age ?? -1 >= 0)
+        #expect(try await task.response.age ?? .seconds(-1) >= .zero)
         #expect(endpoint.fetches.values.count == 1)
         #expect(await ends.wait(for: 2) == ["error", "old"])
     }
@@ -107,7 +107,7 @@ struct CachePolicyTests {
         await store("old")
         for turn in 0..<200 {
             let shown = Collected<String>()
-            let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+            let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
                 .updateCacheUI { _ in shown.add("old") }
                 .onCacheSuccess { _ in shown.add("old") }
                 .updateUI { _ in shown.add("new") }
@@ -126,7 +126,7 @@ struct CachePolicyTests {
         await store("old")
         service.endpoints = [HTTPEndpoint()]
         service.session = HandSession(text: "gone", status: 404)
-        let task = service.perform(HTTPText(), cachePolicy: .serverElseCache)
+        let task = service.perform(HTTPText(), fetchPolicy: .serverElseCache)
         #expect(try await task.value == "old")
         #expect(task.task.timeline.events.map(\.status) == [404])
         #expect(String(decoding: task.task.httpArchive(), as: UTF8.self).contains(#""status" : 404"#))
@@ -156,7 +156,7 @@ struct CachePolicyTests {
         await store("old")
         let task = task(.serverElseCache)
         await endpoint.fetches.wait(for: 2)
-        let duplicate = service.perform(ValueText(), cachePolicy: .serverElseCache, duplicates: .reject)
+        let duplicate = service.perform(ValueText(), fetchPolicy: .serverElseCache, duplicates: .reject)
         #expect(await duplicate.serviceResponse.isDuplicate)
         task.cancel()
         #expect(await task.serviceResponse.isCanceled)
@@ -167,10 +167,10 @@ struct CachePolicyTests {
     func tooOld() async throws {
         await store("old")
         let error = await #expect(throws: WebServiceError.self) {
-            try await self.task(.cacheOnly, maximumAge: -1).value
+            try await self.task(.cacheOnly, maximumAge: .seconds(-1)).value
         }
         #expect(error?.code == .noStoredData)
-        let task = task(.cacheThenServer, maximumAge: -1)
+        let task = task(.cacheThenServer, maximumAge: .seconds(-1))
         await endpoint.fetches.wait(for: 2)[1].answer("new")
         #expect(try await task.value == "new")
         #expect(early.values.isEmpty)
@@ -179,7 +179,7 @@ struct CachePolicyTests {
     @Test("The values of a task are a sequence with source and age, which ends or throws after the response")
     func values() async throws {
         await store("old")
-        let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         var seen: [String] = []
         for try await value in task.values {
             seen.append("\(value.value) \(value.source) \(value.isStored) \(value.age == nil)")
@@ -187,7 +187,7 @@ struct CachePolicyTests {
         }
         #expect(seen == ["old storage true false", "new endpoint false true"])
 
-        let failing = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let failing = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         seen = []
         await #expect(throws: TestError()) {
             for try await value in failing.values {
@@ -201,7 +201,7 @@ struct CachePolicyTests {
     @Test("Cancelling the iteration over the values cancels the request")
     func valuesStop() async throws {
         await store("old")
-        let task = service.perform(ValueText(), cachePolicy: .cacheThenServer)
+        let task = service.perform(ValueText(), fetchPolicy: .cacheThenServer)
         let reader = Task {
             for try await _ in task.values {}
         }

@@ -16,8 +16,8 @@ public struct MockBodyWriter: Sendable {
 
     /// Sends bytes, as one chunk if the body is chunked. Blocks while the client does not read.
     ///
-    /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the connection
-    ///   or the server has stopped.
+    /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the
+    ///   connection or the server has stopped.
     public func write(_ data: Data) throws {
         guard !data.isEmpty else { return }
         guard socket.send(isChunked ? data.chunk : data) else {

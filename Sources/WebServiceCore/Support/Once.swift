@@ -1,22 +1,26 @@
-/// A Boolean value that is set once and awaited by one waiter.
-final class Decision: Sendable {
+/// A value that is set once, by the first of several events, and awaited by one Swift task.
+package final class Once<Value: Sendable>: Sendable {
     private struct State {
-        var value: Bool?
-        var waiter: CheckedContinuation<Bool, Never>?
+        var value: Value?
+        var waiter: CheckedContinuation<Value, Never>?
     }
 
     private let state = Mutex(State())
 
-    func make(_ value: Bool) {
+    package init() {}
+
+    /// Sets the value, which later calls do not change.
+    package func set(_ value: Value) {
         let waiter = state.withLock { state in
+            guard state.value == nil else { return nil as CheckedContinuation<Value, Never>? }
             state.value = value
             return state.waiter.take()
         }
         waiter?.resume(returning: value)
     }
 
-    /// The value; may be awaited once.
-    var value: Bool {
+    /// The value, as soon as it is set; may be awaited once.
+    package var value: Value {
         get async {
             await withCheckedContinuation { continuation in
                 let value = state.withLock { state in

@@ -61,7 +61,7 @@ final class ConnectionPair: Sendable {
                     continuation.resume(
                         throwing: WebServiceError(code, "could not \(name): \(error.message)", underlying: error))
                 } catch let failure as SystemFailure {
-                    continuation.resume(throwing: failure.error("the database could not be opened"))
+                    continuation.resume(throwing: failure.error(.storage, "the database could not be opened"))
                 } catch {
                     continuation.resume(throwing: error)
                 }
@@ -88,12 +88,13 @@ final class ConnectionPair: Sendable {
     /// Executes work with the connection of a slot.
     ///
     /// Retries while the database is busy, once with new connections after a failure, and with a
-    /// new database if the old one is damaged.
+    /// new database if two attempts in a row report the old one as damaged. A single report is not
+    /// sufficient, because SQLite also reports a failed read (`EIO`) as damage.
     private func perform<Value>(
         _ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value
     ) throws -> Value {
         var pause: Int32 = 1
-        var failures = 0
+        var (failures, reportsOfDamage) = (0, 0)
         var before: DatabaseFiles.Snapshot?
         var damaged: FileIdentity?
         while true {
@@ -114,8 +115,10 @@ final class ConnectionPair: Sendable {
                 // Closing the connection rolls back unfinished changes.
                 close()
                 failures += 1
-                guard !error.isBusy, failures <= (error.isDamage ? 2 : 1) else { throw error }
-                if failures == 2 { damaged = used?.snapshot.database?.file }
+                reportsOfDamage = error.isDamage ? reportsOfDamage + 1 : 0
+                let isRepeated = error.isDamage ? reportsOfDamage <= 2 : failures == 1
+                guard !error.isBusy, isRepeated else { throw error }
+                if reportsOfDamage == 2 { damaged = used?.snapshot.database?.file }
             }
         }
     }
@@ -140,13 +143,15 @@ final class ConnectionPair: Sendable {
             if let before { try files.deleteLog(ifStrangeTo: before) }
             if let damaged, damaged == (try files.snapshot()).database?.file { try files.moveAside() }
             try files.makeDatabase()
-            do {
-                return try Connection(files, durability: durability, clock: clock)
-            } catch let error as SQLiteError where error.isForeign {
-                try files.moveAside()
-                try files.makeDatabase()
-                return try Connection(files, durability: durability, clock: clock)
+            // The second attempt confirms the report of the first one.
+            for _ in 0..<2 {
+                do {
+                    return try Connection(files, durability: durability, clock: clock)
+                } catch let error as SQLiteError where error.isForeign {}
             }
+            try files.moveAside()
+            try files.makeDatabase()
+            return try Connection(files, durability: durability, clock: clock)
         }
     }
 }

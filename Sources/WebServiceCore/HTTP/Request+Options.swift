@@ -1,0 +1,62 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+public import FoundationNetworking
+#endif
+
+extension Request {
+    /// How a request is sent, independent of its content.
+    public struct Options: Sendable {
+        /// The idle timeout: the longest wait of the transport for the next bytes.
+        ///
+        /// The task fails with `URLError.timedOut` when it expires. Defaults to 60 seconds, as in
+        /// Foundation.
+        public var timeout: Duration = .seconds(60)
+
+        /// The timeout for connecting, including name resolution and TLS.
+        ///
+        /// Defaults to `nil`, which means the timeout of the session. The task fails with
+        /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not
+        /// respond. `CurlSession` enforces this timeout. Foundation does not report when a
+        /// connection is established, so its sessions ignore it.
+        public var connectTimeout: Duration?
+
+        /// The deadline: the longest duration of the whole exchange.
+        ///
+        /// The library's clock measures it from `resume()` to the last byte, including retries and
+        /// redirects, regardless of the transport. The task fails with
+        /// ``WebServiceError/Code/deadline`` when it passes. Defaults to 10 minutes.
+        public var deadline: Duration = .seconds(600)
+
+        /// The maximum size of the response body in bytes, after decompression; `nil` for no limit.
+        ///
+        /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as
+        /// soon as the session detects it. Defaults to 100 MiB.
+        public var maximumResponseBytes: Int? = 100 << 20
+
+        /// A Boolean value that indicates whether the request sends and stores cookies.
+        ///
+        /// It has an effect only if the session handles cookies. Defaults to `true`.
+        public var shouldHandleCookies = true
+
+        /// The policy for redirects. Defaults to ``RedirectPolicy/follow``.
+        public var redirectPolicy = RedirectPolicy.follow
+
+        /// The policy that determines when a ``ResponseCache`` among the interceptors may respond.
+        ///
+        /// Without such an interceptor, `returnCacheDataDontLoad` fails with
+        /// `URLError.resourceUnavailable`, and all other policies send the request.
+        public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
+
+        /// The interceptors of this request, inside those of the service.
+        public var interceptors: [any Interceptor] = []
+
+        /// A mapper from failed responses to this request to custom errors.
+        ///
+        /// It takes precedence over the mapper of the service.
+        public var errorMapper: (any ErrorMapper)?
+
+        /// Creates options with the defaults of their properties.
+        public init() {}
+    }
+}

@@ -1,0 +1,35 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A failed system call.
+package struct SystemFailure: Error {
+    let call: String
+    /// The value of `errno` after the call.
+    let number: Int32
+
+    /// A file that ended before its length.
+    static var shortRead: SystemFailure { SystemFailure(call: "read", number: EIO) }
+
+    /// A Boolean value that indicates whether a file exceeds the available memory.
+    var isTooLong: Bool { call == "malloc" }
+
+    var description: String { "\(call): \(String(cString: strerror(number)))" }
+}
+
+/// Returns the result of a call, which is repeated if a signal interrupts it.
+@discardableResult
+package func system<Result: FixedWidthInteger>(_ name: String, _ call: () -> Result) throws(SystemFailure) -> Result {
+    while true {
+        let result = call()
+        guard result == -1 else { return result }
+        let number = errno
+        guard number == EINTR else { throw SystemFailure(call: name, number: number) }
+    }
+}

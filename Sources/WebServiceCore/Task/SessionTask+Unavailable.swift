@@ -1,0 +1,7 @@
+// Members that users of other frameworks look for, each with a message that names the right form.
+
+extension SessionTask {
+    /// Unavailable: a typed task has this method.
+    @available(*, unavailable, message: "create a typed task first, as in data().validate(statuses:)")
+    public func validate(statuses: some Sequence<Int>) -> Self { self }
+}

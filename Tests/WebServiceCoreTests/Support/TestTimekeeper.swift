@@ -1,0 +1,70 @@
+import Foundation
+
+@testable import WebServiceCore
+
+/// A clock whose dates and pauses a test supplies; its instants are those of another clock.
+final class TestTimekeeper: Timekeeper {
+    private let base: TaskClock
+    private let readDate: @Sendable () -> Date
+    private let pause: (@Sendable (Duration) async throws -> Void)?
+    private let alarms = AlarmTimer()
+
+    /// - Parameters:
+    ///   - base: The clock for instants, and for alarms without `pause`; `nil` for the system clock.
+    ///   - pause: Waits for the delay of an alarm, which then fires unless an error is thrown.
+    init(
+        _ base: (any Timekeeper)? = nil, pause: (@Sendable (Duration) async throws -> Void)? = nil,
+        date: @escaping @Sendable () -> Date = { Date() }
+    ) {
+        self.base = TaskClock(base)
+        self.pause = pause
+        readDate = date
+    }
+
+    var now: UInt64 { base.now }
+    var date: Date { readDate() }
+
+    func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
+        guard let pause else { return base.schedule(after: delay, target) }
+        Task {
+            try await pause(delay)
+            target.ring()
+        }
+        return alarms.add(at: .max, target).alarm
+    }
+
+    func cancel(_ alarm: Alarm) {
+        if pause == nil { base.cancel(alarm) } else { alarms.cancel(alarm) }
+    }
+}
+
+extension CookieJar {
+    convenience init(date: @escaping @Sendable () -> Date) {
+        self.init(timekeeper: TestTimekeeper(date: date))
+    }
+}
+
+extension FileStorage {
+    convenience init(
+        folder: URL, maximumBytes: Int? = nil, maximumCount: Int? = nil, date: @escaping @Sendable () -> Date
+    ) throws {
+        try self.init(
+            folder: folder, maximumBytes: maximumBytes, maximumCount: maximumCount,
+            timekeeper: TestTimekeeper(date: date))
+    }
+}
+
+extension RetryPolicy {
+    /// Creates a policy that calls a closure in place of each pause.
+    init(
+        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
+        retryBudget: RetryBudget? = nil, date: @escaping @Sendable () -> Date = { Date() },
+        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
+        pause: @escaping @Sendable (Duration) async throws -> Void
+    ) {
+        self.init(
+            maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget, retryBudget: retryBudget,
+            random: random)
+        timekeeper = TestTimekeeper(pause: pause, date: date)
+    }
+}

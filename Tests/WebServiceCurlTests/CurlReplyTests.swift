@@ -1,0 +1,89 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The replies of curl's own test cases. The command-line tool shows what each of them means.
+@Suite(
+    "Curl session: replies of curl's test cases", .serialized,
+    .enabled(
+        if: !CurlReplies.all.isEmpty && FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"),
+        "WEBSERVICE_CORPORA has to name a folder with curl/tests/data, and /usr/bin/curl has to be there"),
+    .timeLimit(.minutes(20)))
+struct CurlReplyTests {
+    private static let tool = "/usr/bin/curl"
+
+    @Test(
+        "G5: each reply completes in time, and as an error or with the status and the body that curl reads from it",
+        arguments: [false, true])
+    func replies(isNormalized: Bool) async throws {
+        let replies = CurlReplies.all.map { reply in
+            Data(isNormalized ? CurlReplies.normalized(reply.bytes) : reply.bytes)
+        }
+        let server = try MockServer { request in
+            guard let number = Int(request.path.dropFirst()) else { return MockResponse("next") }
+            return MockResponse("", wire: .raw(replies[number]))
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession { $0.proxy = .none })
+        var (equal, refused, differences) = (0, 0, [String]())
+        for (number, reply) in CurlReplies.all.enumerated() {
+            var request = service.request(.GET, path: "/\(number)")
+            request.redirectPolicy = .manual
+            request.deadline = .seconds(5)
+            let task = service.sessionTask(request: request).data().validateNothing()
+            let result = await task.result
+            #expect(result.code != .deadline, "\(reply.name)")
+            guard case .success(let body) = result else {
+                refused += 1
+                continue
+            }
+            let status = try await task.response.status
+            let (other, code) = try await Self.read("\(server.baseURLString)/\(number)")
+            if code == status && other == body {
+                equal += 1
+            } else {
+                differences.append("\(reply.name): \(status), \(body.count) bytes; curl: \(code), \(other.count) bytes")
+            }
+            if number % 50 == 0 { #expect(try await service.GET("/next").string().value == "next") }
+        }
+        print("G5: \(equal) replies as curl reads them, \(refused) errors")
+        #expect(differences == [])
+        #expect(equal > 300)
+    }
+
+    /// - Returns: The body and the status that the command-line tool reads; 0 for an error.
+    private static func read(_ url: String) async throws -> (body: Data, status: Int) {
+        try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue.global().async {
+                continuation.resume(
+                    with: Result {
+                        let process = Process()
+                        process.executableURL = URL(fileURLWithPath: tool)
+                        process.arguments = [
+                            "-q", "-s", "--noproxy", "*", "--compressed", "--max-time", "5", "-w", "\n%{http_code}",
+                            url,
+                        ]
+                        process.environment = [:]
+                        let output = Pipe()
+                        process.standardInput = FileHandle.nullDevice
+                        process.standardOutput = output
+                        process.standardError = FileHandle.nullDevice
+                        try process.run()
+                        let bytes = output.fileHandleForReading.readDataToEndOfFile()
+                        process.waitUntilExit()
+                        guard process.terminationStatus == 0, let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else {
+                            return (Data(), 0)
+                        }
+                        let status = Int(String(decoding: bytes[(end + 1)...], as: UTF8.self)) ?? 0
+                        return (Data(bytes[..<end]), status)
+                    })
+            }
+        }
+    }
+}
