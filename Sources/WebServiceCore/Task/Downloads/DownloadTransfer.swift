@@ -152,7 +152,7 @@ struct DownloadTransfer {
             try beginWholeFile(response, plan, file)
             return try await receive(nil, of: response, file)
         case .complete:
-            if resumedFrom == 0 { resumedFrom = length }
+            if resumedFrom == 0, restarts == 0, meter.count == 0 { resumedFrom = length }
             meter.begin(length, of: length)
             return .complete(response.response)
         case .requestWholeFile(let reason):
