@@ -131,8 +131,8 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 17)
-        #expect(run.output.components(separatedBy: "<-- ").count == 17)
+        #expect(run.output.components(separatedBy: "--> ").count == 20)
+        #expect(run.output.components(separatedBy: "<-- ").count == 20)
         #expect(run.output.contains("!!! "))
     }
 

@@ -33,6 +33,9 @@ struct TaskState: Sendable {
     private(set) var isSuspended = false
     /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
     private var driver: Driver?
+    /// A Boolean value that indicates whether a Swift task that awaits the end may run the handlers
+    /// itself. It does not wait for a ``Prelude``.
+    private var isAdoptable = true
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -102,10 +105,12 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets what provides the result in place of the pipeline. Has no effect after the task was
-    /// resumed.
+    /// Sets what provides the result in place of the pipeline, with a ``Prelude``. Has no effect
+    /// after the task was resumed.
     mutating func drive(by driver: @escaping Driver) {
-        if case .created = phase { self.driver = driver }
+        guard case .created = phase else { return }
+        self.driver = driver
+        isAdoptable = false
     }
 
     enum ResumeAction: Sendable {
@@ -209,7 +214,7 @@ struct TaskState: Sendable {
     ///
     /// - Returns: Whether it may run the handlers.
     mutating func adopt() -> Bool {
-        guard !isComplete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
+        guard !isComplete, adopter == nil, isAdoptable, chain.holdsOnlyOwnSteps else { return false }
         adopter = .coming
         return true
     }
