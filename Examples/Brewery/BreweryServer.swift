@@ -35,6 +35,8 @@ enum BreweryServer {
                     request.queryItems.first { $0.name == name }.flatMap { Int($0.value) }
                 }
                 return try json(200, cellar.archive(from: number("offset") ?? 0, limit: number("limit") ?? 10))
+            case (.GET, 1, "poster"):
+                return MockResponse(file: poster, eTag: "\"1\"", for: request)
             case (.GET, 1, "menu"):
                 return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
             default:
@@ -43,6 +45,9 @@ enum BreweryServer {
             return MockResponse(statusCode: 400, json: ["error": "the request body is malformed"])
         }
     }
+
+    /// A file of a megabyte.
+    static let poster = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) })
 
     private static let notFound = MockResponse(statusCode: 404, json: ["error": "not found"])
 

@@ -96,6 +96,9 @@ struct Demo {
                 )
             }
 
+            output("\nDownload: a poster of one megabyte, cancelled and continued")
+            try await download()
+
             output("\nTyped: the specials, with a token refresh and a retry after a 503")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in
@@ -112,6 +115,24 @@ struct Demo {
             say("failed: \(error)")
             failures.value += 1
         }
+    }
+
+    /// Downloads a file in two parts.
+    private func download() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }  // the system removes it later
+        func poster(_ bytesPerSecond: Int?) -> TypedTask<DownloadedFile> {
+            client.webService.GET("/poster").download(into: folder, bytesPerSecond: bytesPerSecond)
+        }
+        let first = poster(1_000_000)
+        first.onProgress { if $0.bytesReceived > 0 { first.cancel() } }
+        do { _ = try await first.value } catch let error as URLError where error.code == .cancelled {
+            say("cancelled")
+        }
+        let file = try await poster(nil).value
+        say("\(file.url.lastPathComponent): \(ProgressDisplay.size(file.byteCount))")
+        say(file.resumedFrom > 0 ? "continued where the first download ended" : "downloaded at once")
     }
 
     /// Executes one exchange and prints it.

@@ -21,6 +21,7 @@ struct Options {
     static let help = """
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
                        [--store FOLDER] [--verbose] [--help]
+               brewery fetch URL [OPTION]...
 
         Sends requests to a small brewery API, one at a time, and prints the results.
 
@@ -34,6 +35,8 @@ struct Options {
                             when the server cannot be reached
           --verbose         log every request and response, secrets redacted
           --help            print this
+
+        'brewery fetch' downloads a file; see 'brewery fetch --help'.
 
         The exit status is 0 if every step had the expected result, 1 if one had not,
         64 for wrong arguments, 69 if the server cannot be reached, and 74 if standard
@@ -74,13 +77,13 @@ struct Options {
         if servesOnly, server != nil { throw Problem(message: "--serve and --server exclude each other") }
     }
 
-    private static func value(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {
+    static func value(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {
         guard let value = rest.popFirst(), !value.isEmpty else { throw Problem(message: "\(option) needs a value") }
         return value
     }
 
     /// Returns the string in single quotes on one line, with its control characters escaped.
-    private static func quoted(_ text: String) -> String {
+    static func quoted(_ text: String) -> String {
         "'"
             + text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? $0.escaped(asASCII: true) : String($0) }
             .joined() + "'"

@@ -29,8 +29,21 @@ func setUp<Value>(_ part: String, _ step: () throws -> Value) -> Value {
     }
 }
 
+let arguments = Array(CommandLine.arguments.dropFirst())
+if arguments.first == "fetch" {
+    if arguments.contains("--help") {
+        output(Fetch.help)
+        exit(0)
+    }
+    do { exit(await (try Fetch(Array(arguments.dropFirst()))).run()) } catch {
+        complain(
+            "brewery: \(error.message)\nusage: brewery fetch URL [OPTION]...; 'brewery fetch --help' lists the options")
+        exit(wrongUsage)
+    }
+}
+
 let options: Options
-do { options = try Options(Array(CommandLine.arguments.dropFirst())) } catch {
+do { options = try Options(arguments) } catch {
     complain("brewery: \(error.message)\n\(Options.usage)")
     exit(wrongUsage)
 }

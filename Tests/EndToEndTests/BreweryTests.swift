@@ -60,7 +60,9 @@ struct BreweryTests {
             "added #4 Trashboat & Söhne (new york)",
             "updated to #4 Trashboat + Daughters (new york)", "deleted", "recovered: no brewer has this id",
             "failed as expected: decoding", "3 brewers\n",
-            "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "refreshing the token",
+            "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "poster: 1.0 MB",
+            "continued where the first download ended",
+            "refreshing the token",
             "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503",
             "Retry-After of 1.0 seconds", "Done.",
             "/brewers?state=new%20york\n",
@@ -129,8 +131,8 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 17)
-        #expect(run.output.components(separatedBy: "<-- ").count == 17)
+        #expect(run.output.components(separatedBy: "--> ").count == 20)
+        #expect(run.output.components(separatedBy: "<-- ").count == 20)
         #expect(run.output.contains("!!! "))
     }
 

@@ -598,6 +598,38 @@ struct GuideSnippets {
     }
 
     #if WEBSERVICE_CURL
+    @Test("A file is downloaded, with a checksum and with progress")
+    func downloads() async throws {
+        let server = try MockServer { request in
+            MockResponse(file: Data("ale".utf8), eTag: "\"1\"", for: request)
+        }
+        defer { server.stop() }
+        let service = WebService(baseURLString: server.baseURLString)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let destination = folder.appendingPathComponent("ale.iso")
+        let hash = "5c85bb36f3869809fb738a3ba6f990aedbfeca3df2dc1a997fa49c50d0eed8e6"
+        var shown: [Double] = []
+        func show(_ fraction: Double, _ rate: Double, _ seconds: Double) { shown.append(fraction) }
+        do {
+            let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
+            print("\(file.byteCount) bytes, \(file.resumedFrom) of them from an earlier download")
+            #expect(try Data(contentsOf: destination) == Data("ale".utf8))
+        }
+        do {
+            service.interceptors = [.retry(maximumAttempts: 5)]
+            let task = service.GET("/brew.iso").download(into: folder, connections: 4, bytesPerSecond: 10_000_000)
+            for await progress in task.resume().progress {
+                show(progress.fractionReceived ?? 0, progress.bytesPerSecond ?? 0, progress.secondsRemaining ?? 0)
+            }
+            let file = try await task.value
+            #expect(file.url.lastPathComponent == "brew.iso")
+            #expect(try Data(contentsOf: file.url) == Data("ale".utf8))
+        }
+        #expect(shown.last ?? 1 == 1)
+    }
+
     @Test("A configured CurlSession sends requests until it is closed")
     func transport() async throws {
         var configuration = CurlSession.Configuration()

@@ -12,6 +12,7 @@ import FoundationNetworking
 //     session-probe foundationSession|urlSession|mock [name of a scenario [limit in seconds]]
 //     session-probe probe <name of a probe>
 //     session-probe fork …, see probeFork(_:_:)
+//     session-probe download <URL> <path of a file> <number of connections>
 //
 // Without a name, all scenarios run one after another, and the duration of each is printed. The
 // exit status is 0 for success, 1 for a failure, 2 for wrong arguments, and 3 for a probe that is
@@ -24,6 +25,12 @@ if arguments.count == 3, arguments[0] == "fork" {
         exit(1)
     }
     exit(0)
+}
+if arguments.count == 4, arguments[0] == "download", let connections = Int(arguments[3]) {
+    do { exit(try await probeDownload(arguments[1], to: arguments[2], connections: connections)) } catch {
+        tell("failed: \(error)")
+        exit(1)
+    }
 }
 let sessions: [String: @Sendable () -> any Session] = [
     "foundationSession": { FoundationSession.shared },

@@ -15,6 +15,9 @@ enum Child {
     static func run(_ name: String, _ arguments: [String]) async throws {
         switch name {
         case "nothing": _ = try service("http://127.0.0.1")
+        case "download":
+            _ = try await service(arguments[0]).GET(arguments[0])
+                .download(to: URL(fileURLWithPath: arguments[1]), existing: .replace).value
         case "stream": try await stream(arguments[0], to: nil)
         case "stream-to-file": try await stream(arguments[0], to: arguments[1])
         case "peer-to-file": try await peer(arguments[0], to: arguments[1])

@@ -30,7 +30,8 @@ defer { server.stop() }
 let target = server.folder.appendingPathComponent("target").path
 
 var runs: [(name: String, samples: [Sample])] = [
-    ("curl -o", []), ("WebService over CurlSession: stream to a file", []),
+    ("curl -o", []), ("WebService over CurlSession: download", []),
+    ("WebService over CurlSession: stream to a file", []),
     ("AsyncHTTPClient: body to a file", []), ("WebService over CurlSession: stream, discarded", []),
     ("nothing", []),
 ]
@@ -39,9 +40,10 @@ for _ in 0..<rounds {
         let sample =
             switch index {
             case 0: try Sample.measure("/usr/bin/env", ["curl", "-s", "-o", target, server.url])
-            case 1: try Sample.child("stream-to-file", server.url, target)
-            case 2: try Sample.child("peer-to-file", server.url, target)
-            case 3: try Sample.child("stream", server.url)
+            case 1: try Sample.child("download", server.url, target)
+            case 2: try Sample.child("stream-to-file", server.url, target)
+            case 3: try Sample.child("peer-to-file", server.url, target)
+            case 4: try Sample.child("stream", server.url)
             default: try Sample.child("nothing")
             }
         runs[index].samples.append(sample)
@@ -49,7 +51,7 @@ for _ in 0..<rounds {
 }
 let floor = runs[0].samples.map(\.seconds).sorted()[rounds / 2]
 let floorTime = runs[0].samples.map(\.processorSeconds).sorted()[rounds / 2]
-let nothing = runs[4].samples.map(\.kilobytes).sorted()[rounds / 2]
+let nothing = runs[5].samples.map(\.kilobytes).sorted()[rounds / 2]
 print("| \(size >> 20) MiB over loopback | MiB/s | throughput / curl | processor time / curl | memory above idle |")
 print("| --- | --- | --- | --- | --- |")
 for (name, samples) in runs.dropLast() {

@@ -197,6 +197,7 @@ extension Request {
         }
         if becomesGET || !parametersBelongInBody { next.parameters = nil }
         var survivors = ["accept", "accept-encoding", "accept-language", "user-agent"]
+        if downloadsPart { survivors += ["range", "if-range"] }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
         next.headers = Headers(
             headers.lazy.map { ($0.name, $0.value) }.filter { name, _ in

@@ -73,6 +73,10 @@ public struct Request: Sendable {
     /// The header fields in which an ``Authentication`` has found or set a credential.
     var credentialFields: Set<Headers.Name> = []
 
+    /// A Boolean value that indicates whether `Range` and `If-Range` are those of a download, which
+    /// a redirect to another origin retains.
+    var downloadsPart = false
+
     var location: Location
     var content: Content = .none {
         didSet {

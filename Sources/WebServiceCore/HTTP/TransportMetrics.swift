@@ -10,13 +10,21 @@ public struct TransferProgress: Sendable, Hashable {
     ///
     /// It is unknown before the head has arrived, and for a compressed or chunked body.
     public var bytesToReceive: Int64?
+    /// The bytes received per second, on average of the last three seconds.
+    ///
+    /// `nil` if it is not measured: only downloads measure it, after a tenth of a second.
+    public var bytesPerSecond: Double?
 
     /// Creates a progress value.
-    public init(bytesSent: Int64 = 0, bytesToSend: Int64 = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil) {
+    public init(
+        bytesSent: Int64 = 0, bytesToSend: Int64 = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil,
+        bytesPerSecond: Double? = nil
+    ) {
         self.bytesSent = bytesSent
         self.bytesToSend = bytesToSend
         self.bytesReceived = bytesReceived
         self.bytesToReceive = bytesToReceive
+        self.bytesPerSecond = bytesPerSecond
     }
 
     /// The fraction of the request body that was sent, from 0 to 1; 1 without a body.
@@ -27,6 +35,14 @@ public struct TransferProgress: Sendable, Hashable {
     /// `nil` while the length is unknown.
     public var fractionReceived: Double? {
         bytesToReceive.map { $0 <= 0 ? 1 : min(1, Double(bytesReceived) / Double($0)) }
+    }
+
+    /// The estimated number of seconds until the response body is complete.
+    ///
+    /// `nil` while the length or the rate is unknown, or the rate is 0.
+    public var secondsRemaining: Double? {
+        guard let bytesToReceive, let bytesPerSecond, bytesPerSecond > 0 else { return nil }
+        return max(0, Double(bytesToReceive - bytesReceived)) / bytesPerSecond
     }
 }
 

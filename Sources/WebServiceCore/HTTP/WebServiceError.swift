@@ -103,6 +103,17 @@ public struct WebServiceError: Error, Sendable {
         public static let requestNotAllowed = Code("requestNotAllowed")
         /// A failure of a storage. ``WebServiceError/underlying`` is the system or database error.
         public static let storage = Code("storage")
+        /// A download that failed for a local reason, such as a full disk, or whose response is not
+        /// the requested part of the file.
+        ///
+        /// ``WebServiceError/underlying`` is the system error, if there is one. The bytes received
+        /// so far remain, and the next download to the destination continues with them.
+        public static let download = Code("download")
+        /// A download to a destination of another download that is in progress, in this or another
+        /// process.
+        public static let downloadInProgress = Code("downloadInProgress")
+        /// A downloaded file or part whose hash is not the expected one. It has been removed.
+        public static let digestMismatch = Code("digestMismatch")
         /// An entry that is too large for a storage.
         public static let entryTooLarge = Code("entryTooLarge")
     }

@@ -112,17 +112,17 @@ public struct RetryPolicy: Interceptor {
                 return try result.get()
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
-                try await wait(pause, by: pauseClock, next)
+                try await wait(pause, by: pauseClock, next.context)
             }
             attempt += 1
         }
     }
 
-    private func wait(_ pause: Duration, by clock: TaskClock, _ next: Next) async throws {
-        let start = next.context.service.clock.now
+    private func wait(_ pause: Duration, by clock: TaskClock, _ context: ExchangeContext) async throws {
+        let start = context.clock.now
         try await clock.sleep(for: pause)
         try Task.checkCancellation()
-        next.context.log.record(.wait, "", from: start)
+        context.log.record(.wait, "", from: start)
     }
 
     private func reason(toRetry result: Result<Response, any Error>) -> String? {
@@ -161,6 +161,23 @@ public struct RetryPolicy: Interceptor {
         let random = random()
         let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
         return .seconds(max(0, seconds) * share)
+    }
+}
+
+extension RetryPolicy: ContinuationPolicy {
+    func waitToContinue(
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+    ) async throws -> Bool {
+        guard let reason = reason(toRetry: .failure(error)) else { return false }
+        switch decide(request, attempt: attempt, spent: spent, asked: nil) {
+        case .stop(let why):
+            context.log.record(.noRetry, "\(reason), \(why)")
+            return false
+        case .wait(let pause, let why):
+            context.log.record(.retry, "\(reason), \(why)")
+            try await wait(pause, by: timekeeper.map(TaskClock.init) ?? context.clock, context)
+            return true
+        }
     }
 }
 

@@ -233,6 +233,20 @@ struct ExchangeLog: ~Copyable, Sendable {
         withExtendedLifetime(replaced) {}
     }
 
+    /// Adds what another task recorded that sent some of the requests of this one.
+    func add(_ other: Record) {
+        let entries = other.entries
+        state.withLock { state in
+            state.record.attempts += other.attempts
+            state.record.sent = other.sent ?? state.record.sent
+            state.record.metrics.transport = other.metrics.transport ?? state.record.metrics.transport
+            state.record.events += entries.prefix(max(0, Self.maximumEvents - state.record.events.count))
+        }
+    }
+
+    /// The maximum number of events of other tasks, which a long download may have many of.
+    private static let maximumEvents = 1_000
+
     // MARK: Events
 
     /// Records an event that takes no time.

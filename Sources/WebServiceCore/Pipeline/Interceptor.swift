@@ -54,6 +54,20 @@ public struct Next: Sendable {
     }
 }
 
+/// An interceptor that also decides whether a download continues after an error within a body.
+protocol ContinuationPolicy: Interceptor {
+    /// Waits until the request for the remaining bytes may be sent.
+    ///
+    /// - Parameters:
+    ///   - attempt: The number of attempts that brought no bytes, including the first.
+    ///   - spent: The duration since the last byte.
+    /// - Returns: Whether the request may be sent.
+    /// - Throws: `CancellationError`.
+    func waitToContinue(
+        _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
+    ) async throws -> Bool
+}
+
 /// An interceptor that calls a closure.
 public struct ClosureInterceptor: Interceptor {
     private let body: @Sendable (Request, Next) async throws -> Response

@@ -92,9 +92,12 @@ final class ResponseStream: BodyReceiver {
             case pause
             case taken(Reader?, TransferProgress)
             case noMemory
+            case over
         }
         let outcome = state.withLock { state -> Outcome in
             if let collector = state.collector { return .collect(collector) }
+            // After a cancellation has discarded the bytes that waited, later ones would leave a gap.
+            guard state.result == nil else { return .over }
             guard state.buffer.count < bufferSize else {
                 state.isPaused = true
                 return .pause
@@ -108,6 +111,7 @@ final class ResponseStream: BodyReceiver {
         case .collect(let collector): return try collector.didReceive(bytes)
         case .pause: return .pause
         case .noMemory: throw URLError(.dataLengthExceedsMaximum)
+        case .over: throw URLError(.cancelled)
         case .taken(let reader, let news):
             reader?.resume()
             progress?.update(news)

@@ -9,7 +9,7 @@ import Glibc
 #endif
 
 /// A file descriptor, closed when its lifetime ends.
-struct Descriptor: ~Copyable {
+struct Descriptor: ~Copyable, Sendable {
     let number: Int32
 
     init(_ call: String, _ open: () -> Int32) throws(SystemFailure) {

@@ -34,12 +34,13 @@ struct FileStatus: Sendable, Equatable {
 
     var isRegular: Bool { kind == UInt32(S_IFREG) }
     var isFolder: Bool { kind == UInt32(S_IFDIR) }
+    var isLink: Bool { kind == UInt32(S_IFLNK) }
 }
 
 /// An open folder. All files are accessed relative to it and no link is followed, so replacing its
 /// path, or placing a link there, cannot redirect an access.
-package struct Folder: ~Copyable {
-    private let descriptor: Descriptor
+package struct Folder: ~Copyable, Sendable {
+    let descriptor: Descriptor
 
     private init(descriptor: consuming Descriptor) {
         self.descriptor = descriptor
@@ -47,11 +48,13 @@ package struct Folder: ~Copyable {
 
     /// Opens a folder.
     ///
+    /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
     /// - Returns: `nil` if it does not exist.
-    /// - Throws: ``SystemFailure``, also for a link and for anything else that is not a folder.
-    init?(_ path: String) throws(SystemFailure) {
+    /// - Throws: ``SystemFailure``, also for anything else that is not a folder.
+    init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         do throws(SystemFailure) {
-            descriptor = try Descriptor("open") { open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+            descriptor = try Descriptor("open") { open(path, flags) }
         } catch {
             guard error.number == ENOENT else { throw error }
             return nil

@@ -66,7 +66,7 @@ extension SessionTask {
     }
 
     func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        var progress = driver == nil ? context.log.end(result) : context.log.progress
+        var progress = action.isDriven ? context.log.progress : context.log.end(result)
         if case .success(let response) = result, response.isStreamed { progress = nil }  // ends with the body
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         context.gate.end()

@@ -23,14 +23,11 @@ public import FoundationNetworking
 public final class SessionTask: Sendable {
     let context: ExchangeContext
     let shared: Mutex<TaskState>
-    /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
-    let driver: (@Sendable (SessionTask) -> Void)?
 
     var service: any PipelineSource { context.service }
 
     init(_ service: any PipelineSource, _ request: Request) {
         context = ExchangeContext(service)
-        driver = nil
         shared = Mutex(TaskState(request: request))
     }
 
@@ -40,8 +37,7 @@ public final class SessionTask: Sendable {
     ///   has to complete the task.
     init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
         context = ExchangeContext(service)
-        self.driver = driver
-        shared = Mutex(TaskState(request: Request(url: ""), isDriven: true))
+        shared = Mutex(TaskState(request: Request(url: "")) { task, _ in driver(task) })
     }
 
     /// The state of the task.
@@ -69,9 +65,9 @@ public final class SessionTask: Sendable {
             return (state.resume(), held)
         }
         switch action {
-        case .start(let request):
+        case .start(let request, let driver):
             context.log.begin(at: context.clock.now)
-            if let driver { driver(self) } else { start(request) }
+            if let driver { driver(self, request) } else { start(request) }
         case .runHandlers: scheduleHandlers()
         case .none: break
         }

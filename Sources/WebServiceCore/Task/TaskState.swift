@@ -31,8 +31,11 @@ struct TaskState: Sendable {
     private var phase: Phase
     private var inFlight = InFlight()
     private(set) var isSuspended = false
-    /// A Boolean value that indicates whether another task or the owner provides the result.
-    private let isDriven: Bool
+    /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
+    private var driver: Driver?
+    /// A Boolean value that indicates whether a Swift task that awaits the end may run the handlers
+    /// itself. It does not wait for a ``Prelude``.
+    private var isAdoptable = true
     var recordsHandlers = false
     var chain = HandlerChain()
     private var delegateReference: DelegateReference?
@@ -47,9 +50,11 @@ struct TaskState: Sendable {
         var hasReportedFailure = false
     }
 
-    init(request: Request, isDriven: Bool = false) {
+    typealias Driver = @Sendable (SessionTask, Request) -> Void
+
+    init(request: Request, driver: Driver? = nil) {
         phase = .created(request, revision: 0)
-        self.isDriven = isDriven
+        self.driver = driver
     }
 
     /// The delegate, held weakly.
@@ -100,8 +105,16 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
+    /// Sets what provides the result in place of the pipeline, with a ``Prelude``. Has no effect
+    /// after the task was resumed.
+    mutating func drive(by driver: @escaping Driver) {
+        guard case .created = phase else { return }
+        self.driver = driver
+        isAdoptable = false
+    }
+
     enum ResumeAction: Sendable {
-        case start(Request)
+        case start(Request, Driver?)
         case runHandlers
         case none
     }
@@ -110,7 +123,7 @@ struct TaskState: Sendable {
         isSuspended = false
         if case .created(let request, _) = phase {
             phase = .running
-            return .start(request)
+            return .start(request, driver)
         }
         return chain.claim() ? .runHandlers : .none
     }
@@ -153,6 +166,8 @@ struct TaskState: Sendable {
         /// The work that was in progress, to be released outside the lock.
         var work: Pipeline.Running?
         var cancelsWork = false
+        /// A Boolean value that indicates whether the pipeline has not provided the result.
+        var isDriven = false
     }
 
     /// Completes the task. The first result counts.
@@ -165,10 +180,11 @@ struct TaskState: Sendable {
         guard !isComplete else { return nil }
         phase = .complete(result, wasCancelled: wasCancelled)
         let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
-        chain.open(failure: failure, isObserved: delegate != nil && !isDriven)
+        chain.open(failure: failure, isObserved: delegate != nil && driver == nil)
         defer { inFlight = InFlight() }
         var action = CompleteAction(
-            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted)
+            early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted,
+            isDriven: driver != nil)
         switch adopter {
         case .coming: break
         case .waiting(let continuation): action.adopter = continuation
@@ -198,7 +214,7 @@ struct TaskState: Sendable {
     ///
     /// - Returns: Whether it may run the handlers.
     mutating func adopt() -> Bool {
-        guard !isComplete, adopter == nil, chain.holdsOnlyOwnSteps else { return false }
+        guard !isComplete, adopter == nil, isAdoptable, chain.holdsOnlyOwnSteps else { return false }
         adopter = .coming
         return true
     }

@@ -91,6 +91,19 @@ extension TypedTask {
         return self
     }
 
+    /// The transfer progress as a sequence, which ends with the task.
+    ///
+    /// Each element is the latest progress; a slow reader skips earlier ones. Iterating does not
+    /// resume the task, and leaving the loop does not cancel it. Has to be read before the task
+    /// completes.
+    public var progress: AsyncStream<TransferProgress> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: TransferProgress.self, bufferingPolicy: .bufferingNewest(1))
+        task.onProgress { continuation.yield($0) }
+        _ = observe { _ in continuation.finish() }
+        return stream
+    }
+
     /// Calls the closure with the error, in the background. Not called on success.
     @discardableResult
     public func onError(_ observer: @escaping @Sendable (any Error) -> Void) -> Self {

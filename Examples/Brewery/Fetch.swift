@@ -1,0 +1,114 @@
+import Dispatch
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// `brewery fetch`: downloads a file, and continues a download that was interrupted.
+struct Fetch {
+    static let help = """
+        usage: brewery fetch URL [--to FILE] [--connections N] [--sha256 HASH]
+                             [--transport foundation|curl]
+
+        Downloads a file. The bytes are written to a hidden file beside it. After an
+        interruption of any kind, the same command continues the download.
+
+          --to FILE         the path of the file; defaults to the name that the server
+                            suggests, in the current folder
+          --connections N   the number of concurrent requests for parts of a large
+                            file, 1 to 16; defaults to 1
+          --sha256 HASH     the expected hash, 64 hexadecimal digits
+          --transport NAME  foundation or curl; defaults to curl where it is available
+
+        The exit status is 0 for success, 1 for a failed download, 64 for wrong
+        arguments, and 130 after Ctrl-C.
+        """
+
+    private var url = ""
+    private var file: String?
+    private var connections = 1
+    private var checksum: Checksum?
+    private var transport: Options.Transport
+
+    /// Parses the arguments after `fetch`.
+    init(_ arguments: [String]) throws(Options.Problem) {
+        #if WEBSERVICE_CURL
+        transport = .curl
+        #else
+        transport = .foundation
+        #endif
+        var rest = arguments[...]
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--to": file = try Options.value(of: argument, from: &rest)
+            case "--connections":
+                let value = try Options.value(of: argument, from: &rest)
+                guard let number = Int(value), (1...16).contains(number) else {
+                    throw Options.Problem(
+                        message: "--connections needs a number from 1 to 16, not \(Options.quoted(value))")
+                }
+                connections = number
+            case "--sha256": checksum = .sha256(try Options.value(of: argument, from: &rest))
+            case "--transport":
+                let value = try Options.value(of: argument, from: &rest)
+                guard let transport = Options.Transport(rawValue: value) else {
+                    throw Options.Problem(
+                        message: "--transport needs 'foundation' or 'curl', not \(Options.quoted(value))")
+                }
+                self.transport = transport
+            case _ where argument.hasPrefix("-") || !url.isEmpty:
+                throw Options.Problem(message: "unknown argument \(Options.quoted(argument))")
+            default: url = argument
+            }
+        }
+        guard !url.isEmpty else { throw Options.Problem(message: "fetch needs a URL") }
+    }
+
+    /// Runs the download.
+    ///
+    /// - Returns: The exit status.
+    func run() async -> Int32 {
+        let service = WebService(baseURLString: url)
+        service.session = setUp("the transport \(transport)") { try session(transport) }
+        service.interceptors = [.retry(maximumAttempts: 5)]
+        let folder = URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
+        let request = service.GET(url)
+        let task =
+            file.map {
+                request.download(to: URL(fileURLWithPath: $0), checksum: checksum, connections: connections)
+            } ?? request.download(into: folder, checksum: checksum, connections: connections)
+        let display = ProgressDisplay()
+        let interrupt = DispatchSource.makeSignalSource(signal: SIGINT)
+        signal(SIGINT, SIG_IGN)
+        interrupt.setEventHandler { task.cancel() }
+        interrupt.resume()
+        let shown = Task { [progress = task.progress] in
+            for await progress in progress { display.show(progress) }
+        }
+        let result = await task.result
+        await shown.value
+        interrupt.cancel()
+        switch result {
+        case .success(let file):
+            display.end()
+            let resumed = file.resumedFrom > 0 ? ", continued after \(ProgressDisplay.size(file.resumedFrom))" : ""
+            output("\(file.url.lastPathComponent): \(ProgressDisplay.size(file.byteCount))\(resumed)")
+            return 0
+        case .failure(let error as URLError) where error.code == .cancelled:
+            display.end()
+            complain("brewery: interrupted; the same command continues the download")
+            return 130
+        case .failure(let error):
+            display.end()
+            complain("brewery: the download failed: \(Self.reason(error))")
+            return 1
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String {
+        guard let error = error as? URLError else { return "\(error)" }
+        return "\(error.localizedDescription) (\(error.code.rawValue)); the same command continues the download"
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+extension SystemFailure {
+    /// The failure of a write for lack of space.
+    static func noSpace(_ call: String) -> SystemFailure { SystemFailure(call: call, number: ENOSPC) }
+}
+
+/// Access to files at offsets, by several threads and processes.
+extension Descriptor {
+    /// Writes all bytes at an offset.
+    borrowing func put(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(SystemFailure) {
+        var written = 0
+        while written < bytes.count {
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[written...])
+            let more = try system("pwrite") {
+                pwrite(number, rest.baseAddress, min(rest.count, 1 << 30), off_t(offset) + off_t(written))
+            }
+            guard more > 0 else { throw SystemFailure(call: "pwrite", number: EIO) }
+            written += more
+        }
+    }
+
+    /// Reads bytes from an offset.
+    ///
+    /// - Returns: The number of bytes, fewer than asked for only at the end of the file.
+    borrowing func fill(_ room: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemFailure) -> Int {
+        var filled = 0
+        while filled < room.count {
+            let rest = UnsafeMutableRawBufferPointer(rebasing: room[filled...])
+            let more = try system("pread") {
+                pread(number, rest.baseAddress, rest.count, off_t(offset) + off_t(filled))
+            }
+            if more == 0 { break }
+            filled += more
+        }
+        return filled
+    }
+
+    borrowing func truncate(to length: Int64) throws(SystemFailure) {
+        try system("ftruncate") { ftruncate(number, off_t(length)) }
+    }
+
+    borrowing func setMode(_ mode: UInt32) throws(SystemFailure) {
+        try system("fchmod") { fchmod(number, mode_t(mode)) }
+    }
+
+    /// The bytes that are available to this user on the file system; `nil` if it does not tell.
+    borrowing func availableBytes() -> Int64? {
+        var status = statvfs()
+        guard fstatvfs(number, &status) == 0 else { return nil }
+        let (bytes, isTooLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isTooLarge ? nil : Int64(clamping: bytes)
+    }
+
+    /// The result of an attempt to lock a file.
+    enum Lock {
+        case taken
+        case heldByAnother
+        /// The file system has no locks.
+        case unsupported
+    }
+
+    /// Locks the file until the descriptor is closed, without waiting.
+    ///
+    /// Another descriptor of the same process counts as another one.
+    borrowing func lock() throws(SystemFailure) -> Lock {
+        do throws(SystemFailure) {
+            try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
+            return .taken
+        } catch {
+            switch error.number {
+            case EWOULDBLOCK: return .heldByAnother
+            case ENOLCK, EOPNOTSUPP, ENOTSUP, EINVAL, ENOSYS: return .unsupported
+            default: throw error
+            }
+        }
+    }
+
+    /// Releases the lock before the descriptor is closed.
+    borrowing func unlock() {
+        flock(number, LOCK_UN)
+    }
+
+    /// A Boolean value that indicates whether the file belongs to the user of the process.
+    borrowing func isOwned() throws(SystemFailure) -> Bool {
+        try details().st_uid == geteuid()
+    }
+
+    /// The number of names of the file.
+    borrowing func nameCount() throws(SystemFailure) -> Int {
+        Int(clamping: try details().st_nlink)
+    }
+
+    fileprivate borrowing func details() throws(SystemFailure) -> stat {
+        var status = stat()
+        try system("fstat") { fstat(number, &status) }
+        return status
+    }
+}
+
+extension Folder {
+    /// Opens a file for reading and writing, without following a link or waiting for a FIFO.
+    ///
+    /// - Parameter isNew: Whether an existing file is an error. Otherwise a missing one is created.
+    ///   New files are accessible to the user only (0600).
+    borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
+        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
+        let folder = descriptor.number
+        return try Descriptor("openat") { openat(folder, name, flags, 0o600) }
+    }
+
+    /// Renames a file unless there is one with the new name.
+    ///
+    /// The decision is atomic on file systems with hard links. If the process terminates in between,
+    /// the file has both names.
+    ///
+    /// - Returns: Whether the file was renamed.
+    borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
+        let folder = descriptor.number
+        do throws(SystemFailure) {
+            try system("linkat") { linkat(folder, name, folder, newName, 0) }
+        } catch {
+            if error.number == EEXIST { return false }
+            guard [EPERM, EOPNOTSUPP, ENOTSUP, EMLINK, ENOSYS].contains(error.number) else { throw error }
+            guard try status(of: newName) == nil else { return false }
+            try move(name, to: newName)
+            return true
+        }
+        try remove(name)
+        return true
+    }
+
+    /// Returns the permissions that the system gives to new files in the folder.
+    ///
+    /// - Parameter probe: The name of a file that is created and removed. It must not exist.
+    borrowing func modeOfNewFiles(through probe: String) throws(SystemFailure) -> UInt32 {
+        let folder = descriptor.number
+        let file = try Descriptor("openat") {
+            openat(folder, probe, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o666)
+        }
+        try remove(probe)
+        return UInt32(try file.details().st_mode) & 0o777
+    }
+}

@@ -1,0 +1,16 @@
+import Dispatch
+
+/// Runs Swift tasks on threads that may block, such as for the access to files.
+///
+/// The threads of the Swift concurrency pool must not block, because there are only as many as
+/// processors.
+final class BlockingExecutor: TaskExecutor {
+    static let shared = BlockingExecutor()
+
+    private let queue = DispatchQueue(label: "WebService.BlockingExecutor", attributes: .concurrent)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}

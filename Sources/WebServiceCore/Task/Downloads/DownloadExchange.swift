@@ -1,0 +1,31 @@
+/// One request of a download, and the head of its response.
+///
+/// A task of its own, because interceptors, redirects and limits apply to each request. What it
+/// records is added to the task of the download.
+struct DownloadExchange: Sendable {
+    private let exchange: SessionTask
+    private let owner: SessionTask
+    private let stream: TypedTask<StreamedResponse>
+
+    /// - Parameter bytesPerSecond: The limit of the rate, so that few bytes wait in memory.
+    init(_ owner: SessionTask, _ request: Request, _ plan: DownloadPlan, bytesPerSecond: Int?) {
+        var request = request
+        for field in plan.headers { request.headers[field.name] = field.value }
+        request.downloadsPart = plan.offset != nil
+        self.owner = owner
+        exchange = SessionTask(owner.service, request)
+        exchange.context.bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
+        stream = exchange.typed(ResponseRules(.these([200, 203, 206, 416]))) { StreamedResponse($0) }
+    }
+
+    /// Sends the request, and returns the response when its head has arrived.
+    func response() async throws -> StreamedResponse {
+        try await stream.value
+    }
+
+    /// Ends the exchange and adds its records. Called once.
+    func end() {
+        exchange.cancel()
+        owner.context.log.add(exchange.context.log.record)
+    }
+}

@@ -1,0 +1,336 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The transfer of a file by one request after another, until all bytes are there.
+///
+/// ``DownloadPlan`` decides what is requested and what a response is to the file.
+struct DownloadTransfer {
+    let task: SessionTask
+    let request: Request
+    let options: DownloadOptions
+    /// The URL of the first request.
+    let url: String
+    let meter: DownloadMeter
+
+    /// The partial file; `nil` until its name is known.
+    var file: PartFile?
+    var destination: DownloadDestination?
+    /// The representation that the bytes in the file belong to; `nil` without bytes.
+    var state: DownloadState?
+    /// The number of bytes in the file, from its start.
+    var length: Int64 = 0
+    var resumedFrom: Int64 = 0
+    var restarts = 0
+    /// A Boolean value that indicates whether the next request asks for the whole file.
+    var needsWholeFile = false
+    var connections: Int
+
+    /// Opens the partial file, unless its name depends on the response.
+    init(_ task: SessionTask, _ request: Request, _ options: DownloadOptions) throws {
+        if let checksum = options.checksum, checksum.hash == nil {
+            throw WebServiceError(
+                .download, "the checksum is not \(2 * checksum.algorithm.length) hexadecimal digits")
+        }
+        guard request.method != .HEAD else {
+            throw WebServiceError(.download, "the response to a HEAD request has no body to download")
+        }
+        self.task = task
+        self.request = request
+        self.options = options
+        do {
+            let encoded = try request.encode()
+            task.context.log.didEncode(encoded)
+            url = encoded.url
+        } catch {
+            task.context.log.didNotEncode(error.request)
+            throw error
+        }
+        meter = DownloadMeter(task.context, bytesPerSecond: options.bytesPerSecond)
+        connections = request.method == .GET ? max(1, options.connections) : 1
+        switch options.place {
+        case .file(let url): try open(try DownloadDestination(file: url))
+        case .folder(let folder, let name?):
+            guard let name = FileName.component(name) else {
+                throw WebServiceError(.download, "the name of the file is empty or only consists of dots")
+            }
+            try open(try DownloadDestination(folder: folder, name: name))
+        case .folder: break
+        }
+    }
+
+    private mutating func open(_ destination: DownloadDestination) throws {
+        let file = try PartFile(destination, replaces: options.existing != .fail)
+        self.file = file
+        self.destination = destination
+        if options.existing == .replace || request.method != .GET { return }
+        length = try file.length()
+        state = file.state()
+    }
+
+    // MARK: Passes
+
+    /// What a request and its response came to.
+    enum Pass {
+        case complete(Response)
+        /// Further bytes are missing.
+        case incomplete
+    }
+
+    /// An error within a body, after which the remaining bytes can be requested.
+    struct Interruption: Error {
+        let underlying: any Error
+    }
+
+    /// Sends requests until the file is complete, and renames it.
+    mutating func run() async throws -> DownloadedFile {
+        var fruitless = 0
+        var lastProgress = task.context.clock.now
+        while true {
+            try await waitUntilResumed()
+            let before = (length: length, restarts: restarts)
+            do {
+                if case .complete(let response) = try await pass() { return try finish(response) }
+                fruitless = 0
+            } catch let interruption as Interruption {
+                let now = task.context.clock.now
+                let isProgress = length > before.length && restarts == before.restarts
+                (fruitless, lastProgress) = isProgress ? (0, now) : (fruitless + 1, lastProgress)
+                let spent = Duration.nanoseconds(Int64(clamping: now - min(lastProgress, now)))
+                guard
+                    try await continuationPolicy?.waitToContinue(
+                        request, after: interruption.underlying, attempt: max(1, fruitless), spent: spent,
+                        in: task.context) == true
+                else { throw interruption.underlying }
+            }
+        }
+    }
+
+    var continuationPolicy: (any ContinuationPolicy)? {
+        (task.service.pipeline.interceptors + request.options.interceptors).lazy.compactMap {
+            $0 as? any ContinuationPolicy
+        }
+        .first
+    }
+
+    /// Waits while the task is suspended.
+    private func waitUntilResumed() async throws {
+        let isResumed = Once<Bool>()
+        switch task.context.gate.admit(sending: { { isResumed.set(true) } }) {
+        case .granted: return
+        case .refused: throw URLError(.cancelled)
+        case .held: break
+        }
+        let isNeeded = await withTaskCancellationHandler {
+            await isResumed.value
+        } onCancel: {
+            isResumed.set(false)
+        }
+        if !isNeeded { throw URLError(.cancelled) }
+    }
+
+    private mutating func pass() async throws -> Pass {
+        if let state, let map = state.pieces, file != nil, !needsWholeFile,
+            map.isValid, map.total == state.total, state.validator(for: DownloadState(url: url)) != nil
+        {
+            return try await receivePieces(of: state, map, first: nil)
+        }
+        let plan = plan()
+        let exchange = DownloadExchange(task, request, plan, bytesPerSecond: options.bytesPerSecond)
+        defer { exchange.end() }
+        let response = try await exchange.response()
+        guard let file = try file ?? openSuggested(response) else { return .incomplete }
+        switch plan.step(status: response.status, headers: response.headers) {
+        case .append(let range) where plan.offset == 0:
+            return try await receiveFirst(range, of: response, file)
+        case .append(let range), .overlap(let range):
+            try beginPart(of: response, file)
+            return try await receive(range, of: response, file)
+        case .wholeFile:
+            try beginWholeFile(response, plan, file)
+            return try await receive(nil, of: response, file)
+        case .complete:
+            if resumedFrom == 0, restarts == 0, meter.count == 0 { resumedFrom = length }
+            meter.begin(length, of: length)
+            return .complete(response.response)
+        case .requestWholeFile(let reason):
+            task.context.log.record(.retry, "\(reason), the whole file is requested")
+            needsWholeFile = true
+            return .incomplete
+        case .fail(let reason):
+            throw WebServiceError(.download, reason, response: response.response.urlResponse)
+        }
+    }
+
+    private func plan() -> DownloadPlan {
+        let current = DownloadState(url: url)
+        guard !needsWholeFile, request.method == .GET else { return DownloadPlan(wholeFile: current) }
+        let plan = DownloadPlan(continuing: state?.pieces == nil ? state : nil, length: length, current: current)
+        guard plan.offset == nil, connections > 1 else { return plan }
+        return DownloadPlan(piece: 0...PieceMap.minimumLength - 1, of: current)
+    }
+
+    /// Opens the partial file with the name that the response suggests.
+    ///
+    /// - Returns: `nil` if it has bytes of the same version, so that only the others are requested.
+    private mutating func openSuggested(_ response: StreamedResponse) throws -> PartFile? {
+        guard case .folder(let folder, _) = options.place else { return nil }
+        let name = FileName.suggested(
+            disposition: response.headers["Content-Disposition"], url: url, default: "download")
+        try open(try DownloadDestination(folder: folder, name: name))
+        guard let state, state.validator(for: DownloadState(url: url)) != nil,
+            state.pieces != nil || plan().offset != nil,
+            DownloadState(url: url, headers: response.headers).validator == state.validator
+        else { return file }
+        return nil
+    }
+
+    // MARK: The body
+
+    /// Prepares the file for a whole representation.
+    private mutating func beginWholeFile(
+        _ response: StreamedResponse, _ plan: DownloadPlan, _ file: PartFile
+    ) throws {
+        if plan.offset ?? 0 > 0 || length > 0 || needsWholeFile { restarts += 1 }
+        let isEncoded = DownloadPlan.isEncoded(response.headers)
+        let total = isEncoded ? nil : response.body.expectedLength
+        try begin(response.headers, total: total, isEncoded: isEncoded, file)
+        meter.begin(0, of: total)
+    }
+
+    /// Receives the first part of a file that several connections download if it is long enough.
+    private mutating func receiveFirst(
+        _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
+    ) async throws -> Pass {
+        let total = response.headers["Content-Range"].flatMap(ContentRange.init)?.total
+        if length > 0 { restarts += 1 }
+        try begin(response.headers, total: total, isEncoded: false, file)
+        meter.begin(0, of: total)
+        guard var state, state.validator != nil else {
+            // Other parts could not be joined with this one.
+            (needsWholeFile, connections) = (range.upperBound + 1 != total, 1)
+            return needsWholeFile ? .incomplete : try await receive(range, of: response, file)
+        }
+        guard let total, total >= 5 * PieceMap.minimumLength else {
+            return try await receive(range, of: response, file)
+        }
+        let map = PieceMap(total: total)
+        state.pieces = map
+        try file.store(state)
+        self.state = state
+        return try await receivePieces(of: state, map, first: (response, range))
+    }
+
+    /// Prepares the file for a part of a representation.
+    private mutating func beginPart(of response: StreamedResponse, _ file: PartFile) throws {
+        if resumedFrom == 0, restarts == 0, meter.count == 0 { resumedFrom = length }
+        let total = state?.total ?? response.headers["Content-Range"].flatMap(ContentRange.init)?.total
+        state?.total = total
+        if let total { try checkLength(total, file) }
+        meter.begin(length, of: total)
+    }
+
+    /// Discards all bytes, and stores the state of those that follow.
+    private mutating func begin(_ headers: Headers, total: Int64?, isEncoded: Bool, _ file: PartFile) throws {
+        try file.truncate(to: 0)
+        (length, resumedFrom, needsWholeFile) = (0, 0, false)
+        var new = DownloadState(url: url, headers: isEncoded ? [:] : headers, total: total)
+        if request.method != .GET { (new.eTag, new.lastModified) = (nil, nil) }
+        if let total { try checkLength(total, file) }
+        if new.validator != nil { try file.store(new) }
+        state = new
+    }
+
+    /// Refuses a file that is too long for the request or the disk.
+    private func checkLength(_ total: Int64, _ file: PartFile) throws {
+        if let maximum = request.options.maximumResponseBytes, maximum != Request.Options().maximumResponseBytes,
+            total > maximum
+        {
+            throw WebServiceError.tooLarge(maximum, request, nil)
+        }
+        try file.reserve(total - length)
+    }
+
+    /// Writes a body to the file.
+    ///
+    /// - Parameter range: The positions of its bytes; `nil` for a whole representation.
+    private mutating func receive(
+        _ range: ClosedRange<Int64>?, of response: StreamedResponse, _ file: PartFile
+    ) async throws -> Pass {
+        let start = range?.lowerBound ?? 0
+        var position = start
+        var bytes = response.body.makeAsyncIterator()
+        while let chunk = try await next(&bytes) {
+            let known = Int(clamping: min(Int64(chunk.count), max(0, length - position)))
+            if known > 0, try !chunk.prefix(known).withUnsafeBytes({ try file.contains($0, at: position) }) {
+                needsWholeFile = true
+                return .incomplete
+            }
+            let new = chunk.dropFirst(known)
+            position += Int64(chunk.count)
+            guard position - 1 <= range?.upperBound ?? .max else {
+                throw WebServiceError(.download, "the server sent more bytes than it announced")
+            }
+            try write(new, to: file)
+            try await meter.add(new.count)
+        }
+        guard position > range?.upperBound ?? -1 else {
+            throw Interruption(underlying: URLError(.networkConnectionLost))
+        }
+        if let total = state?.total, range == nil, position != total {
+            throw Interruption(underlying: URLError(.networkConnectionLost))
+        }
+        return try receivedBody(of: response, start..<position, isWhole: range == nil, file)
+    }
+
+    private func next(_ bytes: inout ResponseBody.AsyncIterator) async throws -> Data? {
+        do { return try await bytes.next() } catch { throw Interruption(underlying: error) }
+    }
+
+    /// Writes bytes at the end of the file. After an error, the file has those that were written
+    /// before.
+    private mutating func write(_ bytes: Data, to file: PartFile) throws {
+        do {
+            try bytes.withUnsafeBytes { try file.write($0, at: length) }
+        } catch {
+            try? file.truncate(to: length)  // the first error counts
+            throw error
+        }
+        length += Int64(bytes.count)
+    }
+
+    private mutating func receivedBody(
+        of response: StreamedResponse, _ range: Range<Int64>, isWhole: Bool, _ file: PartFile
+    ) throws -> Pass {
+        let trailers = response.body.trailers ?? [:]
+        if !DownloadPlan.isEncoded(response.headers) {
+            if let digest = response.headers["Content-Digest"] ?? trailers["Content-Digest"] {
+                try verify(DigestField.digests(digest), range, file)
+            }
+            if state?.digest == nil { state?.digest = trailers["Repr-Digest"] }
+        }
+        return isWhole || length == state?.total ? .complete(response.response) : .incomplete
+    }
+
+    // MARK: The end
+
+    private func verify(_ digests: [SHA2: [UInt8]], _ range: Range<Int64>, _ file: PartFile) throws {
+        for (algorithm, digest) in digests where try file.hash(algorithm, of: range) != digest {
+            try file.discard()
+            throw WebServiceError(.digestMismatch, "the \(algorithm.rawValue) hash of the file is not the expected one")
+        }
+    }
+
+    private func finish(_ response: Response) throws -> DownloadedFile {
+        guard let file, let destination else { throw URLError(.unknown) }  // unreachable: a pass opened the file
+        if let checksum = options.checksum, let hash = checksum.hash {
+            try verify([checksum.algorithm: hash], 0..<length, file)
+        }
+        if let digest = state?.digest { try verify(DigestField.digests(digest), 0..<length, file) }
+        try file.finish(replaces: options.existing != .fail, synchronize: options.synchronizes)
+        return DownloadedFile(
+            url: destination.url, byteCount: length, resumedFrom: resumedFrom, restarts: restarts, response: response)
+    }
+}

@@ -1,0 +1,37 @@
+public import Foundation
+
+/// The result of a download.
+public struct DownloadedFile: Sendable {
+    /// The URL of the file.
+    public let url: URL
+    /// The length of the file, in bytes.
+    public let byteCount: Int64
+    /// The number of bytes that an earlier download had left; 0 if there were none, or if they were
+    /// of no use.
+    public let resumedFrom: Int64
+    /// The number of times that received bytes were discarded, because the server has changed the
+    /// file or does not serve parts of it.
+    public let restarts: Int
+    /// The response that completed the file, without its body.
+    ///
+    /// Its status is 206 if it delivered a part of the file, and 416 if an earlier download had
+    /// received all bytes (RFC 9110, section 14).
+    public let response: Response
+}
+
+/// The handling of existing files by a download.
+public enum ExistingFile: Sendable, Hashable {
+    /// A file at the destination is an error, ``WebServiceError/Code/download``. It is not changed,
+    /// even if it is created during the download.
+    ///
+    /// The bytes of an earlier download that was interrupted are continued.
+    case fail
+    /// A file at the destination is replaced when the download is complete.
+    ///
+    /// The bytes of an earlier download that was interrupted are discarded.
+    case replace
+    /// A file at the destination is replaced when the download is complete.
+    ///
+    /// The bytes of an earlier download that was interrupted are continued.
+    case resume
+}

@@ -1,0 +1,75 @@
+#if os(Linux)
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+/// Downloads to a full disk.
+@Suite("Downloads to a small disk", .timeLimit(.minutes(10)))
+struct DownloadDiskTests {
+    /// Mounts a file system of two megabytes, which only a privileged user can.
+    private static func mounted() -> URL? {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
+        guard mkdir(folder.path, 0o700) == 0 else { return nil }
+        if mount("tmpfs", folder.path, "tmpfs", 0, "size=2048k") == 0 { return folder }
+        rmdir(folder.path)
+        return nil
+    }
+
+    private static func unmount(_ folder: URL) {
+        umount2(folder.path, Int32(MNT_DETACH))
+        rmdir(folder.path)
+    }
+
+    private static let canMount: Bool = {
+        guard let folder = mounted() else { return false }
+        unmount(folder)
+        return true
+    }()
+
+    @Test(
+        "D-20: A disk that becomes full is an error, and the download continues when there is space",
+        .enabled(if: canMount, "requires the permission to mount a file system"),
+        arguments: [1, 65_536, 200_000, 900_000])
+    func full(free: Int) async throws {
+        let disk = try #require(Self.mounted())
+        defer { Self.unmount(disk) }
+        let filler = disk.appendingPathComponent("filler")
+        let fixture = try DownloadFixture(1_000_000)
+        let content = fixture.content
+        fixture.serve { request, number in
+            var response = MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
+            guard number == 0 else { return response }
+            response.headers[.contentLength] = "1000000"
+            response.writer = { writer in
+                // The file system had enough space when the head was received.
+                try writer.write(content.prefix(1))
+                let part = disk.appendingPathComponent(".a.iso.webservice-part")
+                let end = ContinuousClock.now + .seconds(60)
+                while (try? Data(contentsOf: part))?.count != 1, ContinuousClock.now < end {
+                    writer.pause(for: .milliseconds(1))
+                }
+                var status = statvfs()
+                guard statvfs(disk.path, &status) == 0 else { throw CancellationError() }
+                try Data(count: max(0, Int(status.f_bavail) * Int(status.f_bsize) - free)).write(to: filler)
+                try writer.write(content.dropFirst())
+            }
+            return response
+        }
+        let destination = disk.appendingPathComponent("a.iso")
+        let error = await #expect(throws: WebServiceError.self) {
+            try await fixture.service.GET("/a.iso").download(to: destination).value
+        }
+        #expect(error?.code == .download)
+        #expect((error?.underlying as? POSIXError)?.code == .ENOSPC)
+        let part = try Data(contentsOf: disk.appendingPathComponent(".a.iso.webservice-part"))
+        let isPrefix = part == content.prefix(part.count)
+        #expect(isPrefix && !part.isEmpty && part.count < 1_000_000)
+        try FileManager.default.removeItem(at: filler)
+        let file = try await fixture.service.GET("/a.iso").download(to: destination).value
+        #expect(file.resumedFrom == Int64(part.count))
+        let isWhole = try Data(contentsOf: destination) == content
+        #expect(isWhole)
+    }
+}
+#endif

@@ -1,0 +1,161 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A server of one file, and a folder for the downloads of it.
+final class DownloadFixture: Sendable {
+    typealias Handler = @Sendable (_ request: ReceivedRequest, _ number: Int) -> MockResponse
+
+    static let tag = "\"v1\""
+
+    private struct State {
+        var handler: Handler?
+        var requests: [ReceivedRequest] = []
+    }
+
+    let content: Data
+    let folder: URL
+    let server: MockServer
+    let service: WebService
+    private let session: RealSession
+    private let state: Mutex<State>
+
+    /// - Parameters:
+    ///   - count: The length of the file, in bytes.
+    ///   - handler: Returns the response to a request, counted from 0. Defaults to `nil`, the
+    ///     requested part of the file.
+    init(_ count: Int = 1_000_000, over session: RealSession = .best, _ handler: Handler? = nil) throws {
+        content = Self.content(count)
+        self.session = session
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        state = Mutex(State(handler: handler))
+        let responder = Mutex<(@Sendable (ReceivedRequest) -> MockResponse)?>(nil)
+        server = try MockServer { request in
+            responder.withLock { $0 }?(request) ?? MockResponse(statusCode: 500)
+        }
+        service = try session.service(server)
+        responder.withLock { responder in
+            responder = { [weak self] request in self?.respond(to: request) ?? MockResponse(statusCode: 500) }
+        }
+    }
+
+    private func respond(to request: ReceivedRequest) -> MockResponse {
+        let (handler, number) = state.withLock { state in
+            state.requests.append(request)
+            return (state.handler, state.requests.count - 1)
+        }
+        return handler?(request, number) ?? part(for: request)
+    }
+
+    /// Returns the requested part of the file.
+    func part(for request: ReceivedRequest) -> MockResponse {
+        MockResponse(file: content, eTag: Self.tag, for: request)
+    }
+
+    /// The requests since the last call of ``serve(_:)``.
+    var requests: [ReceivedRequest] { state.withLock { $0.requests } }
+
+    /// Sets the handler, and forgets the requests before.
+    func serve(_ handler: Handler?) {
+        state.withLock { $0 = State(handler: handler) }
+    }
+
+    deinit {
+        server.stop()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    static func content(_ count: Int, seed: Int = 0) -> Data {
+        var state = UInt64(bitPattern: Int64(seed)) &+ 1
+        var bytes = [UInt8]()
+        bytes.reserveCapacity(count + 8)
+        while bytes.count < count {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            withUnsafeBytes(of: state) { bytes += $0 }
+        }
+        return Data(bytes.prefix(count))
+    }
+
+    var destination: URL { folder.appendingPathComponent("a.iso") }
+
+    /// The names in the folder.
+    var names: [String] { get throws { try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() } }
+
+    /// Returns whether the destination has these bytes. (A failed comparison of long values in an
+    /// expectation takes minutes.)
+    func fileHas(_ bytes: Data) throws -> Bool { try Data(contentsOf: destination) == bytes }
+
+    /// Returns whether the partial file has these bytes.
+    func partHas(_ bytes: Data) throws -> Bool { try part == bytes }
+
+    /// The bytes of the partial file.
+    var part: Data { get throws { try Data(contentsOf: folder.appendingPathComponent(".a.iso.webservice-part")) } }
+
+    /// The `Range` fields of the requests; empty for a request without one.
+    var ranges: [String] { requests.map { $0.headers["Range"] ?? "" } }
+
+    func download(existing: ExistingFile = .resume, connections: Int = 1) -> TypedTask<DownloadedFile> {
+        service.GET("/a.iso").download(to: destination, existing: existing, connections: connections)
+    }
+
+    /// Leaves the first bytes of the file as an interrupted download does.
+    ///
+    /// - Parameter change: Changes the response that is interrupted.
+    func interrupt(
+        after count: Int, _ change: @escaping @Sendable (inout MockResponse) -> Void = { _ in }
+    ) async throws {
+        let content = content
+        serve { _, _ in
+            var response = MockResponse(statusCode: 200)
+            response.headers["ETag"] = Self.tag
+            response.headers["Content-Length"] = "\(content.count)"
+            change(&response)
+            return response.cut(content, after: count)
+        }
+        let error = await #expect(throws: URLError.self) { try await self.download().value }
+        #expect(error?.code == .networkConnectionLost || !session.isCurl)
+        try #require(try partHas(content.prefix(count)))
+        serve(nil)
+    }
+}
+
+extension MockResponse {
+    /// Returns a response that ends within its body.
+    func cut(_ body: Data, after count: Int) -> MockResponse {
+        var response = self
+        response.writer = { writer in
+            try writer.write(body.prefix(count))
+            throw CancellationError()
+        }
+        if response.headers[.contentLength] == nil { response.headers[.contentLength] = "\(body.count)" }
+        return response
+    }
+}
+
+extension RealSession {
+    #if WEBSERVICE_CURL
+    static let best = RealSession.curlSession
+    #else
+    static let best = RealSession.foundationSession
+    #endif
+
+    /// A Boolean value that indicates whether the session is a `CurlSession`, which reports lost
+    /// connections and trailer fields.
+    var isCurl: Bool { rawValue == "curlSession" }
+}
+
+extension Interceptor where Self == RetryPolicy {
+    /// Returns a policy that continues after a lost connection, without jitter.
+    static func continuing(maximumAttempts: Int = 3, baseDelay: Duration = .zero) -> RetryPolicy {
+        // Foundation on Linux reports a lost connection as an unknown error.
+        RetryPolicy(
+            maximumAttempts: maximumAttempts, baseDelay: baseDelay,
+            errorCodes: RetryPolicy.defaultErrorCodes.union([.unknown]), random: { 1 })
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+/// Kills a process that downloads, again and again, and continues in the next one.
+@Suite("Downloads whose process is killed", .timeLimit(.minutes(30)))
+struct DownloadKillTests {
+    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+
+    /// The process that downloads, and the bytes that the server sends before it kills it.
+    private struct Victim {
+        var process: Process?
+        var rest: Int
+        var sent: Int64 = 0
+
+        /// Counts bytes that are sent.
+        ///
+        /// - Returns: Whether they are the last ones.
+        mutating func send(_ count: Int) -> Bool {
+            sent += Int64(count)
+            rest -= count
+            guard rest <= 0, let process else { return false }
+            self.process = nil
+            kill(process.processIdentifier, SIGKILL)
+            return true
+        }
+    }
+
+    @Test("D-35: A large file needs hardly more memory than a small one")
+    func memory() async throws {
+        let sizes = [1 << 20, Self.isLong ? 5 << 30 : 96 << 20]
+        let server = try MockServer { request in
+            let size = request.path == "/0" ? sizes[0] : sizes[1]
+            var response = MockResponse(statusCode: 200)
+            response.headers[.contentLength] = "\(size)"
+            response.writer = { writer in
+                for _ in 0..<size >> 20 { try writer.write(Data(count: 1 << 20)) }
+            }
+            return response
+        }
+        defer { server.stop() }
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        var peaks: [Int] = []
+        for index in 0...1 {
+            let run = try await SessionProbe.run(["download", server.baseURLString + "/\(index)", path, "1"])
+            let numbers = run.output.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
+            try #require(numbers.count == 2)
+            #expect(numbers[0] == sizes[index])
+            peaks.append(numbers[1])
+        }
+        print("peak memory for \(sizes) bytes: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 4_096)
+    }
+
+    @Test(
+        "D-02: Killed at any instant, a download is absent or whole, and continues where it ended",
+        arguments: [(1, isLong ? 900 : 20, 4_000_000), (4, isLong ? 100 : 5, 44 << 20)])
+    func kills(connections: Int, count: Int, size: Int) async throws {
+        let victim = Mutex(Victim(rest: .max))
+        let content = DownloadFixture.content(size)
+        let fixture = try DownloadFixture(0) { request, _ in
+            var response = MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
+            let body = response.data
+            response.headers[.contentLength] = "\(body.count)"
+            response.writer = { writer in
+                var rest = body[...]
+                while !rest.isEmpty {
+                    let piece = rest.prefix(32 << 10)
+                    if victim.withLock({ $0.send(piece.count) }) { throw CancellationError() }
+                    try writer.write(piece)
+                    // The client keeps up, so that few bytes are on the way when it is killed.
+                    if connections == 1 { writer.pause(for: .milliseconds(1)) }
+                    rest = rest.dropFirst(piece.count)
+                }
+            }
+            return response
+        }
+        var (kills, lost, isComplete): (Int, Int64, Bool) = (0, 0, true)
+        while kills < count || !isComplete {
+            if isComplete { try? FileManager.default.removeItem(at: fixture.destination) }
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+                .appendingPathComponent("session-probe")
+            process.arguments = [
+                "download", fixture.server.baseURLString + "/a.iso", fixture.destination.path, "\(connections)",
+            ]
+            process.environment = ["SWIFT_BACKTRACE": "enable=no"]
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = FileHandle.nullDevice
+            let limit = kills < count ? Int.random(in: 0...size) : .max
+            let before = connections == 1 ? Int64((try? fixture.part.count) ?? 0) : 0
+            victim.withLock { $0 = Victim(process: process, rest: limit) }
+            try process.run()
+            let status = await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    process.waitUntilExit()
+                    continuation.resume(returning: process.terminationReason == .exit ? process.terminationStatus : -1)
+                }
+            }
+            let sent = victim.withLock { victim in
+                victim.process = nil
+                return victim.sent
+            }
+            try #require([0, -1].contains(status))
+            isComplete = status == 0
+            if isComplete {
+                try #require(try fixture.fileHas(content))
+                #expect(try fixture.names == ["a.iso"])
+            } else {
+                kills += 1
+                if FileManager.default.fileExists(atPath: fixture.destination.path) {
+                    try #require(try fixture.fileHas(content))
+                    isComplete = true
+                    try? FileManager.default.removeItem(
+                        at: fixture.folder.appendingPathComponent(".a.iso.webservice-part"))
+                } else if connections == 1, let part = try? fixture.part {
+                    try #require(part == content.prefix(part.count))
+                    lost += before + sent - Int64(part.count)
+                }
+            }
+        }
+        #expect(try fixture.fileHas(content))
+        if connections == 1 {
+            print("\(kills) kills, \(lost / Int64(kills)) bytes fetched again for each")
+            #expect(lost <= Int64(kills) * 256 << 10)
+        }
+    }
+}

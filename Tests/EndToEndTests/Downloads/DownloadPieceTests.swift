@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Downloads by several requests at a time.
+@Suite("Downloads in pieces", .timeLimit(.minutes(5)))
+struct DownloadPieceTests {
+    private static let piece = 8 << 20
+    private static let content = DownloadFixture.content(44 << 20)
+
+    /// Returns the requested part of the file.
+    @Sendable
+    private static func part(_ request: ReceivedRequest) -> MockResponse {
+        MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
+    }
+
+    private static func download(
+        _ fixture: DownloadFixture, connections: Int = 4
+    ) async throws -> DownloadedFile {
+        try await fixture.service.GET("/a.iso").download(to: fixture.destination, connections: connections).value
+    }
+
+    /// The ranges of all pieces, sorted.
+    private static let ranges = (0..<6).map { "bytes=\($0 * piece)-\(min(($0 + 1) * piece, content.count) - 1)" }
+        .sorted()
+
+    @Test("D-31: Several connections download the pieces of a large file", arguments: [2, 4, 64])
+    func pieces(connections: Int) async throws {
+        let active = Mutex((now: 0, most: 0))
+        let fixture = try DownloadFixture(0) { request, _ in
+            var response = Self.part(request)
+            let body = response.data
+            response.headers[.contentLength] = "\(body.count)"
+            response.writer = { writer in
+                active.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
+                defer { active.withLock { $0.now -= 1 } }
+                writer.pause(for: .milliseconds(50))
+                try writer.write(body)
+            }
+            return response
+        }
+        let file = try await Self.download(fixture, connections: connections)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(try fixture.names == ["a.iso"])
+        #expect(file.byteCount == Int64(Self.content.count))
+        #expect(file.response.status == 206)
+        #expect(fixture.ranges.sorted() == Self.ranges)
+        #expect(fixture.requests.dropFirst().allSatisfy { $0.headers["If-Range"] == DownloadFixture.tag })
+        #expect(active.withLock { $0.most } >= 2)
+        #expect(active.withLock { $0.most } <= connections)
+    }
+
+    @Test("D-32: A server that does not serve parts receives one request")
+    func unsupported() async throws {
+        let fixture = try DownloadFixture(0) { _, _ in MockResponse(statusCode: 200, data: Self.content) }
+        let file = try await Self.download(fixture)
+        #expect(file.restarts == 0)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(fixture.requests.count == 1)
+    }
+
+    @Test("D-32: A file without a validator is downloaded by one request for the whole file")
+    func withoutValidator() async throws {
+        let fixture = try DownloadFixture(0) { request, _ in MockResponse(file: Self.content, eTag: nil, for: request) }
+        _ = try await Self.download(fixture)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(fixture.ranges == ["bytes=0-8388607", ""])
+    }
+
+    @Test("D-32: A short file is downloaded by one connection")
+    func short() async throws {
+        let fixture = try DownloadFixture(9 << 20)
+        _ = try await Self.download(fixture)
+        #expect(try fixture.fileHas(fixture.content))
+        #expect(fixture.ranges == ["bytes=0-8388607", "bytes=8388608-"])
+        let tiny = try DownloadFixture(1_000)
+        _ = try await Self.download(tiny)
+        #expect(try tiny.fileHas(tiny.content))
+        #expect(tiny.ranges == ["bytes=0-8388607"])
+    }
+
+    @Test("D-31: A connection without parts is given up, and the others go on")
+    func oneRefuses() async throws {
+        let fixture = try DownloadFixture(0) { request, number in
+            number == 2
+                ? MockResponse(file: Self.content, eTag: DownloadFixture.tag, for: request).whole(Self.content)
+                : Self.part(request)
+        }
+        let file = try await Self.download(fixture)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(file.restarts == 0)
+        #expect(fixture.requests.count == 7)
+    }
+
+    @Test("D-31: A file that changes between two pieces is downloaded again by one connection")
+    func changed() async throws {
+        let new = DownloadFixture.content(1_000_000, seed: 7)
+        let fixture = try DownloadFixture(0) { request, number in
+            number < 3 ? Self.part(request) : MockResponse(file: new, eTag: "\"v2\"", for: request)
+        }
+        let file = try await Self.download(fixture)
+        #expect(try fixture.fileHas(new))
+        #expect(file.restarts == 1)
+        #expect(fixture.ranges.last == "")
+        #expect(try fixture.names == ["a.iso"])
+    }
+
+    @Test("D-31: Pieces that are interrupted or stall are continued by a retry policy")
+    func interrupted() async throws {
+        let fixture = try DownloadFixture(0) { request, number in
+            var response = Self.part(request)
+            if number == 1 { return response.cut(response.data, after: 3_000_000) }
+            if number == 2 { response.wire = .stall(after: 1_000_000) }
+            return response
+        }
+        fixture.service.interceptors = [.continuing()]
+        let file = try await fixture.service.GET("/a.iso").setTimeout(.seconds(1))
+            .download(to: fixture.destination, connections: 3).value
+        #expect(file.restarts == 0)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(fixture.requests.count == 8)
+    }
+
+    @Test("D-31: Complete pieces are not downloaded again, with any number of connections", arguments: [1, 4])
+    func resumed(connections: Int) async throws {
+        let fixture = try DownloadFixture(0) { request, number in
+            let response = Self.part(request)
+            return number == 4 ? response.cut(response.data, after: 3_000_000) : response
+        }
+        await #expect(throws: URLError.self) { try await Self.download(fixture, connections: 2) }
+        let names = [".a.iso.webservice-part", ".a.iso.webservice-state"]
+        #expect(try fixture.names == names)
+        let before = Set(fixture.ranges)
+        fixture.serve { request, _ in Self.part(request) }
+        let file = try await Self.download(fixture, connections: connections)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(file.resumedFrom >= Int64(3 * Self.piece))
+        #expect(Set(fixture.ranges).union(before) == Set(Self.ranges))
+        #expect(Int64(fixture.requests.count) == (Int64(Self.content.count) - file.resumedFrom + 8_388_607) / 8_388_608)
+    }
+}
+
+extension MockResponse {
+    /// Returns the response with the whole file in place of the part.
+    fileprivate func whole(_ content: Data) -> MockResponse {
+        var response = MockResponse(statusCode: 200, data: content)
+        response.headers["ETag"] = headers["ETag"]
+        return response
+    }
+}

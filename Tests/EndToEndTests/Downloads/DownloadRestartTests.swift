@@ -1,0 +1,195 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Responses that are not the requested part of the file.
+@Suite("Downloads that start over", .timeLimit(.minutes(5)))
+struct DownloadRestartTests {
+    private static let changed = DownloadFixture.content(900_000, seed: 1)
+
+    @Test("D-05, D-15: A whole file in place of the part replaces all bytes, once")
+    func wholeFile() async throws {
+        let fixture = try DownloadFixture()
+        try await fixture.interrupt(after: 400_000)
+        fixture.serve { request, _ in
+            MockResponse(file: Self.changed, eTag: "\"v2\"", for: request)
+        }
+        let file = try await fixture.download().value
+        #expect(try fixture.fileHas(Self.changed))
+        #expect(file.restarts == 1)
+        #expect(file.resumedFrom == 0)
+        #expect(fixture.ranges == ["bytes=400000-"])
+    }
+
+    @Test(
+        "D-06, D-08: A part of another version or with another range is not written, and the whole file is requested",
+        arguments: [
+            ("bytes 400000-899999/900000", "\"v2\"", nil), ("bytes 400000-999999/1000000", "\"v2\"", nil),
+            ("bytes 400000-899999/900000", DownloadFixture.tag, nil), ("bytes 400001-999999/1000000", nil, nil),
+            (nil, nil, nil), ("bytes */1000000", nil, nil), ("lines 400000-999999/1000000", nil, nil),
+            ("bytes 999999-400000/1000000", nil, nil), ("bytes 400000-1000000/1000000", nil, nil),
+            ("bytes 400000-9223372036854775808/*", nil, nil), ("bytes 400000-999999/1000000", nil, "gzip"),
+        ] as [(String?, String?, String?)])
+    func refused(range: String?, tag: String?, coding: String?) async throws {
+        let fixture = try DownloadFixture()
+        try await fixture.interrupt(after: 400_000)
+        fixture.serve { request, number in
+            guard number == 0 else { return MockResponse(file: Self.changed, eTag: "\"v2\"", for: request) }
+            var response = MockResponse(statusCode: 206, data: Data(repeating: 7, count: 600_000))
+            response.headers["Content-Range"] = range
+            response.headers["ETag"] = tag
+            response.headers["Content-Encoding"] = coding
+            return response
+        }
+        let file = try await fixture.download().value
+        #expect(try fixture.fileHas(Self.changed))
+        #expect(file.restarts == 1)
+        #expect(fixture.ranges == ["bytes=400000-", ""])
+        #expect(try fixture.names == ["a.iso"])
+    }
+
+    @Test("D-07: A part that begins earlier is appended if the common bytes are equal")
+    func overlap() async throws {
+        let fixture = try DownloadFixture()
+        for differs in [false, true] {
+            try await fixture.interrupt(after: 400_000)
+            fixture.serve { [content = fixture.content] request, number in
+                guard number == 0 else { return MockResponse(file: content, eTag: DownloadFixture.tag, for: request) }
+                var body = content[395_904...]
+                if differs { body[399_999] ^= 1 }
+                var response = MockResponse(statusCode: 206, data: Data(body))
+                response.headers["Content-Range"] = "bytes 395904-999999/1000000"
+                return response
+            }
+            let file = try await fixture.download().value
+            #expect(try fixture.fileHas(fixture.content))
+            #expect(file.restarts == (differs ? 1 : 0))
+            #expect(fixture.ranges == (differs ? ["bytes=400000-", ""] : ["bytes=400000-"]))
+        }
+    }
+
+    @Test("D-10: A part that was not requested is an error")
+    func unrequested() async throws {
+        let fixture = try DownloadFixture { _, _ in
+            var response = MockResponse(statusCode: 206, data: Data(count: 10))
+            response.headers["Content-Range"] = "bytes 0-9/10"
+            return response
+        }
+        await fails(.download) { try await fixture.download().value }
+        #expect(try fixture.names == [])
+        #expect(fixture.ranges == [""])
+    }
+
+    @Test("D-11: A file that is complete is not requested again")
+    func complete() async throws {
+        let fixture = try DownloadFixture()
+        // An interruption after the last byte, before the file was renamed.
+        try await fixture.interrupt(after: 999_999)
+        let part = fixture.folder.appendingPathComponent(".a.iso.webservice-part")
+        try fixture.content.write(to: part)
+        let file = try await fixture.download().value
+        #expect(try fixture.fileHas(fixture.content))
+        #expect(fixture.ranges == ["bytes=1000000-"])
+        #expect(file.resumedFrom == 1_000_000)
+        #expect(file.response.status == 416)
+    }
+
+    @Test("D-11: A range that cannot be satisfied otherwise is followed by one request for the whole file")
+    func unsatisfied() async throws {
+        for range in [nil, "bytes */900000", "bytes */1000001"] as [String?] {
+            let fixture = try DownloadFixture()
+            try await fixture.interrupt(after: 400_000)
+            fixture.serve { request, number in
+                guard number == 0 else { return MockResponse(file: Self.changed, eTag: "\"v2\"", for: request) }
+                var response = MockResponse(statusCode: 416, data: Data("an error page".utf8))
+                response.headers["Content-Range"] = range
+                return response
+            }
+            #expect(try await fixture.download().value.restarts == 1)
+            #expect(try fixture.fileHas(Self.changed))
+            #expect(fixture.ranges == ["bytes=400000-", ""])
+        }
+    }
+
+    @Test("D-13: A part that does not fit its state, and a damaged state, are not continued")
+    func damaged() async throws {
+        let changes: [@Sendable (URL, URL) throws -> Void] = [
+            { part, _ in try Data(count: 1_000_001).write(to: part) },
+            { part, _ in try Data().write(to: part) },
+            { _, state in try FileManager.default.removeItem(at: state) },
+            { _, state in try Data().write(to: state) },
+            { _, state in try Data(contentsOf: state).dropLast().write(to: state) },
+            { _, state in
+                var bytes = try Data(contentsOf: state)
+                bytes[bytes.count / 2] ^= 1
+                try bytes.write(to: state)
+            },
+        ]
+        for change in changes {
+            let fixture = try DownloadFixture()
+            try await fixture.interrupt(after: 400_000)
+            try change(
+                fixture.folder.appendingPathComponent(".a.iso.webservice-part"),
+                fixture.folder.appendingPathComponent(".a.iso.webservice-state"))
+            let file = try await fixture.download().value
+            #expect(try fixture.fileHas(fixture.content))
+            #expect(file.resumedFrom == 0)
+            #expect(fixture.ranges == [""])
+            #expect(try fixture.names == ["a.iso"])
+        }
+    }
+
+    @Test("D-14: Another path with the same entity tag is another file")
+    func otherPath() async throws {
+        let fixture = try DownloadFixture()
+        try await fixture.interrupt(after: 400_000)
+        let file = try await fixture.service.GET("/b.iso").download(to: fixture.destination).value
+        #expect(file.resumedFrom == 0)
+        #expect(fixture.ranges == [""])
+        #expect(try fixture.fileHas(fixture.content))
+    }
+
+    @Test("D-16: A compressed body is decompressed, and not continued")
+    func compressed() async throws {
+        let text = Data(repeating: UInt8(ascii: "a"), count: 1_000)
+        // The text in the format of gzip (RFC 1952).
+        let gzip = try #require(
+            Data(base64Encoded: "H4sIAAAAAAACA0tMHAWjYBQMdwAAA9o4mugDAAA="))
+        for number in 0...1 {
+            let fixture = try DownloadFixture { _, _ in
+                var response = MockResponse(statusCode: 200, data: gzip)
+                response.headers["Content-Encoding"] = "gzip"
+                response.headers["ETag"] = DownloadFixture.tag
+                response.headers["Repr-Digest"] = "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:"
+                return number == 0 ? response : response.cut(gzip, after: 20)
+            }
+            if number == 0 {
+                let file = try await fixture.download().value
+                #expect(try fixture.fileHas(text))
+                #expect(file.byteCount == 1_000)
+                #expect(file.response.header("Content-Encoding") == "gzip")
+            } else {
+                await #expect(throws: URLError.self) { try await fixture.download().value }
+                fixture.serve(nil)
+                #expect(try await fixture.download().value.resumedFrom == 0)
+                #expect(fixture.ranges == [""])
+            }
+        }
+    }
+
+    @Test("`existing: .replace` discards the bytes of an interrupted download")
+    func replaced() async throws {
+        let fixture = try DownloadFixture()
+        try await fixture.interrupt(after: 400_000)
+        let file = try await fixture.download(existing: .replace).value
+        #expect(file.resumedFrom == 0)
+        #expect(file.restarts == 0)
+        #expect(fixture.ranges == [""])
+        #expect(try fixture.fileHas(fixture.content))
+    }
+}

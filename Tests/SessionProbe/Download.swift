@@ -1,0 +1,22 @@
+import Foundation
+import WebServiceCore
+
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
+/// Downloads a file, for tests that kill the process.
+///
+/// - Returns: The exit status: 0 for success, 1 for an error.
+func probeDownload(_ url: String, to path: String, connections: Int) async throws -> Int32 {
+    let service = WebService(baseURLString: url)
+    #if WEBSERVICE_CURL
+    service.session = try CurlSession()
+    #endif
+    let file = try await service.GET(url).download(to: URL(fileURLWithPath: path), connections: connections).value
+    // On Linux, the peak of the resident memory in KiB.
+    let status = try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+    let peak = status?.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?.split(separator: " ").dropFirst().first
+    tell("\(file.byteCount) \(peak ?? "0")")
+    return 0
+}
