@@ -299,9 +299,3 @@ struct ExchangeLog: ~Copyable, Sendable {
     /// Delivers progress to the observers; `nil` without any.
     var progress: ProgressRelay? { state.withLock { $0.progress } }
 }
-
-extension ExchangeLog.Entry {
-    init(_ attempt: ExchangeLog.Attempt, to end: UInt64) {
-        self.init(kind: .attempt, start: attempt.start, end: end, detail: attempt.failure, attempt: attempt)
-    }
-}

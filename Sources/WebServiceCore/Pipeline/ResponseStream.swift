@@ -96,7 +96,8 @@ final class ResponseStream: BodyReceiver {
         }
         let outcome = state.withLock { state -> Outcome in
             if let collector = state.collector { return .collect(collector) }
-            // After a cancellation has discarded the bytes that waited, later ones would leave a gap.
+            // After a cancellation has discarded the bytes that waited, later ones would leave a
+            // gap.
             guard state.result == nil else { return .over }
             guard state.buffer.count < bufferSize else {
                 state.isPaused = true

@@ -119,8 +119,8 @@ extension Folder {
 
     /// Renames a file unless there is one with the new name.
     ///
-    /// The decision is atomic on file systems with hard links. If the process terminates in between,
-    /// the file has both names.
+    /// The decision is atomic on file systems with hard links. If the process terminates in
+    /// between, the file has both names.
     ///
     /// - Returns: Whether the file was renamed.
     borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {

@@ -10,9 +10,9 @@ extension SessionTask {
     /// ```swift
     /// let file = try await service.GET("/brew.iso").download(to: destination, checksum: .sha256(hash)).value
     /// ```
-    /// The bytes are written to `.NAME.webservice-part` beside the destination, which is renamed when
-    /// it is complete and its hash is correct. The destination is never incomplete. A symbolic link
-    /// at the destination is replaced and not followed. Few bytes are in memory at any time.
+    /// The bytes are written to `.NAME.webservice-part` beside the destination, which is renamed
+    /// when it is complete and its hash is correct. The destination is never incomplete. A symbolic
+    /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
     ///
     /// - An interrupted download is continued by a later one to the same destination, in any
     ///   process, even if the process was killed: the request asks for the remaining bytes of the
@@ -20,14 +20,14 @@ extension SessionTask {
     ///   date of modification (RFC 9110, section 8.8). If the server has changed the file, or does
     ///   not serve parts, the download starts over. After a power failure, only a checksum detects
     ///   bytes that the system has not written.
-    /// - A ``RetryPolicy`` of the service or the request also applies to errors within the body. The
-    ///   next request asks for the remaining bytes, and requests that delivered bytes do not count
-    ///   as attempts.
+    /// - A ``RetryPolicy`` of the service or the request also applies to errors within the body.
+    ///   The next request asks for the remaining bytes, and requests that delivered bytes do not
+    ///   count as attempts.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
-    /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from their
-    ///   defaults. The request asks for an uncompressed body. A body that is compressed nevertheless
-    ///   is decompressed, and cannot be continued.
+    /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from
+    ///   their defaults. The request asks for an uncompressed body. A body that is compressed
+    ///   nevertheless is decompressed, and cannot be continued.
     /// - ``onProgress(_:)`` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
@@ -57,14 +57,15 @@ extension SessionTask {
     /// Returns a typed task that downloads the body of the response to a file in a folder; see
     /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:)``.
     ///
-    /// The name of the file is reduced to one component: the part after the last slash or backslash,
-    /// without control characters, colons, and spaces and dots at the ends, and of at most 200 bytes.
+    /// The name of the file is reduced to one component: the part after the last slash or
+    /// backslash, without control characters, colons, and spaces and dots at the ends, and of at
+    /// most 200 bytes.
     ///
     /// - Parameters:
     ///   - folder: The URL of the folder, which has to exist.
     ///   - name: The name of the file. Defaults to `nil`: the name in `Content-Disposition` (RFC
-    ///     6266), or else the last component of the request's path, or else `download`. The bytes of
-    ///     an interrupted download are then found after the response, which may take a further
+    ///     6266), or else the last component of the request's path, or else `download`. The bytes
+    ///     of an interrupted download are then found after the response, which may take a further
     ///     request.
     public func download(
         into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
