@@ -35,6 +35,14 @@ struct InterceptorTests {
             session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
     }
 
+    @Test("the `CancellationError` of an interceptor is delivered as `URLError.cancelled`")
+    func cancellationError() async {
+        let service = WebService.make(HandSession(text: "x"))
+        service.interceptors = [.closure { _, _ in throw CancellationError() }]
+        let result = await service.GET("/x").string().result
+        #expect(throws: URLError(.cancelled)) { try result.get() }
+    }
+
     @Test("an interceptor may answer by itself, send again, or fail")
     func freedom() async throws {
         let session = HandSession(text: "x")

@@ -121,6 +121,26 @@ struct ServicePassthroughDelegateTests {
         #expect(recorder.sent.values.first == sent)
     }
 
+    @Test("a rewritten request has the connect timeout and the maximum body size of the original")
+    func modifiedLimits() async throws {
+        let session = HandSession(text: "{}")
+        let service = WebService.make(session, delegate: Recorder(modify: { $0 }))
+        var request = service.request(.GET, path: "/x")
+        request.maximumResponseBytes = 7
+        request.connectTimeout = 3
+        #expect(try await service.sessionTask(request: request).string().value == "{}")
+        let sent = try #require(session.exchanges.values.first?.request as? EncodedRequest)
+        #expect(sent.maximumResponseBytes == 7)
+        #expect(sent.source.connectTimeout == 3)
+    }
+
+    @Test("an error that is not of the transport is delivered unchanged")
+    func otherError() async {
+        let session = HandSession { $0.completion(nil, nil, TestError(name: "of the session")) }
+        let result = await WebService.make(session).GET("/x").string().result
+        #expect(throws: TestError(name: "of the session")) { try result.get() }
+    }
+
     @Test("a rewritten request that is not valid is the error of the task, and nothing is sent")
     func modifiedBadly() async {
         let recorder = Recorder(modify: { request in
