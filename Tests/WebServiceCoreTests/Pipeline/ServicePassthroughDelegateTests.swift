@@ -123,8 +123,8 @@ struct ServicePassthroughDelegateTests {
 
     @Test("a rewritten request has the connect timeout and the maximum body size of the original")
     func modifiedLimits() async throws {
-        let session = HandSession(text: "{}")
-        let service = WebService.make(session, delegate: Recorder(modify: { $0 }))
+        let (session, recorder) = (HandSession(text: "{}"), Recorder(modify: { $0 }))
+        let service = WebService.make(session, delegate: recorder)
         var request = service.request(.GET, path: "/x")
         request.maximumResponseBytes = 7
         request.connectTimeout = 3
@@ -132,6 +132,7 @@ struct ServicePassthroughDelegateTests {
         let sent = try #require(session.exchanges.values.first?.request as? EncodedRequest)
         #expect(sent.maximumResponseBytes == 7)
         #expect(sent.source.connectTimeout == 3)
+        #expect(recorder.calls.values.first == "modify")
     }
 
     @Test("an error that is not of the transport is delivered unchanged")
