@@ -72,7 +72,9 @@ struct CurlProxyTests {
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
         process.arguments = ["--testing-library", "swift-testing", "--filter", "CurlProxyTests/child"]
-        process.environment = environment.merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }
+        // A sanitizer has the same options in both processes.
+        process.environment = environment.merging(Self.variables.filter { $0.key.hasSuffix("SAN_OPTIONS") }) { $1 }
+            .merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = output

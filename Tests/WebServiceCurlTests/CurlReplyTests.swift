@@ -43,8 +43,12 @@ struct CurlReplyTests {
                 refused += 1
                 continue
             }
-            let status = try await task.response.status
-            let (other, code) = try await Self.read("\(server.baseURLString)/\(number)")
+            let response = try await task.response
+            let status = response.status
+            // The tool decodes more codings than the session, which only requests gzip.
+            let isGzip = response.headers["Content-Encoding"]?.lowercased() == "gzip"
+            let (other, code) = try await Self.read(
+                "\(server.baseURLString)/\(number)", isGzip ? ["--compressed"] : [])
             if code == status && other == body {
                 equal += 1
             } else {
@@ -54,21 +58,19 @@ struct CurlReplyTests {
         }
         print("G5: \(equal) replies as curl reads them, \(refused) errors")
         #expect(differences == [])
-        #expect(equal > 300)
+        #expect(equal > 1_000)
     }
 
     /// - Returns: The body and the status that the command-line tool reads; 0 for an error.
-    private static func read(_ url: String) async throws -> (body: Data, status: Int) {
+    private static func read(_ url: String, _ options: [String]) async throws -> (body: Data, status: Int) {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
                         let process = Process()
                         process.executableURL = URL(fileURLWithPath: tool)
-                        process.arguments = [
-                            "-q", "-s", "--noproxy", "*", "--compressed", "--max-time", "5", "-w", "\n%{http_code}",
-                            url,
-                        ]
+                        process.arguments =
+                            ["-q", "-s", "--noproxy", "*", "--max-time", "5", "-w", "\n%{http_code}", url] + options
                         process.environment = [:]
                         let output = Pipe()
                         process.standardInput = FileHandle.nullDevice

@@ -35,6 +35,14 @@ struct InterceptorTests {
             session.exchanges.values.first?.request.urlRequestValue.value(forHTTPHeaderField: "X-Path") == "a, b, c")
     }
 
+    @Test("The `CancellationError` of an interceptor is delivered as `URLError.cancelled`")
+    func cancellationError() async {
+        let service = WebService.make(HandSession(text: "x"))
+        service.interceptors = [.closure { _, _ in throw CancellationError() }]
+        let result = await service.GET("/x").string().result
+        #expect(throws: URLError(.cancelled)) { try result.get() }
+    }
+
     @Test("An interceptor can respond without sending, send the request again or throw an error")
     func freedom() async throws {
         let session = HandSession(text: "x")

@@ -122,6 +122,27 @@ struct ServicePassthroughDelegateTests {
         #expect(recorder.sent.values.first == sent)
     }
 
+    @Test("A modified request has the connect timeout and the maximum body size of the original")
+    func modifiedLimits() async throws {
+        let (session, recorder) = (HandSession(text: "{}"), Recorder(modify: { $0 }))
+        let service = WebService.make(session, delegate: recorder)
+        var request = service.request(.GET, path: "/x")
+        request.options.maximumResponseBytes = 7
+        request.options.connectTimeout = .seconds(3)
+        #expect(try await service.sessionTask(request: request).string().value == "{}")
+        let sent = try #require(session.exchanges.values.first?.request as? EncodedRequest)
+        #expect(sent.maximumResponseBytes == 7)
+        #expect(sent.source.options.connectTimeout == .seconds(3))
+        #expect(recorder.calls.values.first == "modify")
+    }
+
+    @Test("An error other than a transport error is delivered unchanged")
+    func otherError() async {
+        let session = HandSession { $0.completion(nil, nil, TestError(name: "of the session")) }
+        let result = await WebService.make(session).GET("/x").string().result
+        #expect(throws: TestError(name: "of the session")) { try result.get() }
+    }
+
     @Test("An invalid request from the delegate is the error of the task and is not sent")
     func modifiedBadly() async {
         let recorder = Recorder(modify: { request in
