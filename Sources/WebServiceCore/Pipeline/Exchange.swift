@@ -18,6 +18,7 @@ final class ExchangeContext: Sendable {
     /// The size of the buffer for a streamed body, and the accepted stream.
     private struct Streaming {
         var bufferSize: Int?
+        var batchSize = 1
         weak var stream: ResponseStream?
     }
 
@@ -33,6 +34,13 @@ final class ExchangeContext: Sendable {
     var bufferSize: Int? {
         get { streaming.withLock { $0.bufferSize } }
         set { streaming.withLock { $0.bufferSize = newValue } }
+    }
+
+    /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly. Fewer
+    /// wake-ups cost less processor time.
+    var batchSize: Int {
+        get { streaming.withLock { $0.batchSize } }
+        set { streaming.withLock { $0.batchSize = newValue } }
     }
 
     /// Sets the stream whose head was accepted.

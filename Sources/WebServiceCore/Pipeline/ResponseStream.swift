@@ -22,6 +22,8 @@ final class ResponseStream: BodyReceiver {
         var buffer = BodyBuffer()
         /// The number of bytes in the last read, an estimate of the size of the next one.
         var lastCount = 0
+        /// The instant at which the reader took bytes last.
+        var lastRead: UInt64 = 0
         var isPaused = false
         var progress = TransferProgress()
         /// The reader that waits for bytes or the end.
@@ -40,6 +42,7 @@ final class ResponseStream: BodyReceiver {
     private let request: any URLRequestEncodable
     private let source: Response.Source
     private let bufferSize: Int
+    private let batchSize: Int
     private let context: ExchangeContext
     private let progress: ProgressRelay?
 
@@ -50,6 +53,7 @@ final class ResponseStream: BodyReceiver {
         self.request = request
         self.source = source
         self.bufferSize = bufferSize
+        batchSize = context.batchSize
         self.context = context
         self.progress = progress
         state = Mutex(State(completion: completion))
@@ -94,6 +98,7 @@ final class ResponseStream: BodyReceiver {
             case noMemory
             case over
         }
+        let now = instant
         let outcome = state.withLock { state -> Outcome in
             if let collector = state.collector { return .collect(collector) }
             // After a cancellation has discarded the bytes that waited, later ones would leave a
@@ -106,7 +111,7 @@ final class ResponseStream: BodyReceiver {
             if state.buffer.isEmpty { state.buffer.reserve(Int64(state.lastCount)) }
             guard state.buffer.append(bytes) else { return .noMemory }
             state.progress.bytesReceived += Int64(bytes.count)
-            return .taken(state.reader.take(), state.progress)
+            return .taken(isReady(state, now) ? state.reader.take() : nil, state.progress)
         }
         switch outcome {
         case .collect(let collector): return try collector.didReceive(bytes)
@@ -184,6 +189,20 @@ final class ResponseStream: BodyReceiver {
 
     // MARK: Reading
 
+    /// The duration after which any number of bytes is a batch, in nanoseconds.
+    private static let batchDuration: UInt64 = 50_000_000
+
+    /// Returns whether the reader can take the bytes that wait: enough of them, or the last ones,
+    /// or some that arrive slowly.
+    private func isReady(_ state: borrowing State, _ now: UInt64) -> Bool {
+        guard !state.buffer.isEmpty else { return false }
+        return state.buffer.count >= min(batchSize, bufferSize) || state.result != nil
+            || now >= state.lastRead.addingSaturated(.nanoseconds(Int64(Self.batchDuration)))
+    }
+
+    /// The current instant; 0 if bytes are not batched.
+    private var instant: UInt64 { batchSize > 1 ? context.clock.now : 0 }
+
     enum Read {
         case bytes(Data)
         case end
@@ -195,9 +214,11 @@ final class ResponseStream: BodyReceiver {
 
     /// Returns the buffered bytes: at most the size of the buffer plus one chunk of the transport.
     private func read() -> Read {
+        let now = instant
         let (read, task) = state.withLock { state -> (Read, (any StreamTask)?) in
             if state.reader != nil { return (.busy, nil) }
-            guard state.buffer.isEmpty else {
+            if isReady(state, now) {
+                state.lastRead = now
                 state.lastCount = state.buffer.count
                 defer { state.isPaused = false }
                 return (.bytes(state.buffer.take()), state.isPaused ? state.task : nil)
@@ -228,8 +249,9 @@ final class ResponseStream: BodyReceiver {
     private func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
+                let now = instant
                 let mustWait = state.withLock { state in
-                    guard state.buffer.isEmpty, state.result == nil, state.reader == nil else { return false }
+                    guard !isReady(state, now), state.result == nil, state.reader == nil else { return false }
                     state.reader = continuation
                     return true
                 }

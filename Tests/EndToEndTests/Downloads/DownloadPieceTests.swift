@@ -123,7 +123,7 @@ struct DownloadPieceTests {
             .download(to: fixture.destination, connections: 3).value
         #expect(file.restarts == 0)
         #expect(try fixture.fileHas(Self.content))
-        #expect(fixture.requests.count == 8)
+        #expect(fixture.requests.count >= 8)
     }
 
     @Test("D-31: Complete pieces are not downloaded again, with any number of connections", arguments: [1, 4])

@@ -14,7 +14,9 @@ struct DownloadExchange: Sendable {
         request.downloadsPart = plan.offset != nil
         self.owner = owner
         exchange = SessionTask(owner.service, request)
-        exchange.context.bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
+        let bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
+        exchange.context.bufferSize = bufferSize
+        exchange.context.batchSize = bufferSize / 2
         stream = exchange.typed(ResponseRules(.these([200, 203, 206, 416]))) { StreamedResponse($0) }
     }
 
