@@ -93,6 +93,11 @@ final class CurlTransfer: StreamTask {
         loop.receiveMore(self)
     }
 
+    /// Continues the request body. Any thread.
+    func sendMore() {
+        loop.sendMore(self)
+    }
+
     /// Completes the transfer. Only the first call has an effect. Any thread.
     func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
         let last = phase.withLock { phase in

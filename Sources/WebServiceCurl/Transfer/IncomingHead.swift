@@ -28,6 +28,9 @@ struct IncomingHead: ~Copyable {
     /// A Boolean value that indicates whether the header is complete.
     var isComplete: Bool { head != nil }
 
+    /// The status of a complete header.
+    var status: Int? { head?.status }
+
     /// A Boolean value that indicates whether the body ends with the TLS connection.
     ///
     /// Only TLS can then distinguish a complete body from a truncated one.
