@@ -21,6 +21,18 @@ let transports: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v6)]
     ),
 ]
+let transfers: [Target] = [
+    .executableTarget(
+        name: "transfer-bench",
+        dependencies: [
+            .product(name: "WebServiceCore", package: "WebService"),
+            .product(name: "WebServiceCurl", package: "WebService"),
+            .product(name: "WebServiceMocking", package: "WebService"),
+            .product(name: "AsyncHTTPClient", package: "async-http-client"),
+        ],
+        swiftSettings: [.swiftLanguageMode(.v6)]
+    )
+]
 let storages: [Target] = [
     .target(name: "SQLiteFloor", linkerSettings: [.linkedLibrary("sqlite3")]),
     .executableTarget(
@@ -45,5 +57,5 @@ let package = Package(
             dependencies: [.product(name: "WebServiceCore", package: "WebService")],
             swiftSettings: [.swiftLanguageMode(.v6)]
         )
-    ] + (withoutCurl ? [] : transports) + (withoutSQLite ? [] : storages)
+    ] + (withoutCurl ? [] : transports + transfers) + (withoutSQLite ? [] : storages)
 )

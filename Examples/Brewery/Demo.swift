@@ -81,10 +81,9 @@ struct Demo {
             output("\nCache, then server: the stored list, then the response")
             await client.webService.finishStoring()
             for try await brewers in client.webService.perform(BrewersRequest(), fetchPolicy: .cacheThenServer).values {
-                say(
-                    "\(count(brewers.value.count, "brewer")), "
-                        + (brewers.isStored ? "stored \(brewers.age?.components.seconds ?? 0) s ago" : "from the server")
-                )
+                let age = brewers.age?.components.seconds ?? 0
+                let source = brewers.isStored ? "stored \(age) s ago" : "from the server"
+                say("\(count(brewers.value.count, "brewer")), \(source)")
             }
 
             output("\nPages: the archive, 20 brewers per page")

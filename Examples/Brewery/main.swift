@@ -77,9 +77,8 @@ do {
         guard let store = options.store else { exit(unavailable) }
         do {
             let stored = try await service.stored(BrewersRequest()).value
-            output(
-                "\nOffline. The list of brewers, \(stored.age.map { "stored \($0.components.seconds) s ago" } ?? "of unknown age"):"
-            )
+            let age = stored.age.map { "stored \($0.components.seconds) s ago" } ?? "of unknown age"
+            output("\nOffline. The list of brewers, \(age):")
             for brewer in stored.value { output("    \(brewer)") }
         } catch {
             complain("brewery: no list of brewers is stored in \(store): \(error)")

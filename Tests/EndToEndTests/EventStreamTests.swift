@@ -31,7 +31,7 @@ struct EventStreamTests {
         return elements
     }
 
-    @Test("J-02, J-03, J-06: Lines are independent of the chunks", arguments: RealSession.allCases)
+    @Test("J-02, J-03, J-06: Lines do not depend on the chunks", arguments: RealSession.allCases)
     func lines(session: RealSession) async throws {
         let server = try MockServer { _ in Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain") }
         defer { server.stop() }
@@ -39,7 +39,9 @@ struct EventStreamTests {
         #expect(lines == ["one", "", "two\u{2028}x", "last"])
     }
 
-    @Test("J-10, J-11: JSON Lines are decoded one by one, and a damaged line names its number", arguments: RealSession.streaming)
+    @Test(
+        "J-10, J-11: JSON Lines are decoded one by one, and the error of a malformed line has its number",
+        arguments: RealSession.streaming)
     func jsonLines(session: RealSession) async throws {
         let server = try MockServer { _ in
             Self.pieces(["{\"name\":\"ale\"}\n\n{\"na", "me\":\"porter\"}\n{\"name\":"], type: "application/jsonl")
@@ -65,10 +67,11 @@ struct EventStreamTests {
         #expect(parts.first?.headers[.contentType] == "text/plain")
     }
 
-    @Test("E-01, E-21: Events are delivered with the fields of the request", arguments: RealSession.streaming)
+    @Test("E-01, E-21: Events are delivered, and the request accepts an event stream", arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
         let server = try MockServer { _ in
-            Self.pieces(["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
+            Self.pieces(
+                ["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
         }
         defer { server.stop() }
         let events = try await Self.all(session.service(server).GET("/").events())
@@ -78,7 +81,7 @@ struct EventStreamTests {
         #expect(request.headers["Last-Event-ID"] == nil)
     }
 
-    @Test("E-02, E-09, E-17: A stream connects again with the last ID and new credentials until the status 204")
+    @Test("E-02, E-09, E-17: A stream reconnects with the last ID and new credentials until the status 204")
     func reconnecting() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -115,10 +118,11 @@ struct EventStreamTests {
         #expect(requests.map { $0.headers[.authorization] } == (1...4).map { "Bearer \($0)" })
     }
 
-    @Test("E-10, E-13: Other statuses and media types are errors without another connection")
+    @Test("E-10, E-13: Other statuses and media types are errors without a reconnection")
     func errors() async throws {
         let server = try MockServer { request in
-            request.target == "/type" ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
+            request.target == "/type"
+                ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
         }
         defer { server.stop() }
         let service = WebService(baseURLString: server.baseURLString)
@@ -170,7 +174,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test("E-06, E-07: The delays are doubled up to the maximum and reduced by a random part")
+    @Test("E-06, E-07: Delays are doubled up to the maximum and reduced by a random amount")
     func delays() {
         let delays = EventReconnection.Delays(
             base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })

@@ -50,7 +50,7 @@ struct StreamTests {
         #expect(kinds == ["attempt", "body"] && task.timeline.events.last?.detail == "21 bytes")
     }
 
-    @Test("S-02, S-03: A slow reader receives every byte, and few bytes wait", arguments: RealSession.allCases)
+    @Test("S-02, S-03: A slow reader receives every byte, and few bytes are buffered", arguments: RealSession.allCases)
     func slowReader(session: RealSession) async throws {
         let size = 8 << 20
         let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
@@ -106,7 +106,8 @@ struct StreamTests {
         await eventually("the server sees the end of the connection") { closed.value == 1 }
     }
 
-    @Test("S-08, S-09: Cancelling the Swift task or the task ends a waiting reader once", arguments: [true, false])
+    @Test(
+        "S-08, S-09: Cancelling the Swift task or the session task ends a waiting read once", arguments: [true, false])
     func cancelling(isSwiftTask: Bool) async throws {
         for session in RealSession.streaming {
             let server = try MockServer { _ in
@@ -138,7 +139,7 @@ struct StreamTests {
         }
     }
 
-    @Test("S-11: A truncated body is delivered up to its end, and then fails", arguments: RealSession.streaming)
+    @Test("S-11: The bytes of a truncated body are delivered before the error", arguments: RealSession.streaming)
     func truncated(session: RealSession) async throws {
         var response = MockResponse(statusCode: 200, data: Data(repeating: 1, count: 1_000))
         response.wire = .cut(after: 800)
@@ -153,7 +154,7 @@ struct StreamTests {
         if session == .curlIfBuilt { #expect(count > 600, "\(count)") }
     }
 
-    @Test("S-16: A status other than 200 to 299 fails with the body of the server", arguments: RealSession.allCases)
+    @Test("S-16: A status other than 200 to 299 is an error with the body", arguments: RealSession.allCases)
     func unacceptable(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 404, json: ["error": "no beer"]) }
         defer { server.stop() }
@@ -162,7 +163,7 @@ struct StreamTests {
         #expect(error?.code == .unacceptableStatus && error?.bodySnippet?.contains("no beer") == true)
     }
 
-    @Test("S-17, S-18, S-20: Interceptors act before the head is accepted, and never after", arguments: RealSession.streaming)
+    @Test("S-17, S-20: Interceptors apply only until the head is accepted", arguments: RealSession.streaming)
     func interceptors(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -186,7 +187,21 @@ struct StreamTests {
         #expect(content == Data("partial".utf8) && requests.value == 2)
     }
 
-    @Test("S-19: Redirects are followed before the stream", arguments: RealSession.streaming)
+    @Test("S-18: A stream starts after a refresh of the credential", arguments: RealSession.streaming)
+    func authentication(session: RealSession) async throws {
+        let server = try MockServer { request in
+            let isCurrent = request.headers[.authorization] == "Bearer 2"
+            return MockResponse(statusCode: isCurrent ? 200 : 401, data: Data("ale".utf8))
+        }
+        defer { server.stop() }
+        let service = try session.service(server)
+        service.interceptors = [Authentication(TokenSource({ .bearer("1") }) { _ in .bearer("2") })]
+        let log = try await service.GET("/").stream().value
+        #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
+        #expect(server.receivedRequests.count == 2)
+    }
+
+    @Test("S-19: Redirects are followed before the body is streamed", arguments: RealSession.streaming)
     func redirects(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -201,7 +216,7 @@ struct StreamTests {
         #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
     }
 
-    @Test("S-21: The deadline ends with the head unless the request sets one", arguments: RealSession.streaming)
+    @Test("S-21: A deadline that the request sets applies to the body", arguments: RealSession.streaming)
     func deadline(session: RealSession) async throws {
         let server = try MockServer { _ in
             MockResponse(statusCode: 200) { body in
@@ -230,10 +245,12 @@ struct StreamTests {
         #expect(tooLong?.code == .responseTooLarge)
     }
 
-    @Test("S-34: A body of length 0 and the response to HEAD are empty streams", arguments: RealSession.allCases)
+    @Test("S-34: An empty body and the response to HEAD are empty streams", arguments: RealSession.allCases)
     func empty(session: RealSession) async throws {
         let server = try MockServer { request in
-            MockResponse(statusCode: request.target == "/none" ? 204 : 200, data: request.method == .HEAD ? Data("a".utf8) : Data())
+            MockResponse(
+                statusCode: request.target == "/none" ? 204 : 200,
+                data: request.method == .HEAD ? Data("a".utf8) : Data())
         }
         defer { server.stop() }
         let service = try session.service(server)
@@ -243,7 +260,7 @@ struct StreamTests {
         }
     }
 
-    @Test("A limit of the response applies to a stream if the request sets one", arguments: RealSession.streaming)
+    @Test("A size limit that the request sets applies to a stream", arguments: RealSession.streaming)
     func limit(session: RealSession) async throws {
         let server = try MockServer { _ in
             MockResponse(statusCode: 200) { for _ in 0..<100 { try $0.write(Data(count: 1_000)) } }
@@ -253,11 +270,13 @@ struct StreamTests {
         request.options.maximumResponseBytes = 50_000
         let log = try await session.service(server).sessionTask(request: request).stream().value
         var count = 0
-        let error = await #expect(throws: WebServiceError.self) { for try await chunk in log.body { count += chunk.count } }
+        let error = await #expect(throws: WebServiceError.self) {
+            for try await chunk in log.body { count += chunk.count }
+        }
         #expect(error?.code == .responseTooLarge && count <= 50_000)
     }
 
-    @Test("Progress continues during the body and ends with it", arguments: RealSession.streaming)
+    @Test("Progress is reported until the end of the body", arguments: RealSession.streaming)
     func progress(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data(count: 500_000)) }
         defer { server.stop() }
@@ -274,7 +293,7 @@ extension RealSession {
     /// The sessions that stream.
     static var streaming: [RealSession] { allCases.filter { $0 != .urlSession } }
 
-    /// The error of a body whose connection is lost. Foundation on Linux does not name it.
+    /// The error of a body whose connection is lost, which Foundation on Linux reports as unknown.
     var lossCode: URLError.Code { self == .curlIfBuilt ? .networkConnectionLost : .unknown }
 
     static var curlIfBuilt: RealSession? {

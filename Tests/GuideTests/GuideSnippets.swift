@@ -566,7 +566,7 @@ struct GuideSnippets {
         #expect(brewers.map(\.name) == ["Long Trail"] && pictures == [Data("label".utf8)])
     }
 
-    @Test("Events are read until the last one, and a stream connects again")
+    @Test("Events are read until the last one, and a stream reconnects")
     func events() async throws {
         let server = try MockServer()
         defer { server.stop() }

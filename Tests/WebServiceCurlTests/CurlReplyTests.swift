@@ -34,8 +34,8 @@ struct CurlReplyTests {
         var (equal, refused, differences) = (0, 0, [String]())
         for (number, reply) in CurlReplies.all.enumerated() {
             var request = service.request(.GET, path: "/\(number)")
-            request.redirectPolicy = .manual
-            request.deadline = .seconds(5)
+            request.options.redirectPolicy = .manual
+            request.options.deadline = .seconds(5)
             let task = service.sessionTask(request: request).data().validateNothing()
             let result = await task.result
             #expect(result.code != .deadline, "\(reply.name)")

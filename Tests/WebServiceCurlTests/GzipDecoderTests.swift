@@ -31,7 +31,7 @@ struct GzipDecoderTests {
                 let piece = Data(rest.prefix(pieces))
                 rest = rest.dropFirst(pieces)
                 let used = try piece.withUnsafeBytes {
-                    try decoder.decode($0, limit: .max) { text.append(contentsOf: $0) }
+                    try decoder.decodeBytes($0, limit: .max) { text.append(contentsOf: $0) }
                 }
                 #expect(used == piece.count)
             }
@@ -77,7 +77,7 @@ struct GzipDecoderTests {
         for bytes in [Data("no gzip at all".utf8), flipped, Self.gzip + Data("garbage".utf8)] {
             let decoder = try decoder()
             #expect(throws: URLError.self) {
-                try bytes.withUnsafeBytes { _ = try decoder.decode($0, limit: .max) { _ in } }
+                try bytes.withUnsafeBytes { _ = try decoder.decodeBytes($0, limit: .max) { _ in } }
             }
         }
     }
@@ -109,7 +109,7 @@ struct GzipDecoderTests {
         while !rest.isEmpty || isFull {
             var decoded = 0
             let used = try rest.withUnsafeBytes {
-                try decoder.decode($0, limit: 1_000) { piece in decoded += piece.count }
+                try decoder.decodeBytes($0, limit: 1_000) { piece in decoded += piece.count }
             }
             rest = rest.dropFirst(used)
             (count, calls, isFull) = (count + decoded, calls + 1, decoded >= 1_000)

@@ -102,9 +102,12 @@ extension Variant {
         Variant(name: "CurlSession alone: data task", isSecure: true) { load in
             let session = try curlSession(load)
             return try await lanes(load) { done in
-                session.streamTask(request: Request(.GET, url: load.url), receiver: Counter { status, count, error in
-                    DispatchQueue.global().async { done(error ?? check(load, status, count, nil)) }
-                }).resume()
+                session.streamTask(
+                    request: Request(.GET, url: load.url),
+                    receiver: Counter { status, count, error in
+                        DispatchQueue.global().async { done(error ?? check(load, status, count, nil)) }
+                    }
+                ).resume()
             }
         },
     ]

@@ -11,7 +11,7 @@ package import FoundationNetworking
 package final class EncodedRequest: URLRequestEncodable {
     /// The request that was encoded.
     package let source: Request
-    /// The absolute URL. Every byte is legal by RFC 3986.
+    /// The absolute URL. Every byte is valid according to RFC 3986.
     package let url: String
     /// The checked fields in order, with trimmed values, without those that frame the request.
     package let headers: Headers

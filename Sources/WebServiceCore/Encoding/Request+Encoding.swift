@@ -196,7 +196,7 @@ extension Request {
 
     /// Returns whether a field frames or routes the request.
     ///
-    /// A caller that could set such a field could make one request pass for two.
+    /// A caller that could set such a field could make a server parse one request as two.
     private static func isFraming(_ name: String) -> Bool {
         switch name.utf8.count {
         case 2: name.equalsIgnoringASCIICase("TE")

@@ -21,7 +21,7 @@ extension Request {
             return path.utf8.first == UInt8(ascii: "/") ? base.prefix + path : base.prefix + "/" + path
         }
 
-        /// Writes `https://host:port/path?query`, with every byte legal by RFC 3986.
+        /// Writes `https://host:port/path?query`, with every byte valid according to RFC 3986.
         ///
         /// A fragment is dropped.
         ///

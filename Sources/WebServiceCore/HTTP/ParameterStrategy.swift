@@ -80,7 +80,7 @@ public struct ParameterStrategy: Sendable {
 
     /// A format of dates.
     public enum Dates: Sendable {
-        /// UTC by RFC 3339, rounded to milliseconds: `2026-11-20T08:00:00Z`.
+        /// UTC in the format of RFC 3339, rounded to milliseconds: `2026-11-20T08:00:00Z`.
         ///
         /// Milliseconds are written unless they are zero. Years from 1 to 9999 are supported.
         case iso8601

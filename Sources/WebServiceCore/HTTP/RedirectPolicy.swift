@@ -88,6 +88,8 @@ extension RedirectPolicy {
 
     /// Returns the decision for a response.
     ///
+    /// `Pipeline` applies it, and `Exchange` sends the next request.
+    ///
     /// - Parameters:
     ///   - request: The request as sent on this hop.
     ///   - url: The absolute URL of that request.

@@ -5,9 +5,9 @@ public import FoundationNetworking
 #endif
 
 extension Request {
-    /// How a request is sent, independent of its content.
+    /// The options that define how a request is sent, independently of its content.
     public struct Options: Sendable {
-        /// The idle timeout: the longest wait of the transport for the next bytes.
+        /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///
         /// The task fails with `URLError.timedOut` when it expires. Defaults to 60 seconds, as in
         /// Foundation.
@@ -15,7 +15,7 @@ extension Request {
 
         /// The timeout for connecting, including name resolution and TLS.
         ///
-        /// Defaults to `nil`, which means the timeout of the session. The task fails with
+        /// Defaults to `nil`: the timeout of the session applies. The task fails with
         /// `URLError.cannotConnectToHost` when it expires, unlike a task whose server does not
         /// respond. `CurlSession` enforces this timeout. Foundation does not report when a
         /// connection is established, so its sessions ignore it.
@@ -60,7 +60,7 @@ extension Request {
         /// The interceptors of this request, inside those of the service.
         public var interceptors: [any Interceptor] = []
 
-        /// A mapper from failed responses to this request to custom errors.
+        /// A mapper that converts failed responses to this request into custom errors.
         ///
         /// It takes precedence over the mapper of the service.
         public var errorMapper: (any ErrorMapper)?

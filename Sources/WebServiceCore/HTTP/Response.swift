@@ -46,7 +46,7 @@ public struct Response: Sendable {
 
     /// The response as a Foundation object; `nil` if the session provided none.
     ///
-    /// If the session received bytes, it is created at the first access.
+    /// If the session received bytes, it is created on first access.
     public var urlResponse: URLResponse? {
         get { head?.urlResponse }
         set { fields.head = newValue.map(ResponseHead.init) }
@@ -126,7 +126,7 @@ public struct Response: Sendable {
     ///
     /// - Parameters:
     ///   - status: The status code, from 100 to 999.
-    ///   - headers: The header fields. Fields of the same name are combined.
+    ///   - headers: The header fields. Fields with the same name are combined.
     ///   - data: The body.
     ///   - url: The URL of the response.
     ///   - source: The source of the response.
@@ -158,7 +158,8 @@ public struct Response: Sendable {
 
     /// All header fields, in the order received if the session preserves it, as `CurlSession` does.
     ///
-    /// Foundation joins repeated fields and loses their order; they are sorted by name then.
+    /// Foundation joins repeated fields and does not preserve their order; its fields are sorted by
+    /// name.
     public var headers: Headers { head?.headers ?? [:] }
 
     /// The source of a response. Sessions and interceptors can define further sources.

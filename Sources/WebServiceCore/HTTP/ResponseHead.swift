@@ -6,9 +6,9 @@ public import FoundationNetworking
 
 /// The head of a response: its status and header fields.
 ///
-/// A session provides it as the bytes received or as a Foundation object. Bytes are parsed when
-/// they are read, because creating Foundation's strings and dictionaries for every response costs a
-/// transport more than moving the bytes; they preserve the order of fields and repeated fields. All
+/// A session provides the received bytes or a Foundation object. Bytes are parsed on access,
+/// because creating Foundation's strings and dictionaries for every response would cost a transport
+/// more than transferring the bytes. They preserve repeated fields and the order of fields. All
 /// members may be used from any thread.
 public final class ResponseHead: Sendable {
     private enum Content {
@@ -58,13 +58,14 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// A Boolean value that indicates whether fields of the same name arrive as one value, joined
-    /// by `", "`.
+    /// A Boolean value that indicates whether fields with the same name are provided as one value,
+    /// joined by `", "`.
     var joinsFields: Bool { if case .foundation = content { true } else { false } }
 
     /// All header fields in the order received.
     ///
-    /// Foundation joins repeated fields and loses their order; they are sorted by name then.
+    /// Foundation joins repeated fields and does not preserve their order; its fields are sorted by
+    /// name.
     public var headers: Headers {
         switch content {
         case .bytes(let bytes, _):
@@ -75,8 +76,7 @@ public final class ResponseHead: Sendable {
         }
     }
 
-    /// Returns the fields of a header or trailer section in bytes, which starts with one other
-    /// line.
+    /// Returns the fields of a header or trailer section. The first line is not a field.
     package static func headers(of bytes: [UInt8]) -> Headers {
         var fields: [(String, String)] = []
         forEachField(of: bytes) { name, value in

@@ -2,6 +2,8 @@ import Foundation
 
 /// The refresh of one account: at most one at a time per generation of the credential, with the
 /// requests that wait for it.
+///
+/// ``Authentication`` calls ``wait(_:_:_:refresh:)`` after a 401, and before a credential expires.
 final class RefreshFlight: Sendable {
     /// The state of the account when a request was sent.
     struct Ticket: Sendable {

@@ -12,8 +12,11 @@ import FoundationNetworking
 /// `httpBodyStream` is never sent again, and a body that can be read only once fails with
 /// ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half and all of ``baseDelay``
 /// × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server (seconds or a date, RFC 9110,
-/// section 10.2.3) takes precedence. If a pause does not fit into ``budget``, the last response or
-/// error is the result. Every decision is recorded in the task's ``Timeline``.
+/// section 10.2.3) takes precedence. Every decision is recorded in the task's ``Timeline``.
+///
+/// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
+/// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
+/// retries, redirects and refreshes of one exchange together.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
     public var maximumAttempts: Int
@@ -181,29 +184,6 @@ extension Interceptor where Self == RetryPolicy {
         RetryPolicy(
             maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget, statuses: statuses,
             retriesResponse: retriesResponse)
-    }
-}
-
-/// The delay of a `Retry-After` field (RFC 9110, section 10.2.3).
-struct RetryAfter {
-    /// The maximum delay, six hours; longer delays are reduced to it.
-    static let maximum = Duration.seconds(6 * 3600)
-
-    let delay: Duration
-
-    /// - Returns: `nil` for a value that is neither a number of seconds nor a date. A date in the
-    ///   past means no delay.
-    init?(_ value: String, now: Date) {
-        let text = value.trimmingCharacters(in: .whitespaces)
-        guard !text.isEmpty else { return nil }
-        if let seconds = ASCII.number(text.utf8) {
-            delay = min(.seconds(seconds), Self.maximum)
-        } else if let date = HTTPDate.parse(text, now: now) {
-            let seconds = date.timeIntervalSince(now)
-            delay = seconds > 0 ? .seconds(min(seconds, Self.maximum.inSeconds)) : .zero  // NaN counts as 0
-        } else {
-            return nil
-        }
     }
 }
 

@@ -4,15 +4,18 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What the exchanges of one task share.
+/// The objects and settings that the exchanges of one task share.
 final class ExchangeContext: Sendable {
     let log: ExchangeLog
     let gate: SendGate
     let clock: TaskClock
+    /// The core of the service, retained as long as the task.
+    ///
+    /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource
     private let streaming = Mutex(Streaming())
 
-    /// Whether the exchanges stream the body, and the stream that was accepted.
+    /// The size of the buffer for a streamed body, and the accepted stream.
     private struct Streaming {
         var bufferSize: Int?
         weak var stream: ResponseStream?
@@ -25,8 +28,8 @@ final class ExchangeContext: Sendable {
         gate = SendGate()
     }
 
-    /// The number of bytes of a streamed body that may wait for its reader before the transport
-    /// pauses; `nil` if the body is not streamed.
+    /// The number of bytes of a streamed body that may be buffered before the transport pauses;
+    /// `nil` if the body is not streamed.
     var bufferSize: Int? {
         get { streaming.withLock { $0.bufferSize } }
         set { streaming.withLock { $0.bufferSize = newValue } }
@@ -37,7 +40,8 @@ final class ExchangeContext: Sendable {
         streaming.withLock { $0.stream = stream }
     }
 
-    /// The stream whose head was accepted; `nil` before, and after its end.
+    /// The stream whose head was accepted; `nil` before the head is accepted and after the stream
+    /// has ended.
     var stream: ResponseStream? { streaming.withLock { $0.stream } }
 }
 
@@ -65,8 +69,8 @@ final class Exchange: Cancellable {
 
     /// Sends a request.
     ///
-    /// - Parameter completion: Called once, on any thread, also when the exchange is cancelled
-    ///   before or after.
+    /// - Parameter completion: Called once, on any thread, even if the exchange is cancelled before
+    ///   or after this call.
     func start(_ request: EncodedRequest, completion: @escaping Completion) {
         let isOver = state.withLock { state in
             if !state.isOver { state.completion = completion }
@@ -75,8 +79,8 @@ final class Exchange: Cancellable {
         if isOver { completion(.failure(URLError(.cancelled))) } else { send(request) }
     }
 
-    /// Sends a request and returns its response. As soon as the Swift task is cancelled, it throws
-    /// `URLError.cancelled`.
+    /// Sends a request and returns its response. Throws `URLError.cancelled` as soon as the Swift
+    /// task is cancelled.
     func response(to request: EncodedRequest) async throws -> Response {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in start(request) { _ in continuation.resume() } }
@@ -92,7 +96,7 @@ final class Exchange: Cancellable {
     /// Sends the request of one hop, as soon as the task is not suspended.
     ///
     /// - Parameters:
-    ///   - hop: The number of hops before.
+    ///   - hop: The number of preceding hops.
     ///   - redirects: The URLs that redirected to this request.
     private func send(_ request: EncodedRequest, hop: Int = 0, after redirects: [URL] = []) {
         switch context.gate.admit(sending: { { [self] in send(request, hop: hop, after: redirects) } }) {

@@ -77,7 +77,9 @@ extension Interceptor where Self == ClosureInterceptor {
         ClosureInterceptor(body)
     }
 
-    /// Returns an interceptor that sets header fields which the request does not have.
+    /// Returns an interceptor that adds default header fields.
+    ///
+    /// A field that the request already has is not changed.
     public static func headers(_ headers: Headers) -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request

@@ -14,6 +14,21 @@ package import FoundationNetworking
 /// ``receive(_:_:for:after:in:)`` those of a hop. A hop is one sending of a request over the
 /// session: the first one, or one that a redirect demands. After the pipeline, the task runs its
 /// handlers.
+///
+/// | stage | implementation |
+/// | --- | --- |
+/// | encode | ``Request/encode()`` |
+/// | body | ``Request/providingBody()`` |
+/// | interceptors | ``Interceptor``; ``Interceptor/headers(_:)`` adds default header fields |
+/// | cookies | ``addingCookies(to:)``, called by ``Exchange`` for each hop; ``CookieJar`` |
+/// | delegate, session | ``SessionStage``, which applies ``DelegateStage`` |
+/// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
+/// | redirect | ``RedirectPolicy`` returns the decision; ``Exchange`` sends the next hop |
+///
+/// Two things are outside the pipeline: the session adds header fields that the request does not
+/// have, such as the `User-Agent` of `CurlSession.Configuration`, and the deadline ends the task
+/// (`SessionTask.ring()`) or, after the head of a streamed response, the body
+/// (``ResponseStream/ring()``).
 final class Pipeline: Sendable {
     let session: SessionStage
     let interceptors: [any Interceptor]
@@ -107,6 +122,9 @@ final class Pipeline: Sendable {
 
     /// Runs the stages of a hop from the log to the session.
     ///
+    /// A new stage between the cookies, which ``Exchange`` has added, and the session goes before
+    /// the log, so that the log contains the request as it is sent.
+    ///
     /// - Returns: The session's data task, not resumed.
     func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion)
         throws -> any DataTask
@@ -142,7 +160,7 @@ final class Pipeline: Sendable {
     /// What follows a hop.
     enum HopEnd {
         case complete(Result<Response, any Error>)
-        /// Another hop.
+        /// Another hop, which ``Exchange`` sends.
         case follow(EncodedRequest, redirects: [URL])
     }
 
@@ -157,7 +175,8 @@ final class Pipeline: Sendable {
         return request.adding("Cookie", cookies)
     }
 
-    /// Sessions limit the body while it arrives; a session of the user may not.
+    /// Applies the limit to a session that delivers the whole body at once. For other sessions,
+    /// ``BodyCollector`` has applied it during reception.
     private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
         guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else {
             return .success(response)

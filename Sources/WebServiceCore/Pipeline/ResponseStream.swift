@@ -4,20 +4,23 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A receiver that completes with the head and holds the bytes of the body until they are read.
+/// A receiver that completes with the head and buffers the body until it is read.
 ///
-/// A response whose status is not 200 to 299 is collected and completes as a whole instead.
+/// A response whose status is not 200 to 299 is collected instead, and completes as a whole.
+///
+/// While the buffer is full, the stream returns ``Demand/pause`` to the session. The next read
+/// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session.
 final class ResponseStream: BodyReceiver {
     typealias Completion = BodyCollector.Completion
     typealias Reader = CheckedContinuation<Void, Never>
 
     struct State: ~Copyable {
         var completion: Completion?
-        /// Receives a response that is not streamed.
+        /// The receiver of a response that is not streamed.
         var collector: BodyCollector?
-        /// The bytes that wait for the reader, as received.
+        /// The bytes buffered for the reader, as received.
         var buffer = BodyBuffer()
-        /// The number of bytes that the reader took last, which is how many may be expected next.
+        /// The number of bytes in the last read, an estimate of the size of the next one.
         var lastCount = 0
         var isPaused = false
         var progress = TransferProgress()
@@ -29,7 +32,7 @@ final class ResponseStream: BodyReceiver {
         var headInstant: UInt64 = 0
     }
 
-    /// The limit of the body of a response that is not streamed, in bytes.
+    /// The maximum size of the body of a response that is not streamed, in bytes.
     private static let maximumErrorBytes = 1 << 20
 
     let mayPause = true
@@ -137,7 +140,7 @@ final class ResponseStream: BodyReceiver {
         progress?.finish {}
     }
 
-    /// Sets the result, unless there is one already.
+    /// Sets the result, unless there already is one.
     private func end(_ result: Result<Headers, any Error>) {
         let (reader, task, alarm) = state.withLock { state in
             if state.result == nil { state.result = result }
@@ -152,7 +155,8 @@ final class ResponseStream: BodyReceiver {
 
     private var original: Request? { (request as? EncodedRequest)?.source }
 
-    /// The limit of the decoded body; `nil` unless the request sets one other than the default.
+    /// The maximum size of the decoded body, which ``ResponseBody`` enforces; `nil` unless the
+    /// request sets one other than the default.
     private var maximum: Int? {
         guard let maximum = original?.options.maximumResponseBytes,
             maximum != Request.Options().maximumResponseBytes
@@ -180,11 +184,11 @@ final class ResponseStream: BodyReceiver {
         case end
         case failure(any Error)
         case wait
-        /// Another reader waits.
+        /// Another reader is waiting.
         case busy
     }
 
-    /// Returns the bytes that wait, up to the size of the buffer and one piece of the transport.
+    /// Returns the buffered bytes: at most the size of the buffer plus one chunk of the transport.
     private func read() -> Read {
         let (read, task) = state.withLock { state -> (Read, (any StreamTask)?) in
             if state.reader != nil { return (.busy, nil) }
@@ -236,10 +240,10 @@ final class ResponseStream: BodyReceiver {
         state.withLock { if case .success(let trailers)? = $0.result, $0.buffer.isEmpty { trailers } else { nil } }
     }
 
-    /// Ends the exchange with `URLError.cancelled` and discards the bytes that wait.
+    /// Ends the exchange with `URLError.cancelled` and discards the buffered bytes.
     func cancel() { fail(URLError(.cancelled)) }
 
-    /// Ends the exchange with an error and discards the bytes that wait.
+    /// Ends the exchange with an error and discards the buffered bytes.
     func fail(_ error: any Error) {
         let (reader, task, alarm) = state.withLock { state in
             guard state.result == nil else { return (nil, nil, nil) as (Reader?, (any StreamTask)?, Alarm?) }
@@ -254,6 +258,7 @@ final class ResponseStream: BodyReceiver {
 }
 
 extension ResponseStream: AlarmTarget {
+    /// Ends the body at the deadline.
     package func ring() {
         let deadline = original?.options.deadline ?? Request.Options().deadline
         fail(WebServiceError(.deadline, "the exchange exceeded its deadline of \(deadline)", request: original))
@@ -266,9 +271,9 @@ final class BodyHandle: Sendable {
     let decoder: (any ContentDecoder)?
     /// The length of the body in bytes; `nil` if it is unknown.
     let length: Int64?
-    /// The limit of the decoded body in bytes.
+    /// The maximum size of the decoded body in bytes.
     let maximum: Int?
-    /// A Boolean value that indicates whether the body was iterated over.
+    /// A Boolean value that indicates whether an iteration over the body has begun.
     let isConsumed = OnceFlag()
 
     init(_ stream: ResponseStream, decoder: (any ContentDecoder)?, length: Int64?, maximum: Int?) {

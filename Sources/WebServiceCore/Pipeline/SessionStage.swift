@@ -5,7 +5,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The session stage: sends one request over the session and returns its response in one form,
+/// The stage that sends one request over the session and returns its response in one form,
 /// whichever protocol the session conforms to.
 struct SessionStage: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
@@ -84,8 +84,8 @@ struct SessionStage: Sendable {
 }
 
 extension Result where Success == Response, Failure == any Error {
-    /// The result of a session that completes with three optional values. One without any of them
-    /// is an error, because no server sent it.
+    /// The result of a session that completes with three optional values. A result without any of
+    /// them is an error, because it is not the response of a server.
     init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ source: Response.Source) {
         if let error {
             self = .failure(URLError(transport: error) ?? error)

@@ -32,8 +32,8 @@ package final class PerProcess<Value: Sendable>: Sendable {
     private let own = Mutex<Box?>(nil)
     private let make: @Sendable (_ isForked: Bool) -> Value
 
-    /// - Parameter make: Creates the value, and that of a forked process when it is first used
-    ///   there. Must not call other code.
+    /// - Parameter make: Creates the value. Called again in a forked process when the value is
+    ///   first used there. Must not call other code.
     package init(_ make: @escaping @Sendable (_ isForked: Bool) -> Value) {
         self.make = make
         original = Box(make(false))

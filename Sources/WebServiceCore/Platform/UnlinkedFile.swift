@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// A temporary file without a name, with access for the user only (0600).
+/// A temporary file without a name, accessible only to its owner (mode 0600).
 ///
 /// The system deletes it when it is closed, even if the process is terminated.
 final class UnlinkedFile: Sendable {
@@ -24,7 +24,7 @@ final class UnlinkedFile: Sendable {
 
     /// Reads bytes at an offset.
     ///
-    /// - Returns: The number of bytes, 0 at the end of the file.
+    /// - Returns: The number of bytes read; 0 at the end of the file.
     func read(into room: UnsafeMutableRawBufferPointer, at offset: Int) throws(SystemFailure) -> Int {
         try system("pread") { pread(descriptor.number, room.baseAddress, room.count, off_t(offset)) }
     }

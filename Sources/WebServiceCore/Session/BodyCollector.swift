@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A receiver that collects the whole response in memory.
+/// A receiver that collects the whole response in memory and enforces the limit of its size.
 package final class BodyCollector: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void
@@ -26,8 +26,8 @@ package final class BodyCollector: BodyReceiver {
     /// - Parameters:
     ///   - request: The request, which limits the size of the body.
     ///   - source: The source of the response.
-    ///   - maximum: A further limit in bytes.
-    ///   - progress: Called when bytes were sent or received.
+    ///   - maximum: An additional limit in bytes.
+    ///   - progress: Called when bytes have been sent or received.
     ///   - completion: Called when the exchange has ended.
     package init(
         _ request: any URLRequestEncodable, source: Response.Source, maximum: Int = .max, progress: Progress? = nil,
@@ -53,7 +53,7 @@ package final class BodyCollector: BodyReceiver {
     package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
         let news = try state.withLock { state in
             if let decoder = state.decoder {
-                _ = try decoder.decode(bytes, limit: .max) { try append($0, to: &state) }
+                _ = try decoder.decodeBytes(bytes, limit: .max) { try append($0, to: &state) }
             } else {
                 try append(bytes, to: &state)
             }

@@ -5,10 +5,10 @@ package import Foundation
 package import FoundationNetworking
 #endif
 
-/// Delivers the parts of a response to a receiver, for a session that cannot pause its transport.
+/// An adapter that delivers a response in parts for a session that cannot pause its transport.
 ///
-/// Calls the receiver from one thread at a time, in order. Bytes that arrive while the receiver is
-/// paused wait in memory up to 256 KiB, and in an unlinked temporary file beyond that.
+/// The receiver is called from one thread at a time, in order. Bytes that arrive while the receiver
+/// is paused are buffered in memory up to 256 KiB, and in an unlinked temporary file beyond that.
 package final class BodyDelivery: Sendable {
     private enum Part {
         case head(ResponseHead, length: Int64?)
@@ -27,22 +27,22 @@ package final class BodyDelivery: Sendable {
     }
 
     private struct State {
-        /// The part that is delivered next; bytes that the receiver has not taken.
+        /// The part to deliver next: bytes that the receiver did not take.
         var first: Part?
         var parts = Queue<Part>()
-        /// The number of bytes among the parts.
+        /// The number of buffered bytes.
         var waiting = 0
         var isDelivering = false
         var isPaused = false
         /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.
         var wantsMore = false
-        /// A Boolean value that indicates whether the parts include the end, or it was delivered.
+        /// A Boolean value that indicates whether the end was added to the parts.
         var isClosed = false
         var isAborted = false
         /// A Boolean value that indicates whether the end is being delivered or was delivered.
         var isOver = false
 
-        /// - Returns: Whether the caller delivers the parts.
+        /// - Returns: Whether the caller must deliver the parts.
         mutating func add(_ part: Part) -> Bool {
             guard !isClosed else { return false }
             if case .end = part { isClosed = true }
@@ -88,9 +88,10 @@ package final class BodyDelivery: Sendable {
             return begin()
         }
 
-        /// Replaces the waiting parts by an error.
+        /// Replaces the buffered parts with an error.
         ///
-        /// - Returns: Whether the caller delivers it, and the parts to release outside the lock.
+        /// - Returns: Whether the caller must deliver it, and the parts to release outside the
+        ///   lock.
         mutating func abort(_ error: any Error) -> (delivers: Bool, released: [Part]) {
             guard !isOver, !isAborted else { return (false, []) }
             var released = first.take().map { [$0] } ?? []
@@ -101,7 +102,7 @@ package final class BodyDelivery: Sendable {
     }
 
     private static let memoryLimit = 256 << 10
-    /// The limit of the bytes that wait, in memory and in the file.
+    /// The maximum number of buffered bytes, in memory and in the file.
     private static let limit = 1 << 30
 
     private let state = Mutex(State())
@@ -117,7 +118,7 @@ package final class BodyDelivery: Sendable {
         self.receiver = receiver
     }
 
-    /// Attaches the task that is cancelled when the receiver ends the exchange by an error.
+    /// Attaches the task that is cancelled when the receiver ends the exchange with an error.
     func attach(_ task: any DataTask) {
         transport.withLock { $0.task = task }
     }
@@ -142,7 +143,7 @@ package final class BodyDelivery: Sendable {
         guard waiting + data.count <= Self.limit else {
             return fail(
                 WebServiceError(
-                    .responseTooLarge, "more than \(Self.limit) bytes wait for the reader of the stream"))
+                    .responseTooLarge, "more than \(Self.limit) bytes are buffered for the reader of the stream"))
         }
         do { try add(store(data)) } catch { fail(error) }
     }
@@ -162,7 +163,7 @@ package final class BodyDelivery: Sendable {
 
     // MARK: Called by any thread
 
-    /// Ends the exchange without delivering what waits.
+    /// Ends the exchange without delivering the buffered parts.
     package func abort(_ error: any Error) {
         let (delivers, released) = state.withLock { $0.abort(error) }
         withExtendedLifetime(released) {}
@@ -219,7 +220,7 @@ package final class BodyDelivery: Sendable {
                 let count = try deliver(file, range)
                 if count == 0 { return .stored(file, range) }
                 state.withLock { $0.waiting -= count }
-                range.removeFirst(count)
+                range = range.dropFirst(count)
             }
         case .end(let result, let metrics):
             receiver.didComplete(result, metrics: metrics)
@@ -227,7 +228,7 @@ package final class BodyDelivery: Sendable {
         return nil
     }
 
-    /// - Returns: The number of bytes that the receiver has taken; 0 if it has paused.
+    /// - Returns: The number of bytes that the receiver took; 0 if it has paused.
     private func deliver(_ file: UnlinkedFile, _ range: Range<Int>) throws -> Int {
         try withUnsafeTemporaryAllocation(byteCount: min(range.count, 64 << 10), alignment: 16) { room in
             let count: Int
@@ -241,14 +242,14 @@ package final class BodyDelivery: Sendable {
         }
     }
 
-    /// Ends the exchange by an error of the receiver or the file.
+    /// Ends the exchange with an error of the receiver or the file.
     private func fail(_ error: any Error) {
         abort(error)
         transport.withLock { $0.task }?.cancel()
     }
 }
 
-/// A task of a session whose response reaches its receiver through a ``BodyDelivery``.
+/// A task whose response is delivered to its receiver through a ``BodyDelivery``.
 package final class DeliveringTask: StreamTask {
     private let base: any DataTask
     private let delivery: BodyDelivery
@@ -268,7 +269,7 @@ package final class DeliveringTask: StreamTask {
 
     package func cancel() {
         base.cancel()
-        // The transport may have ended while bytes still wait.
+        // The transport may have completed while bytes are still buffered.
         delivery.abort(URLError(.cancelled))
     }
 }

@@ -5,14 +5,13 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The `URLSession` of a ``FoundationSession`` with its delegate. It stores the data received by
-/// each task and its completion. Foundation calls it on one serial queue, the clock on another
-/// thread.
+/// The `URLSession` of a ``FoundationSession`` and its delegate. It stores the delivery of each
+/// task. Foundation calls it on one serial queue, and the clock calls it on another thread.
 ///
 /// Tasks are created and cancelled on a serial queue of the table, because Foundation on Linux
-/// waits for its work queue there. All sessions of the process share that work queue, and it is
-/// busy for as long as any peer sends without a pause. At most one thread of the table waits for
-/// it.
+/// waits for its work queue in these calls. All sessions of the process share that work queue, and
+/// it is busy for as long as any peer sends without pausing. At most one thread of the table waits
+/// for it.
 final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private struct Exchange {
         let owner: any AnyObject & Sendable
@@ -100,7 +99,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     ///
     /// Foundation on Linux adds operations to it on the thread that reads from the connections, so
     /// a pause here slows down a peer that continues to send for an abandoned task. Without the
-    /// pause, the memory of Foundation grows by about 30 MB per second of one-byte chunks.
+    /// pause, Foundation's memory use grows by about 30 MB per second of one-byte chunks.
     private final class DelegateQueue: OperationQueue, @unchecked Sendable {  // its state is immutable and Sendable
         private weak let table: ExchangeTable?
         private let pause = DispatchSemaphore(value: 0)
@@ -148,13 +147,13 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private func cancel(_ id: Int) {
-        // The completion is never called within `cancel()`, and the queue of the table may be
+        // The receiver is never called within `cancel()`, and the queue of the table may be
         // blocked.
         DispatchQueue.global().async { [self] in end(id, URLError(.cancelled)) }
     }
 
     /// Ends an exchange before Foundation does. Only the caller that removes the entry from the
-    /// table calls the completion.
+    /// table aborts the delivery.
     private func end(_ id: Int, _ error: any Error) {
         guard let exchange = state.withLock({ $0.exchanges.removeValue(forKey: id) }) else { return }
         if let alarm = exchange.alarm { clock.cancel(alarm) }
@@ -299,8 +298,8 @@ extension URLResponse {
 }
 
 extension Error {
-    /// The error, with the code for a failed connection. Foundation on Linux reports an unreachable
-    /// network as an unknown error; only the message of libcurl identifies it.
+    /// The error, with the code for a failed connection if that is the cause. Foundation on Linux
+    /// reports an unreachable network as an unknown error; only libcurl's message identifies it.
     fileprivate var namingFailedConnection: any Error {
         guard let error = self as? URLError, error.code == .unknown,
             error.localizedDescription.hasPrefix("Failed to connect to ")

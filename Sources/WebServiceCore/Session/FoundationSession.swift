@@ -44,10 +44,11 @@ public final class FoundationSession: StreamingSession {
 
     /// Creates a task that sends the request when it is resumed.
     ///
-    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``. There are no
-    /// metrics, trailer fields and interim heads: Foundation on Linux does not provide them. While
-    /// the receiver is paused, the session continues to receive: up to 256 KiB wait in memory and
-    /// up to 1 GiB in an unlinked temporary file, beyond which the exchange fails with
+    /// It fails with `URLError.timedOut` if no byte arrives for ``Request/Options/timeout``.
+    /// Metrics, trailer fields and interim heads are not delivered, because Foundation on Linux
+    /// does not provide them. While the receiver is paused, the session continues to receive. It
+    /// buffers up to 256 KiB in memory and up to 1 GiB in total, with the rest in an unlinked
+    /// temporary file. Beyond that limit, the exchange fails with
     /// ``WebServiceError/Code/responseTooLarge``.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         DeliveringTask(receiver) { [self] delivery in

@@ -32,15 +32,15 @@ public protocol StreamTask: DataTask {
 
 /// A receiver of one response, called by a ``StreamingSession``.
 ///
-/// The session calls the methods one after another, on any thread: at most one head,
-/// then bytes, then ``didComplete(_:metrics:)`` exactly once after the task was resumed or
-/// cancelled. A method has to return immediately. If a method throws, the session ends the exchange
-/// and completes it with that error.
+/// The session calls the methods one after another, on any thread: at most one head, then bytes,
+/// then ``didComplete(_:metrics:)`` exactly once after the task was resumed or cancelled. A method
+/// must return immediately. If a method throws, the session ends the exchange and completes it with
+/// that error.
 public protocol BodyReceiver: AnyObject, Sendable {
     /// A Boolean value that indicates whether the receiver may pause the exchange.
     ///
-    /// Such an exchange may take arbitrarily long. `CurlSession` sends it over a connection of its
-    /// own (HTTP/1.1), and does not count it towards the limits of connections once its head was
+    /// Such an exchange may take arbitrarily long. `CurlSession` sends it over a dedicated HTTP/1.1
+    /// connection, which does not count toward the connection limits once the head has been
     /// received.
     var mayPause: Bool { get }
 
@@ -59,15 +59,15 @@ public protocol BodyReceiver: AnyObject, Sendable {
     /// Receives bytes of the body.
     ///
     /// - Parameter bytes: Valid until the method returns.
-    /// - Returns: ``Demand/more`` if the receiver has taken the bytes, and ``Demand/pause`` if it
-    ///   has taken none of them. The session delivers the same bytes again after
+    /// - Returns: ``Demand/more`` if the receiver took the bytes, or ``Demand/pause`` if it took
+    ///   none of them. The session delivers the same bytes again after
     ///   ``StreamTask/receiveMore()``.
     func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand
 
     /// Reports the progress of the request body.
     ///
     /// - Parameters:
-    ///   - byteCount: The number of bytes that were passed to the system so far.
+    ///   - byteCount: The number of bytes passed to the system so far.
     ///   - length: The length of the body in bytes.
     func didSend(_ byteCount: Int64, of length: Int64)
 
@@ -89,29 +89,29 @@ extension BodyReceiver {
     public func didSend(_ byteCount: Int64, of length: Int64) {}
 }
 
-/// What a ``BodyReceiver`` demands.
+/// A value that indicates whether a ``BodyReceiver`` accepts more bytes.
 public enum Demand: Sendable {
-    /// The receiver has taken the bytes and accepts more.
+    /// The receiver took the bytes and accepts more.
     case more
-    /// The receiver has taken no bytes, and accepts none until ``StreamTask/receiveMore()``.
+    /// The receiver took no bytes and accepts none until ``StreamTask/receiveMore()``.
     case pause
 }
 
 /// A decoder of a content coding (RFC 9110, section 8.4.1), used by one receiver.
 ///
-/// The receiver decides when it decodes, so that a small compressed body cannot fill the memory.
+/// The receiver decides when it decodes, so that a small compressed body cannot exhaust the memory.
 public protocol ContentDecoder: Sendable {
     /// Decodes bytes.
     ///
     /// - Parameters:
-    ///   - bytes: The encoded bytes that follow those decoded before.
+    ///   - bytes: The encoded bytes that follow those already decoded.
     ///   - limit: The number of decoded bytes after which to return.
     ///   - append: Receives decoded bytes in pieces of up to 64 KiB.
     /// - Returns: The number of encoded bytes that were used. If the limit was reached, call the
-    ///   method again with the remaining bytes, even if there are none: the decoder may hold
-    ///   further output.
+    ///   method again with the remaining bytes, even if none remain: the decoder may hold further
+    ///   output.
     /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
-    func decode(
+    func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int
 

@@ -149,7 +149,7 @@ extension Fields {
         month = Int64(index) + 1
     }
 
-    /// Returns `nil` outside the years 0 to 9999.
+    /// Creates the fields of a date, or returns `nil` outside the years 0 to 9999.
     ///
     /// Years begin in March in the computation, so that the leap day is the last day.
     init?(_ date: Date) {

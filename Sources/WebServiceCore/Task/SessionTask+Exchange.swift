@@ -4,6 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
+/// The start and the end of the exchange, and its deadline.
+///
+/// ``attach(_:deadline:)`` schedules the deadline, and ``ring()`` ends the task.
 extension SessionTask {
     /// Starts the pipeline, at the first `resume()`, on the calling thread.
     func start(_ request: consuming Request) {
@@ -87,6 +90,7 @@ extension SessionTask {
 }
 
 extension SessionTask: AlarmTarget {
+    /// Ends the task at its deadline.
     package func ring() {
         let request = request
         let error = WebServiceError(

@@ -93,7 +93,7 @@ final class CurlEngine {
         )
     }
 
-    /// Sets the limits of connections. Streams do not count towards them.
+    /// Sets the connection limits. Streams do not count toward them.
     private func limitConnections() {
         let perHost = min(max(1, configuration.maximumConnectionsPerHost), 1 << 30)
         ccurl_multi_set_long(multi, CURLMOPT_MAX_HOST_CONNECTIONS, perHost + streams.count)
@@ -269,7 +269,7 @@ final class CurlEngine {
         release(handle)
     }
 
-    /// Ends the part of a stream that counts towards the limits of connections.
+    /// Ends the part of a stream that counts toward the connection limits.
     func leaveLine(_ handle: CurlHandle) {
         guard let line = handle.exchange?.line else { return }
         handle.exchange?.line = nil

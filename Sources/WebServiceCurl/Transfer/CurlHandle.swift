@@ -11,8 +11,8 @@ final class CurlHandle {
     /// The exchange executed by the handle.
     struct Exchange {
         let submission: CurlLoop.Submission
-        /// The line in which the exchange counts towards the limits of connections; `nil` for a
-        /// stream whose head was received.
+        /// The line in which the exchange counts toward the connection limits; `nil` for a stream
+        /// whose head has been received.
         var line: Admission<CurlTransfer>.Line?
 
         var receiver: any BodyReceiver { submission.receiver }
@@ -21,7 +21,7 @@ final class CurlHandle {
     let easy: UnsafeMutableRawPointer
     /// The index of the handle among the busy handles of its loop.
     var place = 0
-    /// The instant at which a byte was last sent or received, by the loop's clock.
+    /// The instant at which a byte was last sent or received, according to the loop's clock.
     var lastActivity: UInt64 = 0
     private(set) var idleLimit: UInt64 = 0
     var exchange: Exchange?
@@ -95,7 +95,7 @@ final class CurlHandle {
     }
 
     static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
-        // libcurl passes the pointer that `configure` gave it; the handle outlives its
+        // libcurl passes the pointer that `configure` registered; the handle outlives the
         // registration.
         Unmanaged<CurlHandle>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
     }
@@ -114,7 +114,7 @@ final class CurlHandle {
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
         // With TLS, the handshake determines whether requests can share the connection, so waiting
-        // for it pays off. Without TLS, only the first response would.
+        // for it is worthwhile. Without TLS, only the first response determines it.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
         expectation = request.source.options.expectsContinue
         if exchange.receiver.mayPause || request.stream != nil || expectation != nil {
@@ -288,7 +288,7 @@ final class CurlHandle {
 
     // MARK: Callbacks from libcurl
 
-    /// Returns whether libcurl may send the request on the connection with these ends.
+    /// Returns whether libcurl may send the request on the connection with these endpoints.
     ///
     /// Called again if libcurl resends the request because a reused connection was closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
@@ -304,7 +304,7 @@ final class CurlHandle {
         }
         sendings += 1
         if sendings == 1 { return true }
-        // libcurl counts resends over the life of a handle and fails at the sixth.
+        // libcurl counts resends over the lifetime of a handle and fails at the sixth.
         isWorn = true
         if mayBeSentTwice { return true }
         failure = CurlError.error(
@@ -360,7 +360,10 @@ final class CurlHandle {
         }
     }
 
-    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE`.
+    /// Passes bytes of the body to the receiver.
+    ///
+    /// - Returns: The number of bytes taken, or `CURL_WRITEFUNC_PAUSE` if the receiver pauses:
+    ///   libcurl then stops reading from the socket until ``unpause()``.
     func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         if receivesHeadTwice, !head.isComplete {
             guard headLines == 1 else { return bytes.count }

@@ -12,8 +12,8 @@ final class CurlTransfer: StreamTask {
         case encoding(any BodyReceiver)
         /// The request is in flight.
         ///
-        /// It is released, with its receiver, when the transfer completes, even if the transfer is still in a queue of
-        /// the loop.
+        /// It is released, together with its receiver, when the transfer completes, even if the
+        /// transfer is still in a queue of the loop.
         case running(EncodedRequest, CurlSession, any BodyReceiver)
         case complete
     }
@@ -89,16 +89,19 @@ final class CurlTransfer: StreamTask {
         }
     }
 
+    /// Continues an exchange that ``CurlHandle/receiveBody(_:)`` has paused.
+    ///
+    /// The thread of the loop calls ``CurlHandle/unpause()``.
     func receiveMore() {
         loop.receiveMore(self)
     }
 
-    /// Continues the request body. Any thread.
+    /// Continues the request body. May be called on any thread.
     func sendMore() {
         loop.sendMore(self)
     }
 
-    /// Completes the transfer. Only the first call has an effect. Any thread.
+    /// Completes the transfer. Only the first call has an effect. May be called on any thread.
     func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
         let last = phase.withLock { phase in
             defer { phase = .complete }

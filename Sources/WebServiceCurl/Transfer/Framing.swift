@@ -8,8 +8,8 @@ import Glibc
 
 /// The framing of a response body, as specified by the header fields (RFC 9112, section 6.3).
 ///
-/// libcurl uses the last of several lengths, and the digits before invalid characters. A response
-/// that can be interpreted in two ways is rejected instead.
+/// libcurl uses the last of several lengths, and ignores invalid characters after the digits. A
+/// response that can be interpreted in two ways is rejected instead.
 struct Framing {
     /// The length of the body on the wire, in bytes.
     private(set) var contentLength: Int64?
@@ -23,7 +23,7 @@ struct Framing {
     private(set) var violation: String?
     private var isChunked = false
     private var isHTTP10 = false
-    /// Whether the field of the last line frames the body; `nil` before the first field.
+    /// Whether the field in the last line frames the body; `nil` before the first field.
     private var lastFramesBody: Bool?
 
     /// A Boolean value that indicates whether the body ends with the connection or the stream.
@@ -86,7 +86,7 @@ struct Framing {
     }
 
     private mutating func observeLength(_ value: Slice<UnsafeRawBufferPointer>) {
-        // A list of equal lengths is one length, joined by an intermediary.
+        // A list of equal lengths, which an intermediary may create, counts as one length.
         for part in value.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) {
             guard let length = Self.number(Self.trimmed(part)) else {
                 violation = "the Content-Length is not a valid number"
@@ -112,7 +112,7 @@ struct Framing {
         }
     }
 
-    /// Returns whether a byte may occur in a token (RFC 9110, section 5.6.2).
+    /// Returns whether a byte is allowed in a token (RFC 9110, section 5.6.2).
     ///
     /// The table has one bit for each byte below 128.
     private static func isTokenByte(_ byte: UInt8) -> Bool {

@@ -4,7 +4,7 @@ import WebServiceCore
 
 /// A decoder of gzip (RFC 1952) that uses the system's zlib.
 ///
-/// Detects a truncated body and a missing checksum, which libcurl accepts.
+/// It rejects a truncated body and a missing checksum, which libcurl accepts.
 final class GzipDecoder: ContentDecoder {
     private let stream: Mutex<GzipStream>
 
@@ -14,10 +14,10 @@ final class GzipDecoder: ContentDecoder {
         self.stream = Mutex(stream)
     }
 
-    func decode(
+    func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
-        try stream.withLock { try $0.decode(bytes, limit: limit, append: append) }
+        try stream.withLock { try $0.decodeBytes(bytes, limit: limit, append: append) }
     }
 
     func finish() throws {
@@ -28,14 +28,14 @@ final class GzipDecoder: ContentDecoder {
 
 /// The state of zlib for one body.
 ///
-/// @unchecked: its memory belongs to this value alone.
+/// @unchecked: its memory is owned by this value alone.
 struct GzipStream: ~Copyable, @unchecked Sendable {
-    /// A Boolean value that indicates whether the bytes so far end with the end of a member.
+    /// A Boolean value that indicates whether the bytes so far end at the end of a member.
     private(set) var isComplete = false
     private(set) var hasBegun = false
     /// A Boolean value that indicates whether zeros follow the last member.
     ///
-    /// Some programs write such padding. No further member can follow it.
+    /// Some programs write such padding. No member can follow it.
     private var isPadded = false
 
     /// A Boolean value that indicates whether zlib holds output of the bytes so far.
@@ -65,8 +65,8 @@ struct GzipStream: ~Copyable, @unchecked Sendable {
         room.deallocate()
     }
 
-    /// Decodes bytes as ``ContentDecoder/decode(_:limit:append:)`` specifies.
-    mutating func decode(
+    /// Decodes bytes as ``ContentDecoder/decodeBytes(_:limit:append:)`` specifies.
+    mutating func decodeBytes(
         _ input: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int {
         guard !input.isEmpty || hasPendingOutput else { return 0 }

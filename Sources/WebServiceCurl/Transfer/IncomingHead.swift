@@ -6,7 +6,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-/// The header and the trailer section of a response during their reception, line by line.
+/// The header and trailer sections of a response, received line by line.
 ///
 /// An error thrown by a method ends the exchange.
 struct IncomingHead: ~Copyable {

@@ -14,7 +14,7 @@ struct TrustStore: Sendable {
     /// `true` if the file cannot be read.
     let needsDirectory: Bool
 
-    /// The store that this libcurl was built with, compared once per process.
+    /// The default store of this build of libcurl, evaluated once per process.
     static let system: TrustStore = {
         guard let information = curl_version_info(CURLVERSION_SEVENTH)?.pointee,
             information.age.rawValue >= CURLVERSION_SEVENTH.rawValue
@@ -55,7 +55,7 @@ struct TrustStore: Sendable {
 
     /// Returns the certificates of a PEM file (RFC 7468); `nil` if the file cannot be read.
     ///
-    /// Each consists of its first line and its base64 without line breaks.
+    /// Each element consists of the first line and the Base64 data without line breaks.
     private static func certificates(in path: String) -> Set<[UInt8]>? {
         guard let data = FileManager.default.contents(atPath: path) else { return nil }
         var certificates: Set<[UInt8]> = []

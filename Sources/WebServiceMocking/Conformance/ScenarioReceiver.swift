@@ -43,8 +43,8 @@ final class ScenarioReceiver: BodyReceiver {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - pause: The number of bytes after which the receiver pauses, each time.
-    ///   - refusal: The error to throw at the first bytes.
+    ///   - pause: The interval at which the receiver pauses, in bytes; `nil` if it does not pause.
+    ///   - refusal: The error to throw when the first bytes arrive.
     init(pauseAfter pause: Int? = nil, refusal: (any Error)? = nil) {
         mayPause = pause != nil
         state = Mutex(State(pause: pause, step: pause ?? 0, refusal: refusal))
@@ -52,7 +52,7 @@ final class ScenarioReceiver: BodyReceiver {
 
     var events: [Event] { state.withLock { $0.events } }
     var bytes: Data { state.withLock { $0.bytes } }
-    /// A Boolean value that indicates whether calls overlapped, or one followed the end.
+    /// A Boolean value that indicates whether calls overlapped, or a call was made after the end.
     var hasOverlap: Bool { state.withLock { $0.hasOverlap } }
     var isOver: Bool { state.withLock { $0.isOver } }
     var pauseCount: Int { state.withLock { $0.pauseCount } }
@@ -82,7 +82,7 @@ final class ScenarioReceiver: BodyReceiver {
                 state.pauseCount += 1
                 return .pause
             }
-            if state.events.last == .paused { state.events.removeLast() }
+            if state.events.last == .paused { _ = state.events.popLast() }
             state.bytes += new
             return .more
         }

@@ -33,7 +33,7 @@ extension SessionScenario {
             try await stage.eventually("the exchange ends") { receiver.events.last == .end(trailers: []) }
             try stage.expect("overlapping calls", receiver.hasOverlap, is: false)
         },
-        stream("a receiver that pauses receives every byte in order after it continues") { stage, session in
+        stream("a receiver that pauses and continues receives every byte in order") { stage, session in
             let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
             stage.serve { _ in ScenarioReply(MockResponse(statusCode: 200, data: body)) }
             let receiver = ScenarioReceiver(pauseAfter: 200_000)
@@ -97,7 +97,7 @@ extension SessionScenario {
             try stage.expect(events == [.head(200), .end(trailers: [])], "one head and one end", "\(events)")
             try stage.expect("the body", receiver.bytes == Data("ale".utf8), is: true)
         },
-        stream("an exchange cancelled within its body completes once as cancelled and closes the connection") {
+        stream("an exchange cancelled during its body completes once as cancelled and closes the connection") {
             stage, session in
             let closed = Tally()
             stage.serve { request in
@@ -124,7 +124,7 @@ extension SessionScenario {
             try stage.expect(.answer(200, "next"), await stage.send(stage.request("/next")))
             try stage.expect("calls after the end", receiver.hasOverlap, is: false)
         },
-        stream("an error of the receiver ends the exchange with that error") { stage, session in
+        stream("an error thrown by the receiver ends the exchange with that error") { stage, session in
             stage.serve { _ in ScenarioReply(MockResponse(statusCode: 200, data: Data(count: 100_000))) }
             let receiver = ScenarioReceiver(refusal: URLError(.dataLengthExceedsMaximum))
             let task = session.streamTask(request: try stage.request().encode(), receiver: receiver)
@@ -160,7 +160,7 @@ extension SessionScenario {
 }
 
 extension MockBodyWriter {
-    /// Blocks until the event with that number has occurred, for up to 30 seconds.
+    /// Blocks until the tally reaches a number, for up to 30 seconds.
     fileprivate func wait(for number: Int, of tally: Tally) throws {
         let end = ContinuousClock.now + .seconds(30)
         while tally.count < number, ContinuousClock.now < end { pause(for: .milliseconds(1)) }

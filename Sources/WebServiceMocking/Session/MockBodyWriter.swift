@@ -1,7 +1,7 @@
 public import Foundation
 import WebServiceCore
 
-/// Writes the body of a response of a ``MockServer``, piece by piece.
+/// A writer that sends the body of a ``MockServer`` response in pieces.
 ///
 /// ```swift
 /// server.on(.GET, "/ticks") { _ in
@@ -14,7 +14,7 @@ public struct MockBodyWriter: Sendable {
     let socket: Socket
     let isChunked: Bool
 
-    /// Sends bytes, as one chunk if the body is chunked. Blocks while the client does not read.
+    /// Sends bytes, as one chunk if the body is chunked. Blocks while the client is not reading.
     ///
     /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the
     ///   connection or the server has stopped.

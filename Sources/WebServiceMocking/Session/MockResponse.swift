@@ -12,7 +12,7 @@ public import FoundationNetworking
 /// response.headers["Cache-Control"] = "no-store"
 /// ```
 public struct MockResponse: Sendable {
-    /// The status code. A ``MockServer`` sends 100 to 999, and a 500 instead of any other value.
+    /// The status code. A ``MockServer`` sends 100 to 999, and 500 instead of any other value.
     public var statusCode: Int
 
     /// The header fields.
@@ -40,7 +40,7 @@ public struct MockResponse: Sendable {
     /// The way in which a ``MockServer`` sends the response.
     ///
     /// A ``MockSession`` evaluates only ``Wire/noAnswer``: the request fails with
-    /// `URLError.timedOut` after its timeout, unless it is cancelled before.
+    /// `URLError.timedOut` after its timeout, unless it is cancelled first.
     public var wire = Wire.fixedLength
 
     /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
@@ -61,15 +61,16 @@ public struct MockResponse: Sendable {
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
-    /// Called with the connection after the response and before the next request is read.
+    /// Called with the connection after the response is sent and before the next request is read.
     ///
     /// With ``Wire/raw(_:)`` the connection then stays open.
     var surplus: (@Sendable (Socket) -> Void)?
 
-    /// The error of a response without a body; a ``MockServer`` sends it with a 500.
+    /// The error of a body that could not be encoded; a ``MockServer`` sends it with the status
+    /// 500.
     private(set) var failure: (any Error)?
 
-    /// Creates a response without header fields and body.
+    /// Creates a response without header fields or a body.
     public init(statusCode: Int) {
         self.init(statusCode: statusCode, data: Data())
     }
@@ -119,7 +120,7 @@ public struct MockResponse: Sendable {
 }
 
 extension MockResponse: ExpressibleByIntegerLiteral {
-    /// Creates a response with a status code and without header fields and body.
+    /// Creates a response with a status code and without header fields or a body.
     public init(integerLiteral statusCode: Int) {
         self.init(statusCode: statusCode)
     }
@@ -145,7 +146,7 @@ extension MockResponse: MockableDataTaskResult {
         return (hasContent(for: request.sentMethod) ? data : Data(), response, nil)
     }
 
-    /// Whether the response to a method has a body (RFC 9110, sections 6.4.1 and 15.3.6).
+    /// Returns whether the response to a method has a body (RFC 9110, sections 6.4.1 and 15.3.6).
     func hasContent(for method: String) -> Bool {
         switch statusCode {
         case 100..<200, 204, 205, 304: false

@@ -11,7 +11,7 @@ import FoundationNetworking
 struct SentRequest: Sendable {
     /// An `EncodedRequest` or a `URLRequest`.
     let encodable: any URLRequestEncodable
-    /// The timeout of the request.
+    /// The idle timeout of the request, which ``MockDataTask`` measures from `resume()`.
     let timeout: Duration
     /// The maximum length of the response body in bytes; `nil` for no limit.
     let maximumResponseBytes: Int?

@@ -2,9 +2,9 @@ import Foundation
 
 /// A parser that splits the bytes of a response body into elements. It does no I/O.
 ///
-/// Elements do not depend on how the bytes are divided into chunks. The time is linear in the size
-/// of the body. The memory is bounded by the limit of one element and the size of the last chunk,
-/// provided that ``next()`` returns `nil` before more bytes are appended.
+/// Elements do not depend on how the bytes are divided into chunks. Parsing takes time linear in
+/// the size of the body. The memory use is bounded by the limit of one element plus the size of the
+/// last chunk, provided that ``next()`` returns `nil` before more bytes are appended.
 protocol BodyParser<Element>: Sendable {
     associatedtype Element: Sendable
 
@@ -15,7 +15,7 @@ protocol BodyParser<Element>: Sendable {
     ///
     /// - Throws: ``WebServiceError/Code/elementTooLarge`` as soon as the next element exceeds its
     ///   limit, after all elements before it; ``WebServiceError/Code/decoding`` for a malformed
-    ///   element. The body has to be abandoned then, unless the parser specifies otherwise.
+    ///   element. The body must then be abandoned, unless the parser specifies otherwise.
     mutating func next() throws(WebServiceError) -> Element?
 
     /// Marks the orderly end of the body.

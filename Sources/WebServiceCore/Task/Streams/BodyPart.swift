@@ -5,7 +5,7 @@ public struct BodyPart: Sendable, Hashable {
     /// The header fields of the part, in order.
     public var headers: Headers
 
-    /// The bytes of the part, without decoding of a `Content-Transfer-Encoding`.
+    /// The bytes of the part. A `Content-Transfer-Encoding` is not decoded.
     public var data: Data
 
     /// Creates a part.

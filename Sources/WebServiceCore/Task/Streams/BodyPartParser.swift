@@ -1,14 +1,13 @@
 import Foundation
 
-/// Splits a multipart body into its parts (RFC 2046, section 5.1).
+/// A parser that splits a multipart body into its parts (RFC 2046, section 5.1).
 ///
 /// For `multipart/mixed`, `byteranges` and `form-data`, a body without the close delimiter is an
 /// error; for `x-mixed-replace`, its end completes the last part. The preamble and the epilogue are
 /// ignored, and so is `Content-Length`. A nested multipart body is data.
 ///
-/// Tolerated deviations: LF instead of CRLF, a boundary that the media type specifies with the two
-/// dashes of the delimiter, and a body that begins with the fields of the first part, the first of
-/// which is a `Content-` field.
+/// Tolerated deviations: LF instead of CRLF, a `boundary` parameter that includes the two dashes of
+/// the delimiter, and a body without the first delimiter whose first line is a `Content-` field.
 struct BodyPartParser: BodyParser {
     private enum Position {
         case start, preamble, delimiterLine, headers, data, epilogue
@@ -43,7 +42,7 @@ struct BodyPartParser: BodyParser {
         endsWithoutDelimiter = type == "multipart/x-mixed-replace"
         self.maximumPartSize = maximumPartSize
         search = DelimiterSearch(boundary: boundary)
-        // A delimiter follows a line break, also at the start of the body.
+        // A delimiter follows a line break, even at the start of the body.
         bytes.append([UInt8.lineFeed])
     }
 
@@ -148,7 +147,7 @@ struct BodyPartParser: BodyParser {
         }
     }
 
-    /// Returns the number of bytes of data before an index, without the CR of a line break there.
+    /// Returns the number of bytes of data before an index, excluding the CR of a line break there.
     ///
     /// The first byte is the LF that ends the header block.
     private func dataSize(upTo end: Int) -> Int {
@@ -158,7 +157,7 @@ struct BodyPartParser: BodyParser {
         }
     }
 
-    /// Returns `nil` for a body that may end here or has not ended.
+    /// Returns `nil` if the body has not ended or may end here, and throws an error otherwise.
     private func end() throws(WebServiceError) -> BodyPart? {
         guard isFinished, !endsWithoutDelimiter else { return nil }
         throw WebServiceError(.decoding, "the multipart body ends without its close delimiter")

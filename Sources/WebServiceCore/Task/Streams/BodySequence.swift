@@ -2,8 +2,9 @@ import Foundation
 
 /// A sequence of elements that are parsed from a streamed body as it arrives.
 ///
-/// ``ResponseBody/lines(maximumLength:)`` and its siblings create it. It can be iterated over once;
-/// leaving the loop closes the connection. Elements that precede an error are delivered before it.
+/// ``ResponseBody/lines(maximumLength:)`` and similar methods return it. It can be iterated over
+/// once; leaving the loop closes the connection. Elements that precede an error are delivered
+/// before it.
 public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
     private let makeSource: @Sendable () -> any ElementSource<Element>
 
@@ -11,6 +12,7 @@ public struct BodySequence<Element: Sendable>: AsyncSequence, Sendable {
         self.makeSource = makeSource
     }
 
+    /// Returns an iterator over the elements.
     public func makeAsyncIterator() -> Iterator { Iterator(source: makeSource()) }
 
     /// The iterator of a ``BodySequence``.
@@ -42,13 +44,13 @@ protocol ElementSource<Element>: Sendable {
     mutating func next() async throws -> Element?
 }
 
-/// Parses the elements of one body.
+/// The iteration over the elements that a parser extracts from one body.
 struct ParsedBody<Parser: BodyParser>: ElementSource {
     private let open: @Sendable () async throws -> (ResponseBody, Parser)
     private var reading: (bytes: ResponseBody.AsyncIterator, parser: Parser)?
     private var isAtEnd = false
 
-    /// - Parameter open: Returns the body and its parser. Called at the first ``next()``.
+    /// - Parameter open: Returns the body and its parser. Called by the first ``next()``.
     init(_ open: @escaping @Sendable () async throws -> (ResponseBody, Parser)) {
         self.open = open
     }

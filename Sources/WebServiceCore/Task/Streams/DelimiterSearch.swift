@@ -1,22 +1,22 @@
 /// The search for the delimiters of a multipart body (RFC 2046, section 5.1.1).
 ///
 /// A delimiter is a line feed, two dashes and the boundary, followed by a space, tab or line break,
-/// or by two dashes in the close delimiter. Any other line with the boundary is data, such as the
-/// delimiter of a nested body with a longer boundary.
+/// or by two dashes in the close delimiter. Any other line that contains the boundary is data, such
+/// as the delimiter of a nested body whose boundary is longer.
 struct DelimiterSearch: Sendable {
-    /// A delimiter that was found.
+    /// A delimiter in the body.
     struct Match {
         /// The index of its line feed.
         var index: Int
-        /// The index after the boundary, or after the two dashes of the last delimiter.
+        /// The index after the boundary, or after the two dashes of the close delimiter.
         var end: Int
         /// A Boolean value that indicates whether it is the close delimiter.
         var isLast: Bool
     }
 
-    /// The number of bytes that contain no start of a delimiter.
+    /// The number of leading bytes in which no delimiter begins.
     var searched = 0
-    /// The possible delimiters until one is found, then that one.
+    /// The possible delimiters. After the first match, only the delimiter that matched.
     private var delimiters: [[UInt8]]
 
     init(boundary: String) {
@@ -24,9 +24,9 @@ struct DelimiterSearch: Sendable {
         if boundary.hasPrefix("--") { delimiters.append(Array("\n\(boundary)".utf8)) }
     }
 
-    /// Returns the first delimiter after the bytes that are searched already.
+    /// Returns the first delimiter after the bytes that were already searched.
     ///
-    /// - Parameter isFinished: Specifies whether the body ends with the bytes.
+    /// - Parameter isFinished: Whether the body ends with these bytes.
     mutating func next(in bytes: UnsafeRawBufferPointer, isFinished: Bool) -> Match? {
         while let index = bytes.firstIndex(of: .lineFeed, from: searched) {
             searched = index
@@ -46,7 +46,7 @@ struct DelimiterSearch: Sendable {
 
     /// Returns whether the delimiter before an index is the close delimiter.
     ///
-    /// - Returns: `nil` if more bytes are needed, `.some(nil)` if it is no delimiter.
+    /// - Returns: `nil` if more bytes are needed, `.some(nil)` if it is not a delimiter.
     private static func isLast(_ bytes: UnsafeRawBufferPointer, _ index: Int, _ isFinished: Bool) -> Bool?? {
         let rest = bytes.dropFirst(index).prefix(2)
         guard let first = rest.first else { return isFinished ? .some(false) : nil }

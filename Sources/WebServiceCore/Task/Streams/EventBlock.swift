@@ -6,11 +6,11 @@ struct EventBlock: Sendable {
     /// The capacity of ``data`` that is retained for the next event.
     private static let maximumIdleCapacity = 4 << 10
 
-    /// The lines of the data, each with a line feed.
+    /// The lines of the data, each followed by a line feed.
     private(set) var data: [UInt8] = []
-    /// The value of the last `id` field, also of an earlier event.
+    /// The value of the last `id` field, which may belong to an earlier event.
     private(set) var id: String
-    /// The value of the last valid `retry` field, also of an earlier event.
+    /// The value of the last valid `retry` field, which may belong to an earlier event.
     private(set) var reconnectionTime: Duration?
     /// The value of the last valid `retry` field of this event.
     private var retry: Duration?
@@ -20,8 +20,8 @@ struct EventBlock: Sendable {
         self.id = id
     }
 
-    /// Processes a line without its line break. An empty line, a comment and an unknown field have
-    /// no effect.
+    /// Processes a line without its line break. Empty lines, comments and unknown fields have no
+    /// effect.
     mutating func add(line: UnsafeRawBufferPointer) {
         let colon = line.firstIndex(of: UInt8(ascii: ":"), from: 0)
         let name = line.bytes(0..<(colon ?? line.count))
@@ -57,7 +57,8 @@ struct EventBlock: Sendable {
             retry: retry)
     }
 
-    /// Returns a number of milliseconds in digits, at most one hour; `nil` for any other value.
+    /// Returns the duration for a decimal number of milliseconds, limited to one hour; `nil` for
+    /// any other value.
     private static func reconnectionTime(_ value: UnsafeRawBufferPointer) -> Duration? {
         ASCII.number(value).map { .milliseconds(min($0, maximumReconnectionTime)) }
     }

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The iteration over an event stream and the connections that follow it.
+/// The iteration over an event stream, including its reconnections.
 struct EventConnection: ElementSource {
     private let service: any PipelineSource
     private let request: Request
@@ -14,9 +14,9 @@ struct EventConnection: ElementSource {
     private var bytes: ResponseBody.AsyncIterator?
     /// The task of the first connection; `nil` after it was used.
     private var first: SessionTask?
-    /// The number of connections without an event since the last event.
+    /// The number of consecutive connections that ended without an event.
     private var failures = 0
-    /// The reconnection time that the stream has set last; `nil` if it has not set one.
+    /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
     private var isOver = false
     private let maximumSize: Int
@@ -38,7 +38,7 @@ struct EventConnection: ElementSource {
     private enum Step {
         case event(ServerSentEvent)
         case end
-        /// The connection has ended, by an error or by the server.
+        /// The connection has ended, because of an error or because the server closed it.
         case lost((any Error)?, retryAfter: Duration?)
     }
 
@@ -101,7 +101,7 @@ struct EventConnection: ElementSource {
 
     /// Opens a connection.
     ///
-    /// - Returns: The body; `nil` if the server ends the stream by the status 204.
+    /// - Returns: The body; `nil` if the server ends the stream with the status 204.
     private mutating func open() async throws -> ResponseBody? {
         let task = first.take() ?? SessionTask(service, request)
         task.configure { request in

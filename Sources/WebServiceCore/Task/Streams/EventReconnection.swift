@@ -1,6 +1,6 @@
-/// When an event stream connects again after its connection has ended.
+/// A policy for reconnecting an event stream after its connection has ended.
 public struct EventReconnection: Sendable {
-    /// `nil` for streams that do not connect again.
+    /// `nil` for streams that do not reconnect.
     let delays: Delays?
 
     struct Delays: Sendable {
@@ -13,7 +13,7 @@ public struct EventReconnection: Sendable {
         /// Returns the delay before a connection.
         ///
         /// - Parameters:
-        ///   - failures: The number of connections without an event since the last event.
+        ///   - failures: The number of consecutive connections that ended without an event.
         ///   - time: The reconnection time of the stream; `nil` if it has not set one.
         func delay(after failures: Int, _ time: Duration?) -> Duration {
             let whole = min((time ?? base) * (1 << min(max(failures, 0), 16)), max(maximum, time ?? .zero))
@@ -24,21 +24,23 @@ public struct EventReconnection: Sendable {
     /// The end of the connection ends the sequence.
     public static let never = EventReconnection(delays: nil)
 
-    /// Connects again after the connection has ended, by an error of the transport or by the server.
+    /// Reconnects after a transport error and after the server has closed the connection.
     ///
     /// The next request contains the ID of the last event as `Last-Event-ID`, and its credentials
-    /// are determined again. The status 204 ends the sequence. The statuses 408, 425, 429, 500, 502,
-    /// 503 and 504 connect again, not before `Retry-After`; any other status than 200 to 299 and a
-    /// media type other than `text/event-stream` is an error.
+    /// are obtained again. The status 204 ends the sequence. After the statuses 408, 425, 429, 500,
+    /// 502, 503 and 504, the sequence reconnects, but not before the time specified by
+    /// `Retry-After`. Any other status outside 200 to 299, and any media type other than
+    /// `text/event-stream`, is an error.
     ///
-    /// The delay is the reconnection time of the stream or `baseDelay`, doubled for each connection
-    /// without an event, up to `maximumDelay`, and reduced by a random part of up to one half.
+    /// The delay is the reconnection time of the stream, or `baseDelay` if the stream has not set
+    /// one. It is doubled for each consecutive connection without an event, up to `maximumDelay`,
+    /// and then reduced by a random amount of up to one half.
     ///
     /// - Parameters:
-    ///   - baseDelay: The delay before the server has set one. Defaults to 1 second.
-    ///   - maximumDelay: The longest delay. Defaults to 30 seconds.
-    ///   - maximumAttempts: The number of connections without an event after which the error is
-    ///     thrown. Defaults to `nil`, no limit.
+    ///   - baseDelay: The delay until the server sets one. Defaults to 1 second.
+    ///   - maximumDelay: The maximum delay. Defaults to 30 seconds.
+    ///   - maximumAttempts: The number of consecutive connections without an event after which the
+    ///     error is thrown. Defaults to `nil`: no limit.
     public static func reconnecting(
         baseDelay: Duration = .seconds(1), maximumDelay: Duration = .seconds(30), maximumAttempts: Int? = nil
     ) -> EventReconnection {

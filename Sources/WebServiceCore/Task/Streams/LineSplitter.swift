@@ -1,13 +1,13 @@
 import Foundation
 
-/// Splits a body into the bytes of its lines.
+/// A parser that splits a body into the bytes of its lines.
 ///
-/// LF and CRLF end a line; a lone CR is content. Empty lines are elements. The last line needs no
-/// line break. A byte order mark at the start of the body is removed.
+/// Lines end with LF or CRLF; a lone CR is content. Empty lines are elements. The last line does
+/// not require a line break. A byte order mark at the start of the body is removed.
 struct LineSplitter: BodyParser {
     private let maximumLength: Int
     private var bytes = UnparsedBytes()
-    /// The number of bytes without a LF.
+    /// The number of leading bytes without an LF.
     private var searched = 0
     private var isAtStart = true
     private var isFinished = false
@@ -29,7 +29,7 @@ struct LineSplitter: BodyParser {
         try next { Data($0) }
     }
 
-    /// Returns the next line in another form.
+    /// Returns the next line, converted by a closure.
     mutating func next<Line>(_ transform: (UnsafeRawBufferPointer) -> Line) throws(WebServiceError) -> Line? {
         if isAtStart {
             guard bytes.removeByteOrderMark() || isFinished else { return nil }

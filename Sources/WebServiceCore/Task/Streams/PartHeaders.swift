@@ -1,4 +1,4 @@
-/// The header fields of a part of a multipart body, while they are read.
+/// The header fields of a part of a multipart body while they are being read.
 struct PartHeaders: Sendable {
     /// The number of bytes read.
     var size = 0

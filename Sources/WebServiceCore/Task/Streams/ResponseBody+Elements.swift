@@ -3,25 +3,26 @@ public import Foundation
 extension ResponseBody {
     /// Returns the lines of the body as strings.
     ///
-    /// LF and CRLF end a line, and no other character does. Empty lines are delivered, and so is a
-    /// last line without an end. Invalid UTF-8 becomes U+FFFD, and a byte order mark at the start is
-    /// removed.
+    /// Lines end with LF or CRLF; no other character ends a line. Empty lines and a last line
+    /// without a line break are included. Invalid UTF-8 is replaced with U+FFFD, and a byte order
+    /// mark at the start of the body is removed.
     ///
-    /// - Parameter maximumLength: The maximum length of a line in bytes. A longer one throws
+    /// - Parameter maximumLength: The maximum length of a line in bytes. A longer line throws
     ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 1 MiB.
     public func lines(maximumLength: Int = 1 << 20) -> BodySequence<String> {
         BodySequence { ParsedBody { (self, LineParser(maximumLength: maximumLength)) } }
     }
 
-    /// Returns the values of a body in JSON Lines: one JSON value per line.
+    /// Returns the values of a body in the JSON Lines format: one JSON value per line.
     ///
-    /// Empty lines are skipped, and the separators of JSON text sequences (RFC 7464) are accepted. A
-    /// line that cannot be decoded throws ``WebServiceError/Code/decoding``, which names its number.
+    /// Empty lines are skipped, and the separators of JSON text sequences (RFC 7464) are accepted.
+    /// A line that cannot be decoded throws ``WebServiceError/Code/decoding`` with the line number
+    /// in its message.
     ///
     /// - Parameters:
     ///   - type: The type of a value.
     ///   - decoder: The decoder. Defaults to a new `JSONDecoder`.
-    ///   - maximumLength: The maximum length of a line in bytes. A longer one throws
+    ///   - maximumLength: The maximum length of a line in bytes. A longer line throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     public func jsonLines<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
@@ -37,7 +38,7 @@ extension ResponseBody {
     /// Throws ``WebServiceError/Code/unexpectedContentType`` if the media type has no boundary, and
     /// ``WebServiceError/Code/decoding`` for a malformed or truncated body.
     ///
-    /// - Parameter maximumSize: The maximum size of a part in bytes. A larger one throws
+    /// - Parameter maximumSize: The maximum size of a part in bytes. A larger part throws
     ///   ``WebServiceError/Code/elementTooLarge``. Defaults to 64 MiB.
     public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
         BodySequence {
@@ -48,7 +49,7 @@ extension ResponseBody {
     /// Returns the events of an event stream (WHATWG HTML, section 9.2).
     ///
     /// - Parameters:
-    ///   - maximumSize: The maximum size of an event in bytes. A larger one throws
+    ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     public func events(maximumSize: Int = 16 << 20) -> BodySequence<ServerSentEvent> {
         BodySequence { ParsedBody { (self, ServerSentEventParser(maximumSize: maximumSize)) } }
@@ -58,16 +59,16 @@ extension ResponseBody {
 extension SessionTask {
     /// Returns the lines of the response body; see ``ResponseBody/lines(maximumLength:)``.
     ///
-    /// The first element that is read sends the request.
+    /// Reading the first element sends the request.
     public func lines(maximumLength: Int = 1 << 20) -> BodySequence<String> {
         let body = streamedBody()
         return BodySequence { ParsedBody { (try await body(), LineParser(maximumLength: maximumLength)) } }
     }
 
-    /// Returns the values of a response body in JSON Lines; see
+    /// Returns the values of a response body in the JSON Lines format; see
     /// ``ResponseBody/jsonLines(_:decoder:maximumLength:)``.
     ///
-    /// The first element that is read sends the request.
+    /// Reading the first element sends the request.
     public func jsonLines<Value: Decodable & Sendable>(
         _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
     ) -> BodySequence<Value> {
@@ -79,7 +80,7 @@ extension SessionTask {
 
     /// Returns the parts of a multipart response body; see ``ResponseBody/parts(maximumSize:)``.
     ///
-    /// The first element that is read sends the request.
+    /// Reading the first element sends the request.
     public func parts(maximumSize: Int = 64 << 20) -> BodySequence<BodyPart> {
         let body = streamedBody()
         return BodySequence {
@@ -90,7 +91,7 @@ extension SessionTask {
         }
     }
 
-    /// Returns a closure that sends the request and returns the body.
+    /// Returns a closure that sends the request and returns the body as a stream.
     private func streamedBody() -> @Sendable () async throws -> ResponseBody {
         let task = stream()
         return { try await task.value.body }

@@ -2,15 +2,17 @@ public import Foundation
 
 /// The body of a ``StreamedResponse``: a sequence of the bytes as they arrive.
 ///
-/// An element has 1 byte to about 256 KiB, after decompression. At most
-/// the buffer size of ``SessionTask/stream(bufferSize:)`` waits for the reader; then the transport
-/// pauses until the next element is read.
+/// Each element contains from 1 byte to about 256 KiB, after decompression. When the buffer of
+/// ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the next element is
+/// read.
 ///
 /// A body can be iterated over once; a second iteration throws
 /// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the body, ``cancel()`` and
-/// the cancellation of the reading Swift task close the connection at once. An error in the middle
-/// of the body is thrown after the bytes that precede it. Cancellation throws `URLError.cancelled`.
+/// the cancellation of the reading Swift task close the connection immediately. The bytes that
+/// precede an error are delivered before the error is thrown. Cancellation throws
+/// `URLError.cancelled`.
 public struct ResponseBody: AsyncSequence, Sendable {
+    /// Bytes of the body.
     public typealias Element = Data
 
     private enum Content {
@@ -30,7 +32,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The number of bytes of the body; `nil` if it is unknown, as for a compressed or chunked
+    /// The number of bytes of the body; `nil` if it is unknown, as with a compressed or chunked
     /// body.
     public var expectedLength: Int64? {
         switch content {
@@ -41,7 +43,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
     /// The trailer fields (RFC 9110, section 6.5) after the end of the body; `nil` before.
     ///
-    /// Empty if there are none, and over sessions that do not provide them (Foundation).
+    /// Empty if there are none or if the session does not provide them, as with Foundation.
     public var trailers: Headers? {
         switch content {
         case .stream(let handle): handle.stream.trailers
@@ -49,7 +51,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Closes the connection. A reader receives `URLError.cancelled`.
+    /// Closes the connection. A waiting reader receives `URLError.cancelled`.
     public func cancel() {
         if case .stream(let handle) = content { handle.stream.cancel() }
     }
@@ -70,6 +72,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         return data
     }
 
+    /// Returns an iterator over the bytes. Only the iterator that is created first delivers them.
     public func makeAsyncIterator() -> AsyncIterator {
         switch content {
         case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
@@ -77,7 +80,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Ends the exchange when the iteration ends.
+    /// The iteration over a streamed body. Its deallocation ends the exchange.
     fileprivate final class Iteration: Sendable {
         let handle: BodyHandle
 
@@ -95,11 +98,11 @@ public struct ResponseBody: AsyncSequence, Sendable {
             case over
         }
 
-        /// The number of decoded bytes in one element, at least.
+        /// The number of decoded bytes after which an element is returned.
         private static let decodedSize = 64 << 10
 
         private var source: Source
-        /// The encoded bytes that were not decoded yet.
+        /// The encoded bytes that have not been decoded yet.
         private var encoded = Data()
         /// A Boolean value that indicates whether the decoder may hold further output.
         private var mustDrain = false
@@ -110,14 +113,14 @@ public struct ResponseBody: AsyncSequence, Sendable {
         /// Returns the next bytes; `nil` at the end, and after an error.
         ///
         /// - Throws: `URLError` for a transport error, `URLError.cancelled` after a cancellation,
-        ///   `URLError.cannotDecodeContentData` for damaged compressed data, and `WebServiceError`
+        ///   `URLError.cannotDecodeContentData` for corrupt compressed data, and `WebServiceError`
         ///   with the codes `streamConsumed`, `responseTooLarge` and `deadline`.
         public mutating func next() async throws -> Data? {
             switch source {
             case .over: return nil
             case .consumed:
                 source = .over
-                throw WebServiceError(.streamConsumed, "the body was already iterated over")
+                throw WebServiceError(.streamConsumed, "the body has already been iterated over")
             case .data(let data):
                 source = .over
                 return data.isEmpty ? nil : data
@@ -133,6 +136,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
         }
 
+        /// Returns the next decoded bytes. Enforces the limit of the size of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             var bytes = try await received(handle)
             while bytes?.isEmpty == true { bytes = try await received(handle) }
@@ -154,7 +158,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
             var decoded = Data()
             let used = try encoded.withUnsafeBytes { bytes in
-                try decoder.decode(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
+                try decoder.decodeBytes(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
             }
             mustDrain = decoded.count >= Self.decodedSize
             encoded = encoded.count == used ? Data() : encoded.dropFirst(used)

@@ -1,11 +1,11 @@
 import Foundation
 
-/// Parses an event stream (WHATWG HTML, section 9.2.6, "Interpreting an event stream").
+/// A parser of event streams (WHATWG HTML, section 9.2.6, "Interpreting an event stream").
 ///
-/// LF, CRLF and CR end a line. A CR ends it at once: a LF that follows in later bytes is ignored.
-/// An event that the body does not complete with an empty line is dropped.
+/// Lines end with LF, CRLF or CR. A CR ends a line immediately: an LF that follows in later bytes
+/// is ignored. An event that is not terminated by an empty line is discarded.
 struct ServerSentEventParser: BodyParser {
-    /// The ID of the last event that was dispatched, with or without data.
+    /// The ID of the last dispatched event, with or without data.
     ///
     /// The next connection sends it as `Last-Event-ID`.
     private(set) var lastEventID: String
@@ -14,10 +14,10 @@ struct ServerSentEventParser: BodyParser {
 
     private let maximumSize: Int
     private var bytes = UnparsedBytes()
-    /// The number of bytes without a line break.
+    /// The number of leading bytes without a line break.
     private var searched = 0
     private var isAtStart = true
-    /// A Boolean value that indicates whether a LF at the front belongs to the last line break.
+    /// A Boolean value that indicates whether an LF at the front belongs to the last line break.
     private var skipsLineFeed = false
     private var block: EventBlock
 

@@ -6,17 +6,17 @@ extension SessionTask {
     /// ```swift
     /// for try await event in service.GET("/news").events(.reconnecting()) { print(event.data) }
     /// ```
-    /// The first element that is read sends the request, with `Accept: text/event-stream` and
-    /// `Cache-Control: no-store` unless the request has these fields. A media type other than
-    /// `text/event-stream` throws ``WebServiceError/Code/unexpectedContentType``. The status 204 ends
-    /// the sequence.
+    /// Reading the first element sends the request, with `Accept: text/event-stream` and
+    /// `Cache-Control: no-store` unless the request already has these fields. A media type other
+    /// than `text/event-stream` throws ``WebServiceError/Code/unexpectedContentType``. The status
+    /// 204 ends the sequence.
     ///
     /// - Parameters:
-    ///   - reconnection: When to connect again. Defaults to ``EventReconnection/never``.
-    ///   - maximumSize: The maximum size of an event in bytes. A larger one throws
+    ///   - reconnection: The policy for reconnecting. Defaults to ``EventReconnection/never``.
+    ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
-    ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and the
-    ///     connection is closed. If the stream ends before, the sequence throws
+    ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and
+    ///     the connection is closed. If the stream ends before that event, the sequence throws
     ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
     ///     for a complete one. Defaults to `nil`: the end of the connection ends the sequence.
     public func events(
@@ -28,8 +28,9 @@ extension SessionTask {
 
     /// Returns the data of the events of an event stream, decoded as JSON or by another decoder.
     ///
-    /// The sequence is that of ``events(_:maximumSize:until:)`` without the terminating event, whose
-    /// data need not be valid. Data that cannot be decoded throws ``WebServiceError/Code/decoding``.
+    /// The elements correspond to those of ``events(_:maximumSize:until:)`` without the terminating
+    /// event, whose data need not be valid. Data that cannot be decoded throws
+    /// ``WebServiceError/Code/decoding``.
     public func events<Value: Decodable & Sendable>(
         _ type: Value.Type, _ reconnection: EventReconnection = .never, decoder: some BodyDecoder = JSONDecoder(),
         maximumSize: Int = 16 << 20, until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil

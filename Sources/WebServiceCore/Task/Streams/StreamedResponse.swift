@@ -1,6 +1,6 @@
 import Foundation
 
-/// A response whose head was accepted and whose body is read as it arrives.
+/// A response whose head has been accepted and whose body is read as it arrives.
 ///
 /// ```swift
 /// let log = try await service.GET("/log").stream().value
@@ -31,16 +31,16 @@ public struct StreamedResponse: Sendable {
 extension SessionTask {
     /// Returns a typed task whose value is the head of the response, with the body as a stream.
     ///
-    /// Interceptors, redirects and error mappers apply until the head is accepted, and never after:
-    /// an error within the body is not retried. A response whose status is not 200 to 299 is
-    /// received as a whole, up to 1 MiB, and fails as for any other typed task.
+    /// Interceptors, redirects and error mappers apply only until the head is accepted: an error
+    /// during the body is not retried. A response whose status is not 200 to 299 is received
+    /// completely, up to 1 MiB, and the task fails like any other typed task.
     ///
     /// The timeout (``Request/Options/timeout``) does not run while the transport is paused. The
     /// deadline and ``Request/Options/maximumResponseBytes`` apply to the body only if they differ
-    /// from their defaults; otherwise the deadline ends with the head. ``ResponseCache`` does not
-    /// store the body. Has to be called before ``resume()``.
+    /// from their defaults; otherwise the deadline applies only until the head is received.
+    /// ``ResponseCache`` does not store the body. Must be called before ``resume()``.
     ///
-    /// - Parameter bufferSize: The number of bytes that may wait for the reader before the
+    /// - Parameter bufferSize: The number of bytes that may be buffered for the reader before the
     ///   transport pauses. Defaults to 256 KiB.
     public func stream(bufferSize: Int = 256 << 10) -> TypedTask<StreamedResponse> {
         context.bufferSize = max(1, bufferSize)

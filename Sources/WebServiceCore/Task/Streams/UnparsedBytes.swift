@@ -1,15 +1,16 @@
 import Foundation
 
-/// The bytes of a body that a parser received and has not consumed yet.
+/// The bytes of a body that a parser has received and not yet consumed.
 ///
 /// Appending and consuming take amortized constant time per byte.
 struct UnparsedBytes: Sendable {
-    /// The capacity that is retained when all bytes are consumed. Idle streams are many.
+    /// The capacity that is retained when all bytes are consumed. Low, because there may be many
+    /// idle streams.
     private static let maximumIdleCapacity = 4 << 10
     private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private var storage: [UInt8] = []
-    /// The index of the first byte in `storage` that is not consumed.
+    /// The index of the first byte in `storage` that has not been consumed.
     private var start = 0
 
     /// The number of bytes.
@@ -23,7 +24,7 @@ struct UnparsedBytes: Sendable {
         bytes.withUnsafeBytes { storage.append(contentsOf: $0) }
     }
 
-    /// Removes bytes at the front, at most ``count``.
+    /// Removes bytes from the front, at most ``count``.
     @inline(__always)
     mutating func consume(_ number: Int) {
         start += number
@@ -40,9 +41,9 @@ struct UnparsedBytes: Sendable {
         storage.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[start...])) }
     }
 
-    /// Removes a byte order mark at the front, which is the start of the body.
+    /// Removes a byte order mark from the front, which must be the start of the body.
     ///
-    /// - Returns: `false` if the bytes are part of a mark, so that more bytes are needed.
+    /// - Returns: `false` if the bytes are only a part of a mark, so that more bytes are needed.
     mutating func removeByteOrderMark() -> Bool {
         guard let isMark = withBytes({ $0.contains(Self.byteOrderMark, at: 0) }) else { return false }
         if isMark { consume(Self.byteOrderMark.count) }

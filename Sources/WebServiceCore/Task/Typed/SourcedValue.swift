@@ -8,10 +8,10 @@ public struct SourcedValue<Value: Sendable>: Sendable {
     public let source: Response.Source
     /// The age of the value when it was read.
     ///
-    /// `nil` for a new value, and if the date is unknown or, because of a wrong clock, in the
+    /// `nil` for a new value, and if the date is unknown or, because of an incorrect clock, in the
     /// future.
     public let age: Duration?
-    /// The date at which the value was stored or last validated; `nil` without an age.
+    /// The date at which the value was stored or last validated; `nil` if ``age`` is `nil`.
     public let date: Date?
 
     /// A Boolean value that indicates whether the value comes from a storage or a cache.

@@ -35,7 +35,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// The value delivered before the result; `nil` for tasks without one.
     let early: EarlyValue<Value>?
     private let box = ResultBox<Value>()
-    /// The service of a typed request, until the task completes; `nil` for other tasks.
+    /// Retains the service of a typed request, which may be a temporary.
+    ///
+    /// `nil` for other tasks, which use only the core of the service (``ExchangeContext``).
     private let owner: TaskOwner?
 
     /// - Parameters:
@@ -200,7 +202,10 @@ struct StepInput: Sendable {
     }
 }
 
-/// Retains an object until a task completes or is deallocated.
+/// Retains the service of a typed request until the request completes.
+///
+/// All typed tasks of the request share it, and steps refer to it weakly: when these tasks are
+/// deallocated, the service is released. Deallocating a service ends its typed requests in flight.
 final class TaskOwner: Sendable {
     private let object: Mutex<(any AnyObject & Sendable)?>
 

@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// The sources of a storable typed request's value: its storage, the server or both.
 ///
-/// With every policy the task ends exactly once, with a value or with an error.
+/// With every policy, the task ends exactly once, with a value or with an error.
 public enum FetchPolicy: Sendable, Hashable {
     /// The server only. A successful response is stored.
     case serverOnly
@@ -21,9 +21,9 @@ public enum FetchPolicy: Sendable, Hashable {
     case cacheThenServer
     /// The server, and the storage if the server fails for any reason.
     ///
-    /// Reasons are a missing connection, an unsuccessful status and a response that cannot be
-    /// decoded. If nothing is stored, the task fails with the error from the server. A cancelled
-    /// task does not read the storage.
+    /// Such failures include a missing connection, an unsuccessful status and a response that
+    /// cannot be decoded. If nothing is stored, the task fails with the error from the server. A
+    /// cancelled task does not read the storage.
     case serverElseCache
 }
 
@@ -94,7 +94,7 @@ extension ServiceCore {
         of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
         _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
     ) async {
-        guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // keeps the server error
+        guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // the server error remains
             _ = answer.take(delivery, task, isJoined: false)
             return
         }
@@ -107,10 +107,11 @@ extension ServiceCore {
 extension TypedTask {
     /// Adds an observer of the stored value.
     ///
-    /// Called in the background before the result is delivered. Called at most once, and never
-    /// after the task has ended, because a newer value is available then. Handlers of the result
-    /// run after the observer returns. Only tasks of ``FetchPolicy/cacheThenServer`` have a stored
-    /// value; tasks created from them by `map` do not.
+    /// The observer is called in the background, before the result is delivered. It is called at
+    /// most once, and never after the task has ended, because a newer value is then available.
+    /// Handlers of the result run after the observer returns. Only tasks with
+    /// ``FetchPolicy/cacheThenServer`` have a stored value; tasks created from them with `map` do
+    /// not.
     @discardableResult
     public func onCacheSuccess(_ observer: @escaping @Sendable (_ value: SourcedValue<Value>) -> Void) -> Self {
         early?.add { observer($0) }

@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct BodyPartParserTests {
-    /// Parses a body in the standard chunks, which all have to give the same result.
+    /// Parses a body in the standard chunks, all of which must give the same result.
     private func parse(
         _ body: String, type: String = "multipart/mixed; boundary=b", sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> ParserResult<BodyPart> {
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "P-01: forms of the boundary",
+        "P-01: Forms of the boundary parameter",
         arguments: [
             ("b", "b"), ("\"b\"", "b"), ("\"simple boundary\"", "simple boundary"),
             ("gc0pJq0M:08jU534c0p", "gc0pJq0M:08jU534c0p"), ("\"a=b?'()+_,-./:\"", "a=b?'()+_,-./:"), ("'b'", "'b'"),
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "P-01: a type without a boundary of 1 to 70 bytes is a typed error",
+        "P-01: A media type without a boundary of 1 to 70 bytes is a typed error",
         arguments: [
             "multipart/mixed", "multipart/mixed; boundary=", "multipart/mixed; boundary=\"\"", "text/plain; boundary=b",
             "",
@@ -49,7 +49,7 @@ import Testing
         #expect(error?.code == .unexpectedContentType)
     }
 
-    @Test("P-02: the first part may begin without a delimiter")
+    @Test("P-02: The first part may begin without a delimiter")
     func missingFirstBoundary() throws {
         let body = "content-type: image/jpeg\r\n\r\nx\r\n--b\r\nA: 1\r\n\r\ny\r\n--b--"
         let result = try parse(body)
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(
-        "P-03: data without Content-Length that resembles a delimiter",
+        "P-03: Data that resembles a delimiter, without Content-Length",
         arguments: [
             "--b", "x--b", "x--b--", "\r\n--", "\r\n-b", "\r\n--c\r\n", "\r\n--bb\r\n", "\r\n--b-\r\n", "\r\n--b-x",
             "\r\n --b\r\n", "\r--b\r\n", "\r\n--B\r\n", "\r\n\r\n", "\n", "\r", "\r\r\n", "\r\n--bc--\r\n",
@@ -73,7 +73,7 @@ import Testing
         #expect(result.elements == [part(data, ["A": "1"]), part(data)] && result.error == nil)
     }
 
-    @Test("P-03: parts without fields, without data, with LF only, and a nested body")
+    @Test("P-03: Parts without fields, parts without data, parts with LF only, and a nested body")
     func sparseParts() throws {
         #expect(
             try parse("--b\r\n\r\n--b\r\n\r\n\r\n--b\r\nA: 1\r\n\r\n--b--").elements == [
@@ -88,7 +88,7 @@ import Testing
         #expect(try parse("--b--").error == nil)
     }
 
-    @Test("P-03: data of any bytes is exact")
+    @Test("P-03: Arbitrary bytes are preserved")
     func anyBytes() throws {
         var generator = SeededGenerator(seed: 2_046)
         let type = "multipart/mixed; boundary=bound"
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("P-04: a delimiter that is divided at every byte")
+    @Test("P-04: A delimiter that is divided at every byte")
     func dividedDelimiter() throws {
         let body = "pre\r\n--b\r\nA: 1\r\n\r\nx\r\n--b\r\n\r\ny\r\n--b--\r\nepilogue"
         #expect(try parse(body).elements == [part("x", ["A": "1"]), part("y")])
@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(
-        "P-05: a body without the close delimiter is an error after its complete parts",
+        "P-05: A body without the close delimiter is an error after its complete parts",
         arguments: ["mixed", "byteranges", "form-data", "related", "x-mixed-replace"])
     func missingEnd(subtype: String) throws {
         let isReplacing = subtype == "x-mixed-replace"
@@ -139,7 +139,7 @@ import Testing
         #expect(result.elements.isEmpty && result.error == nil)
     }
 
-    @Test("P-06: a header block of more than 16 KiB is an error at the limit")
+    @Test("P-06: A header block of more than 16 KiB is an error at the limit")
     func largeHeader() throws {
         // "A: " and the two line breaks are 7 bytes.
         let largest = String(repeating: "x", count: (16 << 10) - 7)
@@ -163,7 +163,7 @@ import Testing
         #expect(parser.parse([half], finishing: false).error?.code == .elementTooLarge)
     }
 
-    @Test("P-06: fields are unfolded, repeated and trimmed; a line that is no field is an error")
+    @Test("P-06: Fields are unfolded and trimmed, and may be repeated; any other line is an error")
     func headerFields() throws {
         let fields = "A:1\r\nb : \t2 \r\nA: 3\r\n 4\r\n\t5\r\nEmpty:\r\nX: a:b\r\n"
         let headers = try #require(try parse("--b\r\n\(fields)\r\nd\r\n--b--").elements.first?.headers)
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    @Test("P-07: the preamble and the epilogue are ignored")
+    @Test("P-07: The preamble and the epilogue are ignored")
     func preambleAndEpilogue() throws {
         for preamble in ["", "\r\n", "This is a message:\r\n\r\n--a\r\n--b-\r\n--bb\r\n", "a: b\r\n", "--\r\n"] {
             for epilogue in ["", "\r\n", "\r\nepilogue\r\n--b\r\n\r\nx\r\n--b--\r\n", "epilogue"] {
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test("P-08: byte ranges (RFC 9110, section 15.3.7.2)")
+    @Test("P-08: Byte ranges (RFC 9110, section 15.3.7.2)")
     func byteRanges() throws {
         let body =
             "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 500-502/8000\r\n\r\nabc\r\n"
@@ -196,7 +196,7 @@ import Testing
         #expect(ranges == ["bytes 500-502/8000", "bytes 7000-7001/8000"])
     }
 
-    @Test("A part over the limit fails at the limit, after the parts before it")
+    @Test("A part that exceeds the limit is an error at the limit, after the parts before it")
     func limit() throws {
         let parser = try BodyPartParser(contentType: "multipart/mixed; boundary=b", maximumPartSize: 4)
         for chunks in Chunks.standard(Data("--b\r\n\r\nabcd\r\n--b\r\n\r\nefgh\n--b--".utf8)) {
@@ -211,7 +211,7 @@ import Testing
         }
     }
 
-    @Test("The time is linear for data full of almost-delimiters in small chunks")
+    @Test("Parsing data full of near-delimiters in small chunks takes linear time")
     func linear() throws {
         let boundary = String(repeating: "b", count: 70)
         func time(_ size: Int) throws -> Double {
@@ -230,7 +230,7 @@ import Testing
         #expect(large <= small * 8, "\(small) s, \(large) s")
     }
 
-    @Test("20,000 random multipart bodies give the same parts in any chunks")
+    @Test("20,000 random multipart bodies result in the same parts, however they are divided")
     func mutations() throws {
         var generator = SeededGenerator(seed: 1_521)
         let seeds = ["--b\r\nA: 1\r\n\r\nx\r\n--b\r\n\r\ny\r\n--b--\r\n", "Content-A: b\r\n\r\nx\r\n----b\r\n\r\n"]

@@ -34,7 +34,7 @@ struct EventRow: Sendable, CustomTestStringConvertible {
     var testDescription: String { name }
 }
 
-/// An event of a table. A string literal is the data of a message without an ID.
+/// An expected event. A string literal is the data of an event of type message without an ID.
 struct ExpectedEvent: ExpressibleByStringLiteral {
     var event: ServerSentEvent
 

@@ -9,7 +9,7 @@ import Testing
     }
 
     @Test(
-        "J-10: blank lines, CRLF, a byte order mark, single values and a missing final line feed",
+        "J-10: Blank lines, CRLF, a byte order mark, single values and a missing final line feed",
         arguments: [
             "1\n2\n3\n", "1\n2\n3", "1\r\n2\r\n3\r\n", "\u{FEFF}1\n2\n3\n", "\n1\n\n \t\r\n2\n\n3\n\n",
             " 1 \n\t2\t\n3\r",
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("J-10: objects, strings and null")
+    @Test("J-10: Objects, strings and null")
     func objects() {
         let beers = Data("{\"name\":\"a\"}\r\n{\"name\":\"\u{2028}\"}".utf8)
         for chunks in Chunks.standard(beers) {
@@ -32,7 +32,7 @@ import Testing
         #expect(texts.elements == ["a", nil, ""])
     }
 
-    @Test("J-11: a malformed line fails with its number and bytes, after the values before it")
+    @Test("J-11: A malformed line is an error with its number and bytes, after the values before it")
     func malformedLine() throws {
         for chunks in Chunks.standard(Data("1\n\n2\n{\"a\":\n5\n".utf8)) {
             var parser = JSONLinesParser(Int.self)
@@ -48,14 +48,14 @@ import Testing
         #expect(parser.parse([]).elements == [3], "the lines after a malformed one remain available")
     }
 
-    @Test("J-11: a line nested deeper than 512 levels is an error and no trap")
+    @Test("J-11: A line that is nested deeper than 512 levels is an error and does not trap")
     func nesting() {
         let line = Data(String(repeating: "[", count: 513).utf8)
         let result = JSONLinesParser(JSONValue.self).result(of: [Data("1\n".utf8), line])
         #expect(result.elements.count == 1 && result.error?.code == .decoding)
     }
 
-    @Test("J-12: the last line is decoded only at the orderly end of the body")
+    @Test("J-12: The last line is decoded only at the orderly end of the body")
     func cutLine() {
         for chunks in Chunks.standard(Data("1\n23".utf8)) {
             #expect(JSONLinesParser(Int.self).result(of: chunks, finishing: false).elements == [1])
@@ -65,7 +65,7 @@ import Testing
         #expect(result.elements.count == 1 && result.error?.message.contains("line 2") == true)
     }
 
-    @Test("J-13: each value may begin with a record separator")
+    @Test("J-13: Each value may begin with a record separator")
     func textSequence() {
         for chunks in Chunks.standard(Data("\u{1E}1\n\u{1E}2\n\u{1E}\u{1E}3\n\u{1E}\n".utf8)) {
             let result = JSONLinesParser(Int.self).result(of: chunks)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("Each parser has a limit for a line and uses the given decoder")
+    @Test("A parser limits the length of a line and uses the given decoder")
     func limitAndDecoder() {
         let parser = JSONLinesParser(Int.self, maximumLength: 3)
         let result = parser.result(of: [Data("123\n1234\n".utf8)])

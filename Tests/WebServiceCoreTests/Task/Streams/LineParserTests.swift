@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct LineParserTests {
-    @Test("J-01: every division of a text with CR, LF and CRLF gives the same lines")
+    @Test("J-01: Every division of a body with CR, LF and CRLF results in the same lines")
     func divisions() {
         let body = Data("a\r\nb\rc\n\n\r\nd\r".utf8)
         #expect(body.count == 12)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("J-06: a character of four bytes is intact wherever it is divided")
+    @Test("J-06: A four-byte character is preserved wherever it is divided")
     func characters() {
         let body = Data("a😀b\n😀\n".utf8)
         for chunks in Chunks.every(body) {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("J-07: invalid UTF-8 is replaced in text and preserved in bytes")
+    @Test("J-07: Invalid UTF-8 is replaced in text and preserved in bytes")
     func invalidText() {
         let body = Data([0x61, 0xFF, 0x0A, 0xE2, 0x82, 0x0A, 0xEF, 0xBB])
         for chunks in Chunks.every(body) {
@@ -60,7 +60,7 @@ import Testing
         #expect(LineParser().result(of: [Data([0xEF])]).elements == ["\u{FFFD}"])
     }
 
-    @Test("J-08: a line that exceeds the limit fails at the limit, after the lines before it")
+    @Test("J-08: A line that exceeds the limit is an error at the limit, after the lines before it")
     func limit() {
         var parser = LineParser()
         let chunk = Data(repeating: 0x61, count: 64 << 10)
@@ -78,7 +78,7 @@ import Testing
         #expect(parser.parse([]).error?.code == .elementTooLarge)
     }
 
-    @Test("J-08: the limit excludes the line break, in any chunks")
+    @Test("J-08: The limit excludes the line break, however the body is divided")
     func exactLimit() {
         for end in ["", "\n", "\r\n"] {
             for chunks in Chunks.standard(Data("\u{FEFF}abcd\nabcd\(end)".utf8)) {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("J-09: the time of one line in small chunks is linear in its length")
+    @Test("J-09: Parsing one line in small chunks takes time linear in its length")
     func longLine() {
         func time(_ size: Int) -> Double {
             let chunks = Chunks.of(1_460, Data(repeating: 0x61, count: size))
@@ -112,7 +112,7 @@ import Testing
         #expect(large <= small * 8 && large <= 0.5, "\(small) s, \(large) s")
     }
 
-    @Test("Elements that are not taken at once stay available, and appending stays linear")
+    @Test("Elements that are not read immediately remain available, and appending remains linear")
     func undrained() throws {
         var parser = LineParser()
         let chunk = Data(String(repeating: "line\n", count: 100).utf8)

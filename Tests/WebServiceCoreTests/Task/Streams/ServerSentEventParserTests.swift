@@ -14,16 +14,17 @@ import Testing
         }
     }
 
-    @Test("V-01 to V-21: the rules of the standard, in any chunks", arguments: EventRow.standard)
+    @Test("V-01 to V-21: The rules of the standard apply, however the stream is divided", arguments: EventRow.standard)
     func standard(row: EventRow) { check(row) }
 
-    @Test("V-18: every pair of line breaks, in any chunks", arguments: EventRow.lineBreaks)
+    @Test(
+        "V-18: Every pair of line breaks is recognized, however the stream is divided", arguments: EventRow.lineBreaks)
     func lineBreaks(row: EventRow) { check(row) }
 
-    @Test("V-17: invalid UTF-8 is replaced as by the decoder of the standard", arguments: EventRow.invalidText)
+    @Test("V-17: Invalid UTF-8 is replaced as the standard specifies", arguments: EventRow.invalidText)
     func invalidText(row: EventRow) { check(row) }
 
-    @Test("V-18: a line break between two chunks is one line break")
+    @Test("V-18: A CRLF that is divided between two chunks is one line break")
     func dividedLineBreak() throws {
         var parser = ServerSentEventParser()
         for chunk in ["data: a\r", "", "\ndata: b\r", "\n", "\r", "\ndata: c\r\n", "\r"] {
@@ -34,7 +35,7 @@ import Testing
         #expect(try parser.next() == nil)
     }
 
-    @Test("V-19: a CR at the end of the bytes dispatches the event at once")
+    @Test("V-19: A CR at the end of the bytes dispatches the event immediately")
     func promptness() throws {
         for body in ["data: a\r\r", "data: a\n\r", "data: a\r\n\r", "data: a\n\n", "data: a\r\n\r\n"] {
             var parser = ServerSentEventParser()
@@ -45,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("V-09: the last event ID of an earlier connection applies until a stream sets one")
+    @Test("V-09: The last event ID of an earlier connection applies until the stream sets one")
     func earlierID() {
         var parser = ServerSentEventParser(lastEventID: "5")
         #expect(parser.lastEventID == "5")
@@ -54,7 +55,7 @@ import Testing
         #expect(parser.lastEventID == "")
     }
 
-    @Test("V-15: the ID of an event is the last one only after its dispatch")
+    @Test("V-15: The ID of an event becomes the last event ID only when the event is dispatched")
     func uncommittedID() {
         var parser = ServerSentEventParser()
         #expect(parser.parse([Data("id: 1\ndata: a\n\nid: 2\ndata: b\n".utf8)]).elements.count == 1)
@@ -63,7 +64,7 @@ import Testing
         #expect(parser.lastEventID == "2")
     }
 
-    @Test("An event, a line and a comment over the limit fail, after the events before them")
+    @Test("An event, line or comment that exceeds the limit is an error, after the events before it")
     func limit() {
         let limit = 8
         for body in ["data:1234567\n\n", "data:12\ndata\n\n", ":1234567\n\n", "id:12345\n\ndata:a\n\n"] {
@@ -82,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("V-22: the time of one line in small chunks, and of lines that end with CR, is linear")
+    @Test("V-22: Parsing one line in small chunks, or lines that end with CR, takes linear time")
     func linear() {
         func time(_ body: (Int) -> Data, _ size: Int) -> Double {
             let chunks = Chunks.of(1_460, body(size))
@@ -103,7 +104,7 @@ import Testing
         #expect(many <= few * 8, "\(few) s, \(many) s")
     }
 
-    @Test("V-22: 20,000 random streams give the same events in any chunks")
+    @Test("V-22: 20,000 random streams result in the same events, however they are divided")
     func mutations() {
         var generator = SeededGenerator(seed: 9_206)
         let seeds = (EventRow.standard + EventRow.lineBreaks + EventRow.invalidText).map(\.body).filter {

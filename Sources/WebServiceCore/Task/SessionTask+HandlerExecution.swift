@@ -56,7 +56,7 @@ extension SessionTask {
     /// a Swift task, or, if an awaiting Swift task runs them, on the pool. Execution continues
     /// there.
     ///
-    /// - Parameter isAdopted: Whether the thread belongs to the cooperative pool of Swift, which
+    /// - Parameter isAdopted: Whether the thread belongs to Swift's cooperative thread pool, which
     ///   custom closures must not block.
     func runHandlers(isAdopted: Bool = false) {
         let (context, track, step) = shared.withLock { state in
