@@ -40,6 +40,8 @@ final class CurlEngine {
     private var streams: [ObjectIdentifier: CurlHandle] = [:]
     /// The handles of the exchanges whose request bodies are produced while they are sent.
     private var uploads: [ObjectIdentifier: CurlHandle] = [:]
+    /// The handles whose responses are complete, but not their streamed request bodies.
+    var answered: [CurlHandle] = []
 
     private struct Ended {
         let transfer: CurlTransfer
@@ -220,8 +222,19 @@ final class CurlEngine {
     /// Repeats until none has ended, because a new exchange may end immediately.
     private func collect() {
         repeat {
+            endAnswered()
             takeMessages()
         } while tell()
+    }
+
+    /// Completes the exchanges of ``answered``, which closes their connections.
+    private func endAnswered() {
+        for handle in answered {
+            guard let transfer = handle.exchange?.submission.transfer else { continue }
+            ended.append(Ended(transfer: transfer, result: .success([:]), metrics: handle.metrics()))
+            release(handle)
+        }
+        answered.removeAll()
     }
 
     private func takeMessages() {

@@ -37,6 +37,9 @@ final class CurlHandle {
     private var upload: OutgoingBody?
     /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
     private(set) var isAwaitingBody = false
+    /// The number of bytes of the response that are missing, if the request body is streamed and the
+    /// number is known.
+    private var remaining: Int64?
     /// The wait for the server's permission to send the body; `nil` if it is not requested.
     private var expectation: Duration?
     /// The number of times the request was sent.
@@ -250,6 +253,7 @@ final class CurlHandle {
             upload?.cancel()
             upload = nil
             isAwaitingBody = false
+            remaining = nil
             expectation = nil
             sendings = 0
             mustBeginAgain = false
@@ -338,6 +342,8 @@ final class CurlHandle {
             guard head.isComplete else { return }
             // libcurl sends no further bytes of the body after such a response.
             if let status = head.status, status >= 300 { upload?.cancel() }
+            remaining = isUploading ? head.bodyLength : nil
+            endIfAnswered()
             if head.endsWithConnection { closing = engine.closing.watch(easy) }
             if exchange?.receiver.mayPause == true { engine.leaveLine(self) }
         }
@@ -370,7 +376,16 @@ final class CurlHandle {
             return succeeds { try check(pieceOfHead: bytes) } ? bytes.count : 0
         }
         let isTaken = succeeds { isPaused = try exchange?.receiver.didReceive(bytes) == .pause }
-        return isPaused ? Int(CURL_WRITEFUNC_PAUSE) : isTaken ? bytes.count : 0
+        guard isTaken, !isPaused else { return isPaused ? Int(CURL_WRITEFUNC_PAUSE) : 0 }
+        remaining? -= Int64(bytes.count)
+        endIfAnswered()
+        return bytes.count
+    }
+
+    /// Ends the exchange if the response is complete before a streamed request body. libcurl would
+    /// continue to send it.
+    private func endIfAnswered() {
+        if remaining == 0, upload?.isComplete == false { engine.answered.append(self) }
     }
 
     /// Continues a paused exchange. libcurl calls ``receiveBody(_:)`` before this method returns.

@@ -9,6 +9,8 @@ final class OutgoingBody {
 
     private var source: Source
     private let onMore: @Sendable () -> Void
+    /// A Boolean value that indicates whether all bytes were read.
+    private(set) var isComplete = false
 
     /// Creates a body of bytes and files.
     init(_ source: BodySource) {
@@ -52,7 +54,9 @@ final class OutgoingBody {
                 source = .feed(feed, isStarted: true)
                 feed.start()
             }
-            return try feed.read(into: room)
+            let count = try feed.read(into: room)
+            isComplete = count == 0 || feed.body.length == feed.readCount
+            return count
         }
     }
 

@@ -108,7 +108,8 @@ public final class MockServer: Sendable {
     ///
     /// The response is sent when the header is complete, without an interim response
     /// `100 Continue`. Then the server reads no further request from the connection and closes it.
-    /// The request is not recorded. A request without a body is handled as usual.
+    /// The request is not recorded. A request without a body is handled as usual, and so is one
+    /// without `Expect: 100-continue` if the response has the status 417.
     ///
     /// - Parameters:
     ///   - method: The method.

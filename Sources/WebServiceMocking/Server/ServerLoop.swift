@@ -114,6 +114,7 @@ final class ServerLoop: Sendable {
         let path = ReceivedRequest(head: head, body: Data(), rawBytes: Data(), connection: 0).path
         let routes = state.withLock { $0.earlyResponses }
         guard let route = routes.last(where: { $0.method == head.method && $0.path == path }) else { return .none }
+        if route.response?.statusCode == 417, !head.expectsContinue { return .none }
         return route.response.map(EarlyRoute.response) ?? .silence
     }
 
