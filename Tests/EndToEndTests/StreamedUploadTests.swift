@@ -127,8 +127,8 @@ struct StreamedUploadTests {
         await eventually("the connection is closed") { server.openConnectionCount == 0 }
     }
 
-    @Test("U-11: A reused connection that was closed is replaced before the sequence is read")
-    func deadConnection() async throws {
+    @Test("Sequences are sent one after another over one session")
+    func successive() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
         let service = try service(server)

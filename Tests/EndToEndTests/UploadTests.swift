@@ -163,7 +163,8 @@ struct UploadTests {
     func redirect(session: RealSession, status: Int) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
-        server.on(.POST, "/old", MockResponse(statusCode: status, headers: ["Location": "/new"], data: Data("moved".utf8)))
+        let moved = MockResponse(statusCode: status, headers: ["Location": "/new"], data: Data("moved".utf8))
+        server.on(.POST, "/old", moved)
         let service = try session.service(server)
         let file = try UploadFile(size: 70_000)
         let chunks = Chunks([10, 100_000])

@@ -41,7 +41,8 @@ package final class BodyFeed: Sendable {
     private let state = Mutex(State())
     private let onMore: @Sendable () -> Void
 
-    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any thread.
+    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
+    ///   thread.
     package init(_ body: StreamedBody, onMore: @escaping @Sendable () -> Void) {
         self.body = body
         self.onMore = onMore
@@ -54,7 +55,11 @@ package final class BodyFeed: Sendable {
     package func start() {
         let task = Task { [self] in
             let result: Result<Void, any Error>
-            do { result = .success(try await body.produce { try await self.append($0) }) } catch { result = .failure(error) }
+            do {
+                result = .success(try await body.produce { try await self.append($0) })
+            } catch {
+                result = .failure(error)
+            }
             let wakes = state.withLock { state in
                 state.end = result
                 return state.wakeReader()

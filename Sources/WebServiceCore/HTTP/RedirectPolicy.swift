@@ -25,8 +25,7 @@ import FoundationNetworking
 /// - it needs a body stream a second time.
 ///
 /// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and with
-/// ``WebServiceError/Code/bodyNotReplayable`` if it needs a ``Request/Body`` a second time that can be
-/// read only once.
+/// ``WebServiceError/Code/bodyNotReplayable`` if it needs a body again that can be read only once.
 ///
 /// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
 /// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.

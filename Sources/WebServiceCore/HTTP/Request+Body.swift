@@ -69,10 +69,10 @@ extension Request {
         /// Returns a body of the content of a file.
         ///
         /// The status of the file is read when the request is encoded, and its content while it is
-        /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding`` if
-        /// the file cannot be read, is not a regular file, or changes before the last byte was read;
-        /// the server then receives no complete request. See ``Request/multipart`` for the memory
-        /// that each session uses.
+        /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding``
+        /// if the file cannot be read, is not a regular file, or changes before the last byte was
+        /// read; the server then receives no complete request. See ``Request/multipart`` for the
+        /// memory that each session uses.
         ///
         /// - Parameters:
         ///   - url: The URL of the file, with an absolute path.
@@ -85,20 +85,21 @@ extension Request {
         ///
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
         /// element wait in memory. The idle timeout does not run while the sequence is awaited. A
-        /// response that arrives before the end of the body ends the sequence and is delivered. All
-        /// other sessions send the request when the sequence has ended; more than 1 MiB is stored in
-        /// an unlinked temporary file in the meantime.
+        /// complete response that arrives before the end of the body ends the sequence. All other
+        /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
+        /// unlinked temporary file in the meantime.
         ///
         /// An error of the sequence is the error of the request. If the sequence produces more or
         /// fewer bytes than `length`, the request fails with ``WebServiceError/Code/encoding``. In
         /// both cases, the server receives no complete request.
         ///
         /// - Parameters:
-        ///   - length: The number of bytes; `nil` if it is unknown, which needs a server that accepts
-        ///     chunked requests (RFC 9112, section 7.1). If it is 0, the closure is not called.
+        ///   - length: The number of bytes. `nil` if it is unknown, which requires a server that
+        ///     accepts chunked requests (RFC 9112, section 7.1). If it is 0, the closure is not
+        ///     called.
         ///   - contentType: The media type. Defaults to `application/octet-stream`.
-        ///   - open: Returns a new sequence of the bytes from the beginning. Called in the background
-        ///     once for each attempt, in a Swift task that is cancelled with the attempt.
+        ///   - open: Returns a new sequence of the bytes from the beginning. Called in the
+        ///     background once for each attempt, in a Swift task that is cancelled with the attempt.
         public static func stream<Chunks: AsyncSequence & Sendable>(
             length: Int64?, contentType: String? = nil, _ open: @escaping @Sendable () async throws -> Chunks
         ) -> Body where Chunks.Element == Data {
@@ -107,8 +108,8 @@ extension Request {
 
         /// Returns a body of a sequence that can be iterated once.
         ///
-        /// The body is not replayable: a retry, a redirect or the refresh of a credential fails with
-        /// ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
+        /// The body is not replayable: a retry, a redirect or the refresh of a credential fails
+        /// with ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
         /// ``stream(length:contentType:_:)``.
         ///
         /// - Parameters:
@@ -129,27 +130,13 @@ extension Request {
             self.init(.invalid(WebServiceError(.encoding, "the length of the body is negative")))
         }
 
-        init(encoding value: some Encodable, by encoder: some BodyEncoder, contentType: String) throws(WebServiceError) {
+        init(encoding value: some Encodable, by encoder: some BodyEncoder, contentType: String) throws(WebServiceError)
+        {
             do {
                 self.init(.data(try encoder.encode(value), contentType: contentType))
             } catch {
                 throw WebServiceError(
                     .encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
-            }
-        }
-
-        /// The length in bytes.
-        ///
-        /// `nil` for a form and a body from a provider, whose length depends on the request, for a
-        /// stream without a length, and for files that cannot be read. Reads the status of files.
-        public var length: Int64? {
-            switch content {
-            case .none: 0
-            case .data(let data, _): Int64(data.count)
-            case .multipart(let form): (try? form.encoded()).map { Int64($0.count) }  // encoding reports the error
-            case .file(let url, _): (try? BodySource(file: url)).map { Int64($0.count) }  // encoding reports the error
-            case .stream(let stream, _): stream.length
-            case .form, .provider, .invalid: nil
             }
         }
 
@@ -196,14 +183,15 @@ extension Request {
 extension WebServiceError.Code {
     /// A request had to be sent again, but its body can be read only once.
     ///
-    /// ``WebServiceError/response`` is the response that caused it, or ``WebServiceError/underlying``
-    /// the error.
+    /// ``WebServiceError/response`` is the response that caused it, or
+    /// ``WebServiceError/underlying`` the error.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 
 extension WebServiceError {
     /// Returns the error of a request that cannot be sent again after a result.
-    package static func bodyNotReplayable(_ request: Request, after result: Result<Response, any Error>? = nil) -> Self {
+    package static func bodyNotReplayable(_ request: Request, after result: Result<Response, any Error>? = nil) -> Self
+    {
         var error = WebServiceError(
             .bodyNotReplayable, "the request has to be sent again, but its body can be read only once",
             request: request)

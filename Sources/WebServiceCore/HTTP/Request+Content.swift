@@ -3,10 +3,9 @@ public import Foundation
 extension Request {
     /// The body as bytes.
     ///
-    /// `nil` if there is no body, or if it is not in memory as bytes: a form, parts, a file, a stream, a
-    /// provider. Bytes set
-    /// here are sent as `application/octet-stream` unless a `Content-Type` is set or
-    /// ``parameterEncoding`` is `json`.
+    /// `nil` if there is no body, or if it is not given as bytes: a form, parts, a file, a stream
+    /// or a provider. Bytes set here are sent as `application/octet-stream` unless a `Content-Type`
+    /// is set or ``parameterEncoding`` is `json`.
     public var body: Data? {
         get {
             guard case .data(let data, _) = content.content else { return nil }
@@ -93,7 +92,9 @@ extension Request {
 
     /// Returns the request with the body of its provider, if it has one.
     func providingBody() async throws -> Request {
-        guard case .provider(let contentType, let provider) = content.content, !parametersBelongInBody else { return self }
+        guard case .provider(let contentType, let provider) = content.content, !parametersBelongInBody else {
+            return self
+        }
         var request = self
         request.content = .data(try await provider(), contentType: contentType)
         return request

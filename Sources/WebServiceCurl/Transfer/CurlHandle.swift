@@ -37,8 +37,8 @@ final class CurlHandle {
     private var upload: OutgoingBody?
     /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
     private(set) var isAwaitingBody = false
-    /// The number of bytes of the response that are missing, if the request body is streamed and the
-    /// number is known.
+    /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
+    /// not streamed.
     private var remaining: Int64?
     /// The wait for the server's permission to send the body; `nil` if it is not requested.
     private var expectation: Duration?
@@ -230,8 +230,8 @@ final class CurlHandle {
         do { try setFields(request) } catch { failure = error }
     }
 
-    /// Returns whether a status line rejects the field `Expect`, and the request can be sent without
-    /// it.
+    /// Returns whether a status line rejects the field `Expect`, and the request can be sent
+    /// without it.
     private func refusesExpectation(_ line: UnsafeRawBufferPointer) -> Bool {
         guard expectation != nil, line.dropFirst(8).starts(with: " 417".utf8), upload?.rewind() ?? true else {
             return false
@@ -428,13 +428,13 @@ final class CurlHandle {
 
     func sendBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
         lastActivity = engine.now
-        guard let upload else { return 0 }
+        guard upload != nil else { return 0 }
         do {
-            guard let count = try upload.read(into: room) else {
+            guard let count = try upload?.read(into: room) else {
                 isAwaitingBody = true
                 return Int(CURL_READFUNC_PAUSE)
             }
-            if count > 0 { exchange?.receiver.didSend(upload.offset, of: upload.count ?? 0) }
+            if count > 0, let upload { exchange?.receiver.didSend(upload.offset, of: upload.count ?? 0) }
             return count
         } catch {
             failure = error
@@ -447,8 +447,8 @@ final class CurlHandle {
     }
 
     func seek(_ offset: curl_off_t, _ origin: CInt) -> CInt {
-        guard let upload, origin == SEEK_SET, offset == 0 else { return CInt(CURL_SEEKFUNC_FAIL) }
-        if upload.rewind() { return CInt(CURL_SEEKFUNC_OK) }
+        guard upload != nil, origin == SEEK_SET, offset == 0 else { return CInt(CURL_SEEKFUNC_FAIL) }
+        if upload?.rewind() == true { return CInt(CURL_SEEKFUNC_OK) }
         failure = exchange.map { WebServiceError.bodyNotReplayable($0.submission.request.source) }
         return CInt(CURL_SEEKFUNC_FAIL)
     }

@@ -1,26 +1,27 @@
 import WebServiceCore
 
 /// The body of a request that libcurl requests in pieces. Confined to the thread of its loop.
-final class OutgoingBody {
+struct OutgoingBody {
     private enum Source {
         case reader(BodyReader)
         case feed(BodyFeed, isStarted: Bool)
     }
 
     private var source: Source
-    private let onMore: @Sendable () -> Void
+    private let onMore: (@Sendable () -> Void)?
     /// A Boolean value that indicates whether all bytes were read.
     private(set) var isComplete = false
 
     /// Creates a body of bytes and files.
     init(_ source: BodySource) {
         self.source = .reader(BodyReader(source))
-        onMore = {}
+        onMore = nil
     }
 
     /// Creates a body that a sequence produces. The sequence starts when libcurl requests a byte.
     ///
-    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any thread.
+    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
+    ///   thread.
     init(_ stream: StreamedBody, onMore: @escaping @Sendable () -> Void) {
         source = .feed(BodyFeed(stream, onMore: onMore), isStarted: false)
         self.onMore = onMore
@@ -46,7 +47,7 @@ final class OutgoingBody {
     ///
     /// - Returns: The number of bytes; 0 at the end, and `nil` if there are none yet.
     /// - Throws: The error of a file or of the sequence.
-    func read(into room: UnsafeMutableRawBufferPointer) throws -> Int? {
+    mutating func read(into room: UnsafeMutableRawBufferPointer) throws -> Int? {
         switch source {
         case .reader(let reader): return try reader.read(into: room)
         case .feed(let feed, let isStarted):
@@ -63,14 +64,14 @@ final class OutgoingBody {
     /// Sets the offset to 0.
     ///
     /// - Returns: `false` if bytes were read that cannot be read again.
-    func rewind() -> Bool {
+    mutating func rewind() -> Bool {
         switch source {
         case .reader(let reader): reader.seek(to: 0)
         case .feed(let feed, _):
             if feed.readCount == 0 { return true }
             guard feed.body.isReplayable else { return false }
             feed.cancel()
-            source = .feed(BodyFeed(feed.body, onMore: onMore), isStarted: false)
+            source = .feed(BodyFeed(feed.body, onMore: onMore ?? {}), isStarted: false)
         }
         return true
     }
