@@ -37,7 +37,7 @@ import FoundationNetworking
 ///
 /// Create one session and reuse it, because requests share its connections. All members are
 /// thread-safe.
-public final class CurlSession: StreamingSession {
+public final class CurlSession: UploadingSession {
     /// The configuration of the session.
     public let configuration: Configuration
 

@@ -597,6 +597,37 @@ struct GuideSnippets {
         #expect(news == ["open"] && text == "A beer." && ids == ["1"])
     }
 
+    @Test("Files and sequences are uploaded")
+    func uploads() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let video = FileManager.default.temporaryDirectory.appendingPathComponent("video-\(UUID().uuidString)")
+        try Data("frames".utf8).write(to: video)
+        defer { try? FileManager.default.removeItem(at: video) }
+        struct Sensor: Sendable {
+            func readings() -> AsyncStream<Data> {
+                AsyncStream { continuation in
+                    continuation.yield(Data("5".utf8))
+                    continuation.finish()
+                }
+            }
+        }
+        let (sensor, lines) = (Sensor(), Sensor().readings())
+        let service = WebService(baseURLString: server.baseURLString)
+
+        service.PUT("/videos/7").setBody(file: video, contentType: "video/mp4")
+            .onProgress { print($0.fractionSent) }
+            .resume()
+        _ = try await service.POST("/readings").setBody(.stream(length: nil) { sensor.readings() }).data().value
+        _ = try await service.POST("/log").setBody(.stream(lines, contentType: "text/plain")).data().value
+        service.PUT("/videos/8").setBody(file: video)
+            .configure { $0.options.expectsContinue = .seconds(1) }
+            .resume()
+        while server.receivedRequests.count < 4 { await Task.yield() }
+        let bodies = server.receivedRequests.map { $0.path + " " + String(decoding: $0.body, as: UTF8.self) }
+        #expect(bodies.sorted() == ["/log 5", "/readings 5", "/videos/7 frames", "/videos/8 frames"])
+    }
+
     #if WEBSERVICE_CURL
     @Test("A file is downloaded, with a checksum and with progress")
     func downloads() async throws {

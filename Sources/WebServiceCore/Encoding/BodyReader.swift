@@ -130,7 +130,11 @@ extension BodySource.File {
     /// Inspects a file that is to be sent.
     ///
     /// - Throws: ``WebServiceError/Code/encoding`` if it cannot be opened or is not a regular file.
-    init(_ path: String, owner: String) throws(WebServiceError) {
+    init(_ url: URL, owner: String) throws(WebServiceError) {
+        let path = url.path
+        guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+            throw WebServiceError(.encoding, "\(owner) has a file whose URL is not a file URL")
+        }
         let status: FileStatus
         let unannounced: Data
         do throws(SystemFailure) {

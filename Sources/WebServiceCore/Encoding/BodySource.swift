@@ -35,6 +35,13 @@ package struct BodySource: Sendable {
         count = data.count
     }
 
+    /// Creates a body of the content of a file.
+    init(file url: URL) throws(WebServiceError) {
+        let file = try File(url, owner: "the body")
+        pieces = [.file(file)]
+        count = file.status.size
+    }
+
     private init(pieces: [Piece], count: Int) {
         self.pieces = pieces
         self.count = count

@@ -1,20 +1,26 @@
 import Foundation
 
-/// A body with files, in the form that a `URLRequest` can carry. The framework extracts ``form``;
-/// any other reader reads the stream once each time it is opened.
+/// A body with files or a streamed body, in the form that a `URLRequest` can carry. The framework
+/// extracts ``body``. Any other reader reads the files once each time it opens the stream, and
+/// receives an error for a streamed body.
 final class BodyStream: InputStream {
-    let form: MultipartFormData
-    let source: BodySource
+    let body: Request.Body
+    /// The bytes; `nil` for a streamed body.
+    let source: BodySource?
     private let reader: BodyReader
     private var status = Stream.Status.notOpen
     private var failure: WebServiceError?
 
-    init(_ form: MultipartFormData, _ source: BodySource) {
-        self.form = form
+    init(_ body: Request.Body, _ source: BodySource?) {
+        self.body = body
         self.source = source
-        reader = BodyReader(source)
+        reader = BodyReader(source ?? BodySource(Data()))
         super.init(data: Data())
     }
+
+    /// The error of a session that sends a streamed body without a service.
+    static let unsupported = WebServiceError(
+        .encoding, "the session cannot send a streamed body by itself; send the request by a WebService")
 
     override var streamStatus: Stream.Status { status }
     override var streamError: (any Error)? { failure }
@@ -22,12 +28,12 @@ final class BodyStream: InputStream {
 
     override func open() {
         reader.seek(to: 0)
-        failure = nil
-        status = .open
+        failure = source == nil ? Self.unsupported : nil
+        status = source == nil ? .error : .open
     }
 
     override func close() {
-        reader.seek(to: source.count)  // closes an open file
+        reader.seek(to: reader.source.count)  // closes an open file
         status = .closed
     }
 
@@ -35,7 +41,7 @@ final class BodyStream: InputStream {
         guard status == .open else { return status == .atEnd ? 0 : -1 }
         do throws(WebServiceError) {
             let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: max(0, length)))
-            if reader.offset == source.count { status = .atEnd }
+            if reader.offset == reader.source.count { status = .atEnd }
             return count
         } catch {
             failure = error

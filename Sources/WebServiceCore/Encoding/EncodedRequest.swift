@@ -19,15 +19,21 @@ package final class EncodedRequest: URLRequestEncodable {
     package let body: Data?
     /// The body that is read while it is sent, because it contains files; otherwise `nil`.
     package let bodySource: BodySource?
+    /// The body that a sequence produces while it is sent; otherwise `nil`.
+    package let stream: StreamedBody?
     /// The media type of the body if the header fields do not specify it.
     package let contentType: String?
 
-    init(_ source: Request, url: String, headers: Headers, body: Data?, bodySource: BodySource?, contentType: String?) {
+    init(
+        _ source: Request, url: String, headers: Headers, body: Data?, bodySource: BodySource? = nil,
+        stream: StreamedBody? = nil, contentType: String?
+    ) {
         self.source = source
         self.url = url
         self.headers = headers
         self.body = body
         self.bodySource = bodySource
+        self.stream = stream
         self.contentType = contentType
     }
 
@@ -50,7 +56,7 @@ package final class EncodedRequest: URLRequestEncodable {
         return try Request(try encodable.urlRequest()).encode()
     }
 
-    /// The size of the body in bytes; 0 for a body that is an input stream of Foundation.
+    /// The size of the body in bytes; 0 for a streamed body, and an input stream of Foundation.
     package var bodyCount: Int { bodySource?.count ?? body?.count ?? 0 }
 
     /// A Boolean value that indicates whether the body is an input stream of Foundation.
@@ -61,7 +67,13 @@ package final class EncodedRequest: URLRequestEncodable {
         var headers = headers
         headers.add(value, for: Headers.Name(name))
         return EncodedRequest(
-            source, url: url, headers: headers, body: body, bodySource: bodySource, contentType: contentType)
+            source, url: url, headers: headers, body: body, bodySource: bodySource, stream: stream,
+            contentType: contentType)
+    }
+
+    /// Returns a copy with the bytes of its streamed body.
+    func collecting(_ body: Data) -> EncodedRequest {
+        EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
     }
 
     /// The method and the URL without its query: safe to log.
@@ -86,7 +98,7 @@ package final class EncodedRequest: URLRequestEncodable {
         }
         if method != .GET || template != nil { request.httpMethod = method.rawValue }
         if let body { request.httpBody = body }
-        if let bodySource, let form = source.multipart { request.httpBodyStream = BodyStream(form, bodySource) }
+        if bodySource != nil || stream != nil { request.httpBodyStream = BodyStream(source.content, bodySource) }
         if !headers.isEmpty || contentType != nil || template != nil { request.allHTTPHeaderFields = combinedHeaders() }
         if !source.options.shouldHandleCookies || template != nil {
             request.httpShouldHandleCookies = source.options.shouldHandleCookies

@@ -93,11 +93,7 @@ extension MultipartFormData.Part {
 
     /// Returns the file of the part, with its status.
     fileprivate func file(_ url: URL) throws(WebServiceError) -> BodySource.File {
-        let path = url.path
-        guard url.isFileURL, path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw failure("has a file whose URL is not a file URL")
-        }
-        return try BodySource.File(path, owner: subject)
+        try BodySource.File(url, owner: subject)
     }
 
     private func failure(_ what: String) -> WebServiceError {

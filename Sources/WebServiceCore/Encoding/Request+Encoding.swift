@@ -57,14 +57,16 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
-            let (data, source) = try encodeContent()
-            if method.forbidsBody, data?.isEmpty == false || source != nil || template?.httpBodyStream != nil {
+            let (data, source, stream) = try encodeContent()
+            let hasSource = source != nil || stream != nil
+            if method.forbidsBody, data?.isEmpty == false || hasSource || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
             let headers = try checkedHeaders()
-            let isTyped = data == nil && source == nil || !headers.isEmpty && headers[.contentType] != nil
+            let isTyped = data == nil && !hasSource || !headers.isEmpty && headers[.contentType] != nil
             let type = isTyped ? nil : contentType
-            return EncodedRequest(self, url: url, headers: headers, body: data, bodySource: source, contentType: type)
+            return EncodedRequest(
+                self, url: url, headers: headers, body: data, bodySource: source, stream: stream, contentType: type)
         } catch {
             var error = error
             error.request = self
@@ -103,32 +105,37 @@ extension Request: URLRequestEncodable {
         return pairs.writer
     }
 
-    /// Returns the body as bytes, or as a source that is read while it is sent.
-    private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?) {
+    /// Returns the body as bytes, as a source that is read while it is sent, or as a stream.
+    private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?, StreamedBody?) {
         if parametersBelongInBody, let parameters {
             guard template?.httpBodyStream == nil else {
                 throw WebServiceError(
                     .encoding, "the request has both a body stream and parameters that belong in the body")
             }
-            return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil)
+            return (parameterEncoding == .json ? try parameters.jsonData() : try encodeForm(parameters), nil, nil)
         }
-        switch content {
-        case .none, .provider: return (nil, nil)
-        case .data(let data, _): return (data, nil)
-        case .form(let parameters): return (try encodeForm(parameters), nil)
-        case .multipart(let form): return try encode(form)
+        switch content.content {
+        case .none, .provider: return (nil, nil, nil)
+        case .data(let data, _): return (data, nil, nil)
+        case .form(let parameters): return (try encodeForm(parameters), nil, nil)
+        case .multipart(let form):
+            let source = try encode(form)
+            return source.bytes.map { ($0, nil, nil) } ?? (nil, source, nil)
+        case .file(let url, _):
+            let source = try BodySource(file: url)
+            return source.count == 0 ? (Data(), nil, nil) : (nil, source, nil)
+        case .stream(let stream, _): return stream.length == 0 ? (Data(), nil, nil) : (nil, nil, stream)
         case .invalid(let error): throw error
         }
     }
 
-    private func encode(_ form: MultipartFormData) throws(WebServiceError) -> (Data?, BodySource?) {
+    private func encode(_ form: MultipartFormData) throws(WebServiceError) -> BodySource {
         if let given = headers[.contentType], !given.contains(form.boundary) {
             throw WebServiceError(
                 .encoding,
                 "the header 'Content-Type' does not contain the boundary of the multipart body; remove the header")
         }
-        let source = try form.encoded()
-        return source.bytes.map { ($0, nil) } ?? (nil, source)
+        return try form.encoded()
     }
 
     private func encodeForm(_ parameters: Parameters) throws(WebServiceError) -> Data {

@@ -31,18 +31,24 @@ enum TemporaryFile {
             guard reader.offset == body.count else {
                 throw WebServiceError(.encoding, "the request was cancelled while its body was being written")
             }
-            let address = try system("mmap") {
-                Int(bitPattern: mmap(nil, body.count, PROT_READ, MAP_PRIVATE, file.descriptor.number, 0))
-            }
-            guard let start = UnsafeMutableRawPointer(bitPattern: address) else {
-                throw SystemFailure(call: "mmap", number: ENOMEM)
-            }
-            let bytes = Data(bytesNoCopy: start, count: body.count, deallocator: .unmap)
-            return bytes
+            return try mapping(file, count: body.count)
         } catch {
             let complaint = "the body cannot be written to a temporary file"
             if let failure = error as? SystemFailure { throw failure.error(.encoding, complaint) }
             throw error as? WebServiceError ?? WebServiceError(.encoding, complaint, underlying: error)
         }
+    }
+
+    /// Maps a file into memory, until the bytes are released.
+    ///
+    /// - Parameter count: The size of the file, greater than 0.
+    static func mapping(_ file: UnlinkedFile, count: Int) throws(SystemFailure) -> Data {
+        let address = try system("mmap") {
+            Int(bitPattern: mmap(nil, count, PROT_READ, MAP_PRIVATE, file.descriptor.number, 0))
+        }
+        guard let start = UnsafeMutableRawPointer(bitPattern: address) else {
+            throw SystemFailure(call: "mmap", number: ENOMEM)
+        }
+        return Data(bytesNoCopy: start, count: count, deallocator: .unmap)
     }
 }

@@ -24,7 +24,8 @@ import FoundationNetworking
 /// - it sends a body to another ``Origin``, unless ``resendsBodyAcrossOrigins`` is `true`, or
 /// - it needs a body stream a second time.
 ///
-/// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``.
+/// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and with
+/// ``WebServiceError/Code/bodyNotReplayable`` if it needs a body again that can be read only once.
 ///
 /// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
 /// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
@@ -126,6 +127,7 @@ extension RedirectPolicy {
         if !becomesGET, here != there, request.hasBody, !resendsBodyAcrossOrigins {
             return refuse(request, "the redirect would send the body to another origin")
         }
+        guard becomesGET || request.canSendBody else { return .fail(.bodyNotReplayable(request)) }
         return .follow(
             request.redirected(to: text, becomesGET: becomesGET, crossesOrigins: here != there),
             droppedCredentials: here != there)
@@ -176,11 +178,11 @@ extension RedirectPolicy {
 extension Request {
     fileprivate var hasBody: Bool {
         if parametersBelongInBody { return true }
-        return switch content {
+        return switch content.content {
         case .none: false
         case .data(let data, _): !data.isEmpty
         case .form(let parameters): !parameters.isEmpty
-        case .multipart, .provider, .invalid: true
+        case .multipart, .file, .stream, .provider, .invalid: true
         }
     }
 

@@ -1,176 +1,205 @@
 public import Foundation
 
 extension Request {
-    /// The body of a request, of which there is at most one.
-    enum Content: Sendable {
-        case none
-        case data(Data, contentType: String?)
-        case form(Parameters)
-        case multipart(MultipartFormData)
-        case provider(contentType: String?, @Sendable () async throws -> Data)
-        indirect case invalid(WebServiceError)
+    /// The body of a request: bytes, a form, parts, a file or a stream.
+    ///
+    /// ```swift
+    /// service.PUT("/videos/7").setBody(.file(url, contentType: "video/mp4"))
+    /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
+    /// ```
+    /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
+    /// 308, and after the refresh of a credential. Only ``stream(_:length:contentType:)`` is not.
+    public struct Body: Sendable {
+        enum Content: Sendable {
+            case none
+            case data(Data, contentType: String?)
+            case form(Parameters)
+            case multipart(MultipartFormData)
+            case file(URL, contentType: String?)
+            case stream(StreamedBody, contentType: String?)
+            case provider(contentType: String?, @Sendable () async throws -> Data)
+            indirect case invalid(WebServiceError)
+        }
+
+        let content: Content
+
+        init(_ content: Content) {
+            self.content = content
+        }
+
+        /// No body.
+        public static let none = Body(.none)
+
+        /// Returns a body of bytes.
+        ///
+        /// - Parameters:
+        ///   - data: The bytes.
+        ///   - contentType: The media type. Defaults to `nil`: `application/json` if
+        ///     ``Request/parameterEncoding`` is `json`, otherwise `application/octet-stream`.
+        public static func data(_ data: Data, contentType: String? = nil) -> Body {
+            Body(.data(data, contentType: contentType))
+        }
+
+        /// Returns a body of a value, which is encoded immediately.
+        ///
+        /// If the value cannot be encoded, sending the request fails with
+        /// ``WebServiceError/Code/encoding``.
+        ///
+        /// - Parameters:
+        ///   - value: The value to encode.
+        ///   - encoder: The encoder. Defaults to a `JSONEncoder`.
+        public static func json(_ value: some Encodable, encoder: some BodyEncoder = JSONEncoder()) -> Body {
+            do throws(WebServiceError) {
+                return try Body(encoding: value, by: encoder, contentType: ContentType.json)
+            } catch {
+                return Body(.invalid(error))
+            }
+        }
+
+        /// Returns a body of a form (WHATWG URL, section 5).
+        public static func form(_ parameters: Parameters) -> Body {
+            Body(.form(parameters))
+        }
+
+        /// Returns a body of named parts (RFC 7578); see ``Request/multipart``.
+        public static func multipart(_ form: MultipartFormData) -> Body {
+            Body(.multipart(form))
+        }
+
+        /// Returns a body of the content of a file.
+        ///
+        /// The status of the file is read when the request is encoded, and its content while it is
+        /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding``
+        /// if the file cannot be read, is not a regular file, or changes before the last byte was
+        /// read; the server then receives no complete request. See ``Request/multipart`` for the
+        /// memory that each session uses.
+        ///
+        /// - Parameters:
+        ///   - url: The URL of the file, with an absolute path.
+        ///   - contentType: The media type. Defaults to `application/octet-stream`.
+        public static func file(_ url: URL, contentType: String? = nil) -> Body {
+            Body(.file(url, contentType: contentType))
+        }
+
+        /// Returns a body of a sequence that a closure creates for each attempt.
+        ///
+        /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
+        /// element wait in memory. The idle timeout does not run while the sequence is awaited. A
+        /// complete response that arrives before the end of the body ends the sequence. All other
+        /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
+        /// unlinked temporary file in the meantime.
+        ///
+        /// An error of the sequence is the error of the request. If the sequence produces more or
+        /// fewer bytes than `length`, the request fails with ``WebServiceError/Code/encoding``. In
+        /// both cases, the server receives no complete request.
+        ///
+        /// - Parameters:
+        ///   - length: The number of bytes. `nil` if it is unknown, which requires a server that
+        ///     accepts chunked requests (RFC 9112, section 7.1). If it is 0, the closure is not
+        ///     called.
+        ///   - contentType: The media type. Defaults to `application/octet-stream`.
+        ///   - open: Returns a new sequence of the bytes from the beginning. Called in the
+        ///     background once for each attempt, in a Swift task that is cancelled with the attempt.
+        public static func stream<Chunks: AsyncSequence & Sendable>(
+            length: Int64?, contentType: String? = nil, _ open: @escaping @Sendable () async throws -> Chunks
+        ) -> Body where Chunks.Element == Data {
+            Body(StreamedBody(length: length, isReplayable: true) { try await $0.take(open()) }, contentType)
+        }
+
+        /// Returns a body of a sequence that can be iterated once.
+        ///
+        /// The body is not replayable: a retry, a redirect or the refresh of a credential fails
+        /// with ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
+        /// ``stream(length:contentType:_:)``.
+        ///
+        /// - Parameters:
+        ///   - chunks: The bytes.
+        ///   - length: The number of bytes; `nil` if it is unknown.
+        ///   - contentType: The media type. Defaults to `application/octet-stream`.
+        public static func stream<Chunks: AsyncSequence & Sendable>(
+            _ chunks: Chunks, length: Int64? = nil, contentType: String? = nil
+        ) -> Body where Chunks.Element == Data {
+            Body(StreamedBody(length: length, isReplayable: false) { try await $0.take(chunks) }, contentType)
+        }
+
+        private init(_ stream: StreamedBody, _ contentType: String?) {
+            guard let length = stream.length, length < 0 else {
+                self.init(.stream(stream, contentType: contentType))
+                return
+            }
+            self.init(.invalid(WebServiceError(.encoding, "the length of the body is negative")))
+        }
+
+        init(encoding value: some Encodable, by encoder: some BodyEncoder, contentType: String) throws(WebServiceError)
+        {
+            do {
+                self.init(.data(try encoder.encode(value), contentType: contentType))
+            } catch {
+                throw WebServiceError(
+                    .encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
+            }
+        }
+
+        /// A Boolean value that indicates whether the body can be sent any number of times.
+        public var isReplayable: Bool {
+            if case .stream(let stream, _) = content { stream.isReplayable } else { true }
+        }
 
         /// The media type that the caller specified for the body, which must be validated.
         var givenContentType: String? {
-            switch self {
-            case .data(_, let contentType), .provider(let contentType, _):
+            switch content {
+            case .data(_, let contentType), .provider(let contentType, _), .file(_, let contentType),
+                .stream(_, let contentType):
                 contentType == ContentType.json ? nil : contentType
             case .none, .form, .multipart, .invalid: nil
             }
         }
 
         var isNone: Bool {
-            if case .none = self { true } else { false }
+            if case .none = content { true } else { false }
         }
 
         var contentType: String? {
-            switch self {
+            switch content {
             case .none, .invalid: nil
-            case .data(_, let contentType): contentType ?? ContentType.octetStream
             case .form: ContentType.formEncoded
             case .multipart(let form): form.contentType
-            case .provider(let contentType, _): contentType ?? ContentType.octetStream
+            case .data(_, let contentType), .provider(let contentType, _), .file(_, let contentType),
+                .stream(_, let contentType):
+                contentType ?? ContentType.octetStream
             }
         }
     }
 
-    /// The body as bytes.
+    /// A Boolean value that indicates whether the body can be sent.
     ///
-    /// `nil` if there is no body, or if it is a form, has parts or comes from a provider. Bytes set
-    /// here are sent as `application/octet-stream` unless a `Content-Type` is set or
-    /// ``parameterEncoding`` is `json`.
-    public var body: Data? {
-        get {
-            guard case .data(let data, _) = content else { return nil }
-            return data
-        }
-        set { content = newValue.map { .data($0, contentType: nil) } ?? .none }
-    }
-
-    /// The body as a form (WHATWG URL, section 5); `nil` if the body is not a form.
-    public var formParameters: Parameters? {
-        get {
-            guard case .form(let parameters) = content else { return nil }
-            return parameters
-        }
-        set { content = newValue.map(Content.form) ?? .none }
-    }
-
-    /// The body as named parts: text, bytes and files (RFC 7578); `nil` for any other body.
-    ///
-    /// A body without files is assembled in memory, once for each attempt. For a body with files,
-    /// ``urlRequest()`` returns a `URLRequest` with an `httpBodyStream`. The stream is recognized
-    /// as this body if that `URLRequest` is sent by a session of this library or converted to a
-    /// `Request`.
-    ///
-    /// `CurlSession` reads the files while it sends them, in pieces of at most 64 KiB, on a thread
-    /// that it shares with other exchanges. ``FoundationSession`` and `URLSession` would send a
-    /// stream without its length. For them, the body is first written to a file in the folder for
-    /// temporary files, in the background and also in pieces. The file is accessible only to the
-    /// user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux then
-    /// copies all of it into memory. Foundation's task is created only then: invalidating a
-    /// `URLSession` before such a task is complete may terminate the process.
-    public var multipart: MultipartFormData? {
-        get {
-            guard case .multipart(let form) = content else { return nil }
-            return form
-        }
-        set { content = newValue.map(Content.multipart) ?? .none }
-    }
-
-    /// Sets the body to the JSON text (RFC 8259) of an object that `JSONSerialization` accepts.
-    ///
-    /// The object consists of arrays, dictionaries, strings, numbers, `Bool` and `NSNull`, or is a
-    /// single one of these. Dictionary keys are sorted, so that the same object produces the same
-    /// bytes.
-    ///
-    /// - Throws: ``WebServiceError/Code/encoding`` for anything that JSON cannot represent, such as
-    ///   NaN or a `Date`, and for more than 512 levels. The body then remains unchanged.
-    public mutating func serialize(json: Any) throws {
-        content = .data(try Self.jsonData(json), contentType: ContentType.json)
-    }
-
-    /// Sets the body to an encoded value.
-    ///
-    /// - Parameters:
-    ///   - value: The value to encode.
-    ///   - encoder: The encoder. `JSONEncoder` and `PropertyListEncoder` conform to
-    ///     ``BodyEncoder``.
-    ///   - contentType: The media type that the encoder writes.
-    /// - Throws: ``WebServiceError/Code/encoding`` with the encoder's error as
-    ///   ``WebServiceError/underlying``. The body then remains unchanged.
-    public mutating func serialize(
-        _ value: some Encodable,
-        encoder: any BodyEncoder = JSONEncoder(),
-        contentType: String = ContentType.json
-    ) throws {
-        do {
-            content = .data(try encoder.encode(value), contentType: contentType)
-        } catch {
-            throw WebServiceError(.encoding, "a value of type \(type(of: value)) cannot be encoded", underlying: error)
-        }
-    }
-
-    /// Sets the body to the result of a closure.
-    ///
-    /// A ``SessionTask`` calls the closure once, in the background, at its first `resume()`. If the
-    /// closure throws, nothing is sent and the error handlers receive the error. Cancelling the
-    /// task cancels the closure's Swift task.
-    ///
-    /// - Parameters:
-    ///   - contentType: The media type. Defaults to `application/json` if ``parameterEncoding`` is
-    ///     `json`, otherwise to `application/octet-stream`.
-    ///   - provider: The closure that returns the body.
-    public mutating func setBodyProvider(
-        contentType: String? = nil, _ provider: @escaping @Sendable () async throws -> Data
-    ) {
-        content = .provider(contentType: contentType, provider)
-    }
-
-    /// Returns the request with the body of its provider, if it has one.
-    func providingBody() async throws -> Request {
-        guard case .provider(let contentType, let provider) = content, !parametersBelongInBody else { return self }
-        var request = self
-        request.content = .data(try await provider(), contentType: contentType)
-        return request
-    }
-
-    /// Runs a step that sets the body. Its error is stored and thrown when the request is encoded.
-    mutating func keepingError(_ step: (inout Request) throws -> Void) {
-        do {
-            try step(&self)
-        } catch {
-            content = .invalid(
-                error as? WebServiceError ?? WebServiceError(.encoding, "the body cannot be encoded", underlying: error)
-            )
-        }
-    }
-
-    static func jsonData(_ json: Any) throws(WebServiceError) -> Data {
-        guard !JSON.isTooDeep(json) else {
-            throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) is nested deeper than \(JSON.maximumDepth) levels")
-        }
-        // On Apple platforms, an object that is not valid JSON raises an Objective-C exception
-        // unless it is checked first.
-        guard JSON.isValid(json) else {
-            throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) contains an element that JSON cannot represent")
-        }
-        do {
-            return try JSONSerialization.data(withJSONObject: json, options: [.fragmentsAllowed, .sortedKeys])
-        } catch {
-            throw WebServiceError(
-                .encoding, "a value of type \(type(of: json)) cannot be serialized as JSON", underlying: error)
-        }
+    /// `false` for a sequence that can be iterated once and whose iteration has begun.
+    var canSendBody: Bool {
+        guard case .stream(let stream, _) = content.content else { return true }
+        return parametersBelongInBody || stream.canBeOpened
     }
 }
 
-/// A type that encodes `Encodable` values as the bytes of a body.
-public protocol BodyEncoder {
-    /// Returns the encoded value.
-    func encode(_ value: some Encodable) throws -> Data
+extension WebServiceError.Code {
+    /// A request had to be sent again, but its body can be read only once.
+    ///
+    /// ``WebServiceError/response`` is the response that caused it, or
+    /// ``WebServiceError/underlying`` the error.
+    public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 
-extension JSONEncoder: BodyEncoder {}
-extension PropertyListEncoder: BodyEncoder {}
+extension WebServiceError {
+    /// Returns the error of a request that cannot be sent again after a result.
+    package static func bodyNotReplayable(_ request: Request, after result: Result<Response, any Error>? = nil) -> Self
+    {
+        var error = WebServiceError(
+            .bodyNotReplayable, "the request has to be sent again, but its body can be read only once",
+            request: request)
+        switch result {
+        case .success(let response)?: (error.response, error.body) = (response.urlResponse, response.data)
+        case .failure(let cause)?: error.underlying = cause
+        case nil: break
+        }
+        return error
+    }
+}

@@ -21,6 +21,16 @@ extension Request {
         /// connection is established, so its sessions ignore it.
         public var connectTimeout: Duration?
 
+        /// The longest wait for the server's permission to send the body.
+        ///
+        /// Defaults to `nil`, which sends the body at once. Otherwise, `CurlSession` sends the
+        /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
+        /// 10.1.1). It sends the body after a response with status 100, or when the duration has
+        /// elapsed. A final response ends the request without its body. After a response with
+        /// status 417, the request is sent again without the field. Has no effect for requests
+        /// without a body and for other sessions.
+        public var expectsContinue: Duration?
+
         /// The deadline: the longest duration of the whole exchange.
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and

@@ -17,9 +17,9 @@ public import FoundationNetworking
 /// encoded: a ``SessionTask`` encodes it once, at its first `resume()`, and ``urlRequest()``
 /// encodes it on demand.
 ///
-/// A request has at most one body: ``body``, ``formParameters``, ``multipart``,
+/// A request has at most one body, ``content``. ``body``, ``formParameters``, ``multipart``,
 /// ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
-/// ``setBodyProvider(contentType:_:)`` replace each other. If ``parameters`` belong in the body as
+/// ``setBodyProvider(contentType:_:)`` set it as well. If ``parameters`` belong in the body as
 /// well, the last one set is used. The `Content-Type` is the header field if it is set, otherwise
 /// the media type of the body.
 public struct Request: Sendable {
@@ -78,7 +78,10 @@ public struct Request: Sendable {
     var downloadsPart = false
 
     var location: Location
-    var content: Content = .none {
+    /// The body. Defaults to ``Body/none``.
+    ///
+    /// If ``parameters`` belong in the body as well, the last one set is used.
+    public var content: Body = .none {
         didSet {
             parametersAreLast = false
             template?.httpBody = nil  // clears a stream as well: Foundation stores both in one place
@@ -119,7 +122,12 @@ public struct Request: Sendable {
         options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
-        if let stream = urlRequest.httpBodyStream as? BodyStream { multipart = stream.form }
+        if let stream = urlRequest.httpBodyStream as? BodyStream { setContent(stream.body) }
+    }
+
+    /// Sets the body, with the effect of the observer, which initializers do not trigger.
+    private mutating func setContent(_ body: Body) {
+        content = body
     }
 
     /// Creates a request from any value that can be sent.
@@ -180,7 +188,7 @@ extension Request {
     /// The media type that the body itself specifies.
     var bodyContentType: String? {
         if parametersBelongInBody { return parameterEncoding.contentType }
-        return switch content {
+        return switch content.content {
         case .data(_, nil), .provider(nil, _): parameterEncoding == .json ? ContentType.json : ContentType.octetStream
         default: content.contentType
         }
@@ -196,7 +204,7 @@ extension Request {
 
     /// A Boolean value that indicates whether the body comes from a provider.
     var hasBodyProvider: Bool {
-        if case .provider = content { !parametersBelongInBody } else { false }
+        if case .provider = content.content { !parametersBelongInBody } else { false }
     }
 }
 

@@ -137,6 +137,7 @@ public final class Authentication: Interceptor {
         }
         guard let replacement = try await current(ticket), replacement != credential else { return response }
         guard flight.ticket.account == ticket.account else { throw Self.cleared }
+        guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
         return try await next(request.with(replacement))
     }

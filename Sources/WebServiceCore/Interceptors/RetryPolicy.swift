@@ -8,10 +8,12 @@ import FoundationNetworking
 ///
 /// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses`` or a
 /// response that ``retriesResponse`` accepts, if its method is idempotent (RFC 9110, section
-/// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is a stream
-/// is never sent again. The pause before retry *n* is random between half and all of ``baseDelay``
-/// × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server (seconds or a date, RFC 9110,
-/// section 10.2.3) takes precedence. Every decision is recorded in the task's ``Timeline``.
+/// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is an
+/// `httpBodyStream` is never sent again, and a body that can be read only once fails with
+/// ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half
+/// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server
+/// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in the
+/// task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
@@ -110,6 +112,9 @@ public struct RetryPolicy: Interceptor {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
+            case .fail(let why):
+                next.record(.noRetry, "\(reason), \(why)")
+                throw WebServiceError.bodyNotReplayable(request, after: result)
             case .wait(let pause, let why):
                 next.record(.retry, "\(reason), \(why)")
                 try await wait(pause, by: pauseClock, next.context)
@@ -138,6 +143,8 @@ public struct RetryPolicy: Interceptor {
 
     private enum Decision {
         case stop(String)
+        /// A retry is due, but the body cannot be sent again.
+        case fail(String)
         case wait(Duration, String)
     }
 
@@ -147,6 +154,7 @@ public struct RetryPolicy: Interceptor {
             return .stop("\(request.method) is not idempotent")
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
+        if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = asked?.delay ?? jittered(attempt)
         if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }

@@ -20,7 +20,7 @@ extension Request {
     /// - The method, URL, header fields (sorted by name, repeated ones joined) and body are those
     ///   of ``urlRequest()``, byte for byte; other fields, such as `User-Agent`, are those of curl.
     ///   It sends one request: redirects are not followed, and no `.curlrc` or other file is read
-    ///   except the files of a ``multipart`` body.
+    ///   except the files of the body.
     /// - A body that is long, begins with `@` or contains unprintable characters is written by
     ///   `printf` and piped.
     /// - A body from a provider or a stream is not known before the request is sent and is replaced
@@ -34,7 +34,7 @@ extension Request {
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
-            if hasBodyProvider, case .provider(let contentType, _) = content {
+            if hasBodyProvider, case .provider(let contentType, _) = content.content {
                 request.content = .data(CurlDescription.unknownBody, contentType: contentType)
             }
             return CurlDescription.command(for: try request.encode(), self, redaction)
@@ -92,7 +92,7 @@ private enum CurlDescription {
 
     /// Returns the body to show; `nil` if it is empty.
     private static func body(of encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> BodySource? {
-        if request.template?.httpBodyStream != nil { return BodySource(unknownBody) }
+        if request.template?.httpBodyStream != nil || encoded.stream != nil { return BodySource(unknownBody) }
         if let source = encoded.bodySource { return redaction.map { BodySource(Data($0.placeholder.utf8)) } ?? source }
         guard let body = encoded.body, !body.isEmpty else { return nil }
         if request.hasBodyProvider { return BodySource(body) }
@@ -128,12 +128,12 @@ private enum CurlDescription {
     /// different type must not disable redaction.
     private static func bodyType(of request: Request) -> String? {
         if request.parametersBelongInBody { return request.parameterEncoding.contentType }
-        return switch request.content {
+        return switch request.content.content {
         case .form: ContentType.formEncoded
         case .data(_, nil): request.parameterEncoding == .json ? ContentType.json : request.headers[.contentType]
         case .data(_, let type): type
         case .multipart(let form): form.contentType
-        case .none, .provider, .invalid: request.parameterEncoding.contentType
+        case .none, .file, .stream, .provider, .invalid: request.parameterEncoding.contentType
         }
     }
 }

@@ -95,7 +95,7 @@ private enum HTTPArchive {
                 }
                 return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
             },
-            "headersSize": -1, "bodySize": request.bodyCount,
+            "headersSize": -1, "bodySize": request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
         ]
     }
 

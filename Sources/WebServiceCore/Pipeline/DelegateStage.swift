@@ -24,6 +24,7 @@ struct DelegateStage {
             var replacement = Request(modified)
             replacement.options.maximumResponseBytes = original?.maximumResponseBytes
             replacement.options.connectTimeout = original?.source.options.connectTimeout
+            replacement.options.expectsContinue = original?.source.options.expectsContinue
             let encoded = try replacement.encode()
             (request, urlRequest) = (encoded, encoded.urlRequestValue)
         }

@@ -132,6 +132,7 @@ final class Pipeline: Sendable {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
         }
+        guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
         let progress = try context.log.willSend(request)
         return try session.dataTask(for: request, in: context, delegateReference?.delegate, progress, completion)
     }

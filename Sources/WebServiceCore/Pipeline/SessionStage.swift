@@ -34,6 +34,14 @@ struct SessionStage: Sendable {
         _ request: any URLRequestEncodable, _ context: ExchangeContext, _ didReceive: DelegateStage.Completion?,
         _ progress: ProgressRelay?, _ completion: @escaping Completion
     ) -> any DataTask {
+        if let encoded = request as? EncodedRequest, let stream = encoded.stream, !(session is any UploadingSession) {
+            return CollectingTask(stream) { error in
+                didReceive?(nil, nil, error)
+                completion(.failure(error), nil)
+            } send: {
+                sessionTask(encoded.collecting($0), context, didReceive, progress, completion)
+            }
+        }
         let bufferSize = context.bufferSize
         let source = session.responseSource
         guard streamingSession != nil || bufferSize != nil else {

@@ -61,7 +61,8 @@ final class ResumableDataTask: DataTask {
         guard isFirst else { return }
         do {
             let request = try request.urlRequest()
-            guard let body = (request.httpBodyStream as? BodyStream)?.source else { return start(request, self) }
+            guard let stream = request.httpBodyStream as? BodyStream else { return start(request, self) }
+            guard let body = stream.source else { throw BodyStream.unsupported }
             DispatchQueue.global().async { [self] in begin(request, with: body) }
         } catch {
             fail(error)

@@ -18,6 +18,9 @@ public protocol StreamingSession: Session {
     func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask
 }
 
+/// A session that sends a ``StreamedBody`` while it is produced.
+package protocol UploadingSession: StreamingSession {}
+
 /// One exchange of a ``StreamingSession``.
 public protocol StreamTask: DataTask {
     /// Continues an exchange whose receiver returned ``Demand/pause``.

@@ -98,10 +98,22 @@ extension SessionTask {
         configure { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
     }
 
+    /// Sets ``Request/content``.
+    @discardableResult
+    public func setBody(_ body: Request.Body) -> Self {
+        setting { $0.content = body }
+    }
+
     /// Sets the body to bytes of a media type; `nil` for an unknown type.
     @discardableResult
     public func setBody(_ data: Data, contentType: String? = nil) -> Self {
-        setting { $0.content = .data(data, contentType: contentType) }
+        setBody(.data(data, contentType: contentType))
+    }
+
+    /// Sets the body to the content of a file; see ``Request/Body/file(_:contentType:)``.
+    @discardableResult
+    public func setBody(file url: URL, contentType: String? = nil) -> Self {
+        setBody(.file(url, contentType: contentType))
     }
 
     /// Sets the body to bytes that a closure returns.

@@ -38,6 +38,10 @@ final class CurlEngine {
     private var done: [CurlHandle] = []
     /// The handles of the exchanges whose receivers may pause.
     private var streams: [ObjectIdentifier: CurlHandle] = [:]
+    /// The handles of the exchanges whose request bodies are produced while they are sent.
+    private var uploads: [ObjectIdentifier: CurlHandle] = [:]
+    /// The handles whose responses are complete, but not their streamed request bodies.
+    var answered: [CurlHandle] = []
 
     private struct Ended {
         let transfer: CurlTransfer
@@ -119,7 +123,8 @@ final class CurlEngine {
                 }
             }
             for transfer in work.cancellations { cancel(transfer) }
-            for transfer in work.continuations { unpause(transfer) }
+            for transfer in work.continuations { proceed(streams[ObjectIdentifier(transfer)]) { $0.unpause() } }
+            for transfer in work.uploads { proceed(uploads[ObjectIdentifier(transfer)]) { $0.sendMore() } }
             if let wanted = work.closing { closing = wanted }
             if closing == .cancelling { cancelAll() }
             startAdmitted()
@@ -207,6 +212,7 @@ final class CurlEngine {
             streams[ObjectIdentifier(exchange.submission.transfer)] = handle
             limitConnections()
         }
+        if handle.isUploading { uploads[ObjectIdentifier(exchange.submission.transfer)] = handle }
         restMoment = .max
         silenceMoment = min(silenceMoment, start &+ handle.idleLimit)
     }
@@ -216,8 +222,19 @@ final class CurlEngine {
     /// Repeats until none has ended, because a new exchange may end immediately.
     private func collect() {
         repeat {
+            endAnswered()
             takeMessages()
         } while tell()
+    }
+
+    /// Completes the exchanges of ``answered``, which closes their connections.
+    private func endAnswered() {
+        for handle in answered {
+            guard let transfer = handle.exchange?.submission.transfer else { continue }
+            ended.append(Ended(transfer: transfer, result: .success([:]), metrics: handle.metrics()))
+            release(handle)
+        }
+        answered.removeAll()
     }
 
     private func takeMessages() {
@@ -230,8 +247,8 @@ final class CurlEngine {
             guard let transfer = handle.exchange?.submission.transfer else { continue }
             let code = ccurl_message_result(message)
             if handle.mustBeginAgain {
-                handle.beginAgain()
                 curl_multi_remove_handle(multi, easy)
+                handle.beginAgain()
                 if curl_multi_add_handle(multi, easy) == CURLM_OK { continue }
             }
             let result = handle.result(code)
@@ -272,9 +289,10 @@ final class CurlEngine {
         admission.leave(line)
     }
 
-    private func unpause(_ transfer: CurlTransfer) {
-        guard let handle = streams[ObjectIdentifier(transfer)] else { return }
-        if let error = handle.unpause() {
+    /// Continues an exchange. The closure returns the error that ends it.
+    private func proceed(_ handle: CurlHandle?, _ action: (CurlHandle) -> (any Error)?) {
+        guard let handle else { return }
+        if let error = action(handle) {
             end(handle, error)
         } else {
             silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
@@ -290,9 +308,13 @@ final class CurlEngine {
             last.place = handle.place
         }
         leaveLine(handle)
-        if let exchange = handle.end(), exchange.receiver.mayPause {
-            streams[ObjectIdentifier(exchange.submission.transfer)] = nil
-            limitConnections()
+        let isUploading = handle.isUploading
+        if let exchange = handle.end() {
+            if isUploading { uploads[ObjectIdentifier(exchange.submission.transfer)] = nil }
+            if exchange.receiver.mayPause {
+                streams[ObjectIdentifier(exchange.submission.transfer)] = nil
+                limitConnections()
+            }
         }
         if free.count < 128, !handle.isWorn { free.append(handle) } else { handle.free() }
         if busy.isEmpty, connections.count > 0 {
@@ -318,7 +340,7 @@ final class CurlEngine {
     /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
     private func endSilent(_ start: UInt64) {
         silenceMoment = .max
-        for handle in busy where !handle.isPaused {
+        for handle in busy where !handle.isPaused && !handle.isAwaitingBody {
             let limit = handle.lastActivity &+ handle.idleLimit
             if limit <= start {
                 // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to

@@ -29,6 +29,8 @@ final class CurlLoop: Sendable {
         var cancellations: [CurlTransfer] = []
         /// The paused transfers to continue.
         var continuations: [CurlTransfer] = []
+        /// The transfers that have waited for bytes of the request body.
+        var uploads: [CurlTransfer] = []
         var closing: CurlSession.Closing?
     }
 
@@ -41,7 +43,7 @@ final class CurlLoop: Sendable {
 
         var hasWork: Bool {
             !work.submissions.isEmpty || !work.cancellations.isEmpty || !work.continuations.isEmpty
-                || work.closing != nil
+                || !work.uploads.isEmpty || work.closing != nil
         }
 
         /// - Returns: Whether the caller has to wake the loop.
@@ -114,6 +116,11 @@ final class CurlLoop: Sendable {
     /// Requests the continuation of a paused transfer.
     func receiveMore(_ transfer: CurlTransfer) {
         add { $0.continuations.append(transfer) }
+    }
+
+    /// Requests the continuation of a transfer that waits for bytes of the request body.
+    func sendMore(_ transfer: CurlTransfer) {
+        add { $0.uploads.append(transfer) }
     }
 
     private func add(_ change: (inout Work) -> Void) {

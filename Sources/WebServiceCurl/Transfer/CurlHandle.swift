@@ -33,8 +33,15 @@ final class CurlHandle {
     private(set) var head: IncomingHead
     /// A Boolean value that indicates whether the receiver has paused the exchange.
     private(set) var isPaused = false
-    /// The reader of a streamed request body.
-    private var upload: BodyReader?
+    /// The request body that libcurl requests in pieces.
+    private var upload: OutgoingBody?
+    /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
+    private(set) var isAwaitingBody = false
+    /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
+    /// not streamed.
+    private var remaining: Int64?
+    /// The wait for the server's permission to send the body; `nil` if it is not requested.
+    private var expectation: Duration?
     /// The number of times the request was sent.
     private(set) var sendings = 0
     private var mayBeSentTwice = true
@@ -48,6 +55,8 @@ final class CurlHandle {
     ///
     /// The exchange then restarts on another connection.
     private(set) var mustBeginAgain = false
+    /// A Boolean value that indicates whether the server rejected the field `Expect`.
+    private var isRefused = false
     /// A Boolean value that indicates whether the handle must not be reused.
     private(set) var isWorn = false
     /// The number of header lines received so far.
@@ -110,7 +119,8 @@ final class CurlHandle {
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it is worthwhile. Without TLS, only the first response determines it.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
-        if exchange.receiver.mayPause {
+        expectation = request.source.options.expectsContinue
+        if exchange.receiver.mayPause || request.stream != nil || expectation != nil {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             isWorn = true  // its version and its pause are not reset
         }
@@ -121,8 +131,11 @@ final class CurlHandle {
     private func setMethod(_ request: EncodedRequest) throws {
         let method = request.method
         let defaultMethod: Request.Method
-        if let source = request.bodySource {
-            setUpload(source)
+        if let stream = request.stream {
+            setUpload(OutgoingBody(stream) { [weak transfer = exchange?.submission.transfer] in transfer?.sendMore() })
+            (kind, defaultMethod) = (.content, .POST)
+        } else if let source = request.bodySource {
+            setUpload(OutgoingBody(source))
             (kind, defaultMethod) = (.content, .POST)
         } else if let body = request.body ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil) {
             // A small body is sent together with the header.
@@ -135,7 +148,7 @@ final class CurlHandle {
                     },
                     "the body")
             } else {
-                setUpload(BodySource(body))
+                setUpload(OutgoingBody(BodySource(body)))
             }
             (kind, defaultMethod) = (.content, .POST)
         } else if method == .HEAD {
@@ -150,12 +163,15 @@ final class CurlHandle {
             "the method")
     }
 
-    private func setUpload(_ source: BodySource) {
+    private func setUpload(_ body: OutgoingBody) {
         ccurl_set_long(easy, CURLOPT_POST, 1)
-        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(source.count))
+        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count ?? -1))
         ccurl_set_pointer(easy, CURLOPT_POSTFIELDS, nil)
-        upload = BodyReader(source)
+        upload = body
     }
+
+    /// A Boolean value that indicates whether the request body is produced while it is sent.
+    var isUploading: Bool { exchange?.submission.request.stream != nil }
 
     private func setFields(_ request: EncodedRequest) throws {
         var cookies: String?
@@ -173,7 +189,9 @@ final class CurlHandle {
         if kind == .content {
             // Without this line, libcurl adds the content type of a form.
             if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
-            try addLine("Expect:")
+            if let upload, upload.count == nil { try addLine("Transfer-Encoding: chunked") }
+            try addLine(expectation == nil ? "Expect:" : "Expect: 100-continue")
+            if let expectation { ccurl_set_long(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, max(1, expectation.milliseconds)) }
         }
         ccurl_set_list(easy, CURLOPT_HTTPHEADER, fields)
     }
@@ -202,6 +220,25 @@ final class CurlHandle {
     func beginAgain() {
         mustBeginAgain = false
         detail[0] = 0
+        guard isRefused, let request = exchange?.submission.request else { return }
+        isRefused = false
+        sendings = 0
+        headLines = 0
+        isWithinLine = false
+        curl_slist_free_all(fields)
+        fields = nil
+        do { try setFields(request) } catch { failure = error }
+    }
+
+    /// Returns whether a status line rejects the field `Expect`, and the request can be sent
+    /// without it.
+    private func refusesExpectation(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard expectation != nil, line.dropFirst(8).starts(with: " 417".utf8), upload?.rewind() ?? true else {
+            return false
+        }
+        expectation = nil
+        (isRefused, mustBeginAgain) = (true, true)
+        return true
     }
 
     /// Removes and returns the exchange. The handle is then ready for the next one.
@@ -213,9 +250,14 @@ final class CurlHandle {
             isPaused = false
             if let closing { engine.closing.forget(closing) }
             closing = nil
+            upload?.cancel()
             upload = nil
+            isAwaitingBody = false
+            remaining = nil
+            expectation = nil
             sendings = 0
             mustBeginAgain = false
+            isRefused = false
             headLines = 0
             isWithinLine = false
             detail[0] = 0
@@ -292,9 +334,16 @@ final class CurlHandle {
             try check(pieceOfHead: line)
             isWithinLine = false
             headLines = line.first == 0x0D || line.first == 0x0A ? 0 : headLines + 1
-            if headLines == 1 { reportSmallBody() }
+            if headLines == 1 {
+                if refusesExpectation(line) { throw URLError(.cancelled) }
+                reportSmallBody()
+            }
             try head.receive(line: line)
             guard head.isComplete else { return }
+            // libcurl sends no further bytes of the body after such a response.
+            if let status = head.status, status >= 300 { upload?.cancel() }
+            remaining = isUploading ? head.bodyLength : nil
+            endIfAnswered()
             if head.endsWithConnection { closing = engine.closing.watch(easy) }
             if exchange?.receiver.mayPause == true { engine.leaveLine(self) }
         }
@@ -327,7 +376,16 @@ final class CurlHandle {
             return succeeds { try check(pieceOfHead: bytes) } ? bytes.count : 0
         }
         let isTaken = succeeds { isPaused = try exchange?.receiver.didReceive(bytes) == .pause }
-        return isPaused ? Int(CURL_WRITEFUNC_PAUSE) : isTaken ? bytes.count : 0
+        guard isTaken, !isPaused else { return isPaused ? Int(CURL_WRITEFUNC_PAUSE) : 0 }
+        remaining? -= Int64(bytes.count)
+        endIfAnswered()
+        return bytes.count
+    }
+
+    /// Ends the exchange if the response is complete before a streamed request body. libcurl would
+    /// continue to send it.
+    private func endIfAnswered() {
+        if remaining == 0, upload?.isComplete == false { engine.answered.append(self) }
     }
 
     /// Continues a paused exchange. libcurl calls ``receiveBody(_:)`` before this method returns.
@@ -337,7 +395,22 @@ final class CurlHandle {
         guard isPaused else { return nil }
         isPaused = false
         lastActivity = engine.now
-        let code = curl_easy_pause(easy, CURLPAUSE_CONT)
+        return proceed(isAwaitingBody ? CURLPAUSE_SEND : CURLPAUSE_CONT)
+    }
+
+    /// Continues an exchange that has waited for bytes of the request body.
+    ///
+    /// - Returns: The error that ends the exchange; `nil` if it continues.
+    func sendMore() -> (any Error)? {
+        guard isAwaitingBody else { return nil }
+        isAwaitingBody = false
+        lastActivity = engine.now
+        return proceed(isPaused ? CURLPAUSE_RECV : CURLPAUSE_CONT)
+    }
+
+    /// - Parameter pauses: The directions that remain paused.
+    private func proceed(_ pauses: CInt) -> (any Error)? {
+        let code = curl_easy_pause(easy, pauses)
         return code == CURLE_OK ? failure : failure ?? CurlError.error(code, String(cString: detail))
     }
 
@@ -355,26 +428,29 @@ final class CurlHandle {
 
     func sendBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
         lastActivity = engine.now
-        do throws(WebServiceError) {
-            let count = try upload?.read(into: room) ?? 0
-            if count > 0, let upload {
-                exchange?.receiver.didSend(Int64(upload.offset), of: Int64(upload.source.count))
+        guard upload != nil else { return 0 }
+        do {
+            guard let count = try upload?.read(into: room) else {
+                isAwaitingBody = true
+                return Int(CURL_READFUNC_PAUSE)
             }
+            if count > 0, let upload { exchange?.receiver.didSend(upload.offset, of: upload.count ?? 0) }
             return count
         } catch {
-            var error = error
-            error.request = exchange?.submission.request.source
             failure = error
+            if var error = error as? WebServiceError {
+                error.request = exchange?.submission.request.source
+                failure = error
+            }
             return Int(CURL_READFUNC_ABORT)
         }
     }
 
     func seek(_ offset: curl_off_t, _ origin: CInt) -> CInt {
-        guard let upload, origin == SEEK_SET, offset >= 0, offset <= upload.source.count else {
-            return CInt(CURL_SEEKFUNC_FAIL)
-        }
-        upload.seek(to: Int(offset))
-        return CInt(CURL_SEEKFUNC_OK)
+        guard upload != nil, origin == SEEK_SET, offset == 0 else { return CInt(CURL_SEEKFUNC_FAIL) }
+        if upload?.rewind() == true { return CInt(CURL_SEEKFUNC_OK) }
+        failure = exchange.map { WebServiceError.bodyNotReplayable($0.submission.request.source) }
+        return CInt(CURL_SEEKFUNC_FAIL)
     }
 }
 

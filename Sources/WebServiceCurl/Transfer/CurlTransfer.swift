@@ -96,6 +96,11 @@ final class CurlTransfer: StreamTask {
         loop.receiveMore(self)
     }
 
+    /// Continues the request body. May be called on any thread.
+    func sendMore() {
+        loop.sendMore(self)
+    }
+
     /// Completes the transfer. Only the first call has an effect. May be called on any thread.
     func finish(_ result: Result<Headers, any Error>, _ metrics: TransportMetrics?) {
         let last = phase.withLock { phase in

@@ -28,6 +28,12 @@ struct IncomingHead: ~Copyable {
     /// A Boolean value that indicates whether the header is complete.
     var isComplete: Bool { head != nil }
 
+    /// The status of a complete header.
+    var status: Int? { head?.status }
+
+    /// The number of bytes that follow a complete header; `nil` if it is unknown.
+    var bodyLength: Int64? { head?.status == 204 ? 0 : framing.contentLength }
+
     /// A Boolean value that indicates whether the body ends with the TLS connection.
     ///
     /// Only TLS can then distinguish a complete body from a truncated one.

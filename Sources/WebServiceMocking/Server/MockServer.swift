@@ -104,6 +104,22 @@ public final class MockServer: Sendable {
         loop.state.withLock { if !$0.isStopping { $0.routes.append(route) } }
     }
 
+    /// Adds a route that responds before the body of the request has arrived.
+    ///
+    /// The response is sent when the header is complete, without an interim response
+    /// `100 Continue`. Then the server reads no further request from the connection and closes it.
+    /// The request is not recorded. A request without a body is handled as usual, and so is
+    /// one without `Expect: 100-continue` if the response has the status 417.
+    ///
+    /// - Parameters:
+    ///   - method: The method.
+    ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
+    ///   - response: The response. `nil` sends no interim response, and handles the request as
+    ///     usual after its body.
+    public func onHead(_ method: Request.Method, _ path: String, _ response: MockResponse?) {
+        loop.state.withLock { $0.earlyResponses.append((method, path, response)) }
+    }
+
     /// The complete requests in the order of arrival.
     ///
     /// A request is recorded before its handler is called.

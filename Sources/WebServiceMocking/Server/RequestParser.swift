@@ -82,6 +82,15 @@ struct RequestParser {
         }
     }
 
+    /// The header of a request whose body has not arrived completely.
+    private(set) var incompleteHead: RequestHead?
+
+    /// Returns ``incompleteHead`` at the first call for a request.
+    mutating func takeIncompleteHead() -> RequestHead? {
+        defer { incompleteHead = nil }
+        return incompleteHead
+    }
+
     private enum Step {
         case goOn, wait
         case event(Event)
@@ -131,6 +140,7 @@ struct RequestParser {
 
     private mutating func beginBody() throws(RequestHead.Violation) -> Step {
         bodyStart = position
+        incompleteHead = head
         switch try head.framing() {
         case .chunked:
             phase = .chunkLine
@@ -175,6 +185,7 @@ struct RequestParser {
         let request = ReceivedRequest(
             head: head, body: body, rawBytes: Data(buffer[..<position]), connection: connection)
         head = RequestHead()
+        incompleteHead = nil
         body = Data()
         phase = .requestLine
         hasSkippedLine = false

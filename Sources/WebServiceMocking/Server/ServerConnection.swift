@@ -8,6 +8,7 @@ struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket
     let answer: @Sendable (ReceivedRequest) -> MockResponse
+    let early: @Sendable (RequestHead) -> EarlyRoute
 
     /// Serves the client until either side ends the connection. The caller releases the descriptor.
     func serve() {
@@ -26,10 +27,15 @@ struct ServerConnection: Sendable {
         while true {
             switch parser.next() {
             case nil:
+                if let head = parser.takeIncompleteHead(), case .response(let response) = early(head) {
+                    let ending = send(response, answering: head)
+                    return ending == .keepAlive ? .close : ending
+                }
                 let count = socket.receive(into: &buffer)
                 guard count > 0 else { return .disconnect }
                 parser.append(buffer[..<count])
             case .continueExpected:
+                guard let head = parser.incompleteHead, case .none = early(head) else { continue }
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
             case .request(let request):
                 let ending = send(answer(request), answering: request.head)

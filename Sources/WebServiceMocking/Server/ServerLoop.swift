@@ -11,6 +11,8 @@ final class ServerLoop: Sendable {
     struct State {
         var routes: [Route] = []
         var fallback: MockServer.Handler?
+        /// The responses before the body. `nil` suppresses `100 Continue`.
+        var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
         var received: [ReceivedRequest] = []
         var connectionCount = 0
         /// Connections that are still being served.
@@ -92,7 +94,7 @@ final class ServerLoop: Sendable {
     }
 
     private func serve(_ socket: Socket, number: Int) -> Client? {
-        let connection = ServerConnection(number: number, socket: socket, answer: answer)
+        let connection = ServerConnection(number: number, socket: socket, answer: answer, early: early)
         do {
             let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
@@ -105,6 +107,15 @@ final class ServerLoop: Sendable {
             state.withLock { $0.end(number) }
             return nil
         }
+    }
+
+    /// Returns the route of a request whose body has not arrived.
+    private func early(_ head: RequestHead) -> EarlyRoute {
+        let path = ReceivedRequest(head: head, body: Data(), rawBytes: Data(), connection: 0).path
+        let routes = state.withLock { $0.earlyResponses }
+        guard let route = routes.last(where: { $0.method == head.method && $0.path == path }) else { return .none }
+        if route.response?.statusCode == 417, !head.expectsContinue { return .none }
+        return route.response.map(EarlyRoute.response) ?? .silence
     }
 
     private func answer(_ request: ReceivedRequest) -> MockResponse {
@@ -125,6 +136,14 @@ final class ServerLoop: Sendable {
             return MockResponse(statusCode: 500, text: "the handler for \(request.method) \(path) threw: \(error)\n")
         }
     }
+}
+
+/// What a ``MockServer`` does before the body of a request has arrived.
+enum EarlyRoute {
+    case none
+    /// No interim response is sent.
+    case silence
+    case response(MockResponse)
 }
 
 /// A handler of a ``MockServer`` and the method and path that it handles.

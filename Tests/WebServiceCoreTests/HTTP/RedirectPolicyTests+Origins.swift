@@ -166,7 +166,7 @@ extension RedirectPolicyTests {
         #expect(try open.decide(requests[2], status, location).next?.encodedBody() == "password=\(Self.secret)")
 
         var empty = Request.make(.PUT, "https://a/") { $0.headers = ["Content-Type": Self.secret] }
-        for content in [Request.Content.none, .data(Data(), contentType: nil), .form([:])] {
+        for content in [Request.Body.none, .data(Data()), .form([:])] {
             empty.content = content
             let next = try #require(try RedirectPolicy(allowsDowngrade: true).decide(empty, status, location).next)
             #expect(next.method == .PUT)

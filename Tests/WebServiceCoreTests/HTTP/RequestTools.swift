@@ -114,7 +114,9 @@ extension Request {
     /// Encodes the request with the given data as the result of its body provider, if it has one.
     func encode(provided data: Data) throws -> EncodedRequest {
         var request = self
-        if case .provider(let contentType, _) = content { request.content = .data(data, contentType: contentType) }
+        if case .provider(let contentType, _) = content.content {
+            request.content = .data(data, contentType: contentType)
+        }
         return try request.encode()
     }
 }

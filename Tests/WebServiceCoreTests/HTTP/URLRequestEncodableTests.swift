@@ -49,7 +49,7 @@ import FoundationNetworking
         }
         let same = Request(request as any URLRequestEncodable)
         #expect(same.options.deadline == .seconds(3) && same.parameters == ["a": 1] && same.method == .PUT)
-        if case .provider = same.content {} else { Issue.record("the body provider is lost") }
+        if case .provider = same.content.content {} else { Issue.record("the body provider is lost") }
     }
 
     @Test(

@@ -1,0 +1,144 @@
+import Foundation
+
+/// The bytes of a ``StreamedBody`` on their way from the sequence to the thread that sends them.
+///
+/// The sequence runs in a Swift task, which waits while 128 KiB wait to be read.
+package final class BodyFeed: Sendable {
+    private struct State {
+        var chunks = Queue<Data>()
+        /// The unread rest of the first chunk.
+        var first = Data()
+        /// The number of bytes that wait to be read.
+        var waiting = 0
+        var readCount: Int64 = 0
+        /// The result of the sequence; `nil` before its end.
+        var end: Result<Void, any Error>?
+        /// A Boolean value that indicates whether the reader is notified of the next bytes.
+        var isAwaited = false
+        var isCancelled = false
+        /// The sequence, while it waits for room.
+        var producer: CheckedContinuation<Void, Never>?
+        var task: Task<Void, Never>?
+
+        /// - Returns: Whether the reader must be notified.
+        mutating func wakeReader() -> Bool {
+            defer { isAwaited = false }
+            return isAwaited
+        }
+
+        mutating func nextChunk() -> Bool {
+            guard first.isEmpty else { return true }
+            first = chunks.popFirst() ?? Data()
+            return !first.isEmpty
+        }
+    }
+
+    /// The number of waiting bytes at which the sequence waits.
+    private static let limit = 128 << 10
+
+    /// The body.
+    package let body: StreamedBody
+    private let state = Mutex(State())
+    private let onMore: @Sendable () -> Void
+
+    /// - Parameter onMore: Called once after each ``read(into:)`` that returned `nil`, on any
+    ///   thread.
+    package init(_ body: StreamedBody, onMore: @escaping @Sendable () -> Void) {
+        self.body = body
+        self.onMore = onMore
+    }
+
+    /// The number of bytes read.
+    package var readCount: Int64 { state.withLock { $0.readCount } }
+
+    /// Starts the sequence.
+    package func start() {
+        let task = Task { [self] in
+            let result: Result<Void, any Error>
+            do {
+                result = .success(try await body.produce { try await self.append($0) })
+            } catch {
+                result = .failure(error)
+            }
+            let wakes = state.withLock { state in
+                state.end = result
+                return state.wakeReader()
+            }
+            if wakes { onMore() }
+        }
+        let isCancelled = state.withLock { state in
+            if state.end == nil { state.task = task }
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    /// Reads the next bytes.
+    ///
+    /// The last byte of a body of known length is returned only after the sequence has ended, so
+    /// that a body that is too long is never sent as a complete one.
+    ///
+    /// - Returns: The number of bytes; 0 at the end, and `nil` if there are none yet.
+    /// - Throws: The error of the sequence.
+    package func read(into room: UnsafeMutableRawBufferPointer) throws -> Int? {
+        let (count, producer) = try state.withLock { state in
+            if state.isCancelled { return (nil as Int?, nil as CheckedContinuation<Void, Never>?) }
+            if let end = state.end { try end.get() }
+            var available = min(state.waiting, room.count)
+            if state.end == nil, let length = body.length, state.readCount + Int64(available) >= length {
+                available = max(0, available - 1)
+            }
+            var filled = 0
+            while filled < available, state.nextChunk() {
+                let part = state.first.prefix(available - filled)
+                part.copyBytes(to: UnsafeMutableRawBufferPointer(rebasing: room[filled..<filled + part.count]))
+                state.first = state.first.dropFirst(part.count)
+                filled += part.count
+            }
+            state.waiting -= filled
+            state.readCount += Int64(filled)
+            state.isAwaited = filled == 0 && state.end == nil
+            let producer = state.waiting < Self.limit ? state.producer.take() : nil
+            return (state.isAwaited ? nil : filled, producer)
+        }
+        producer?.resume()
+        return count
+    }
+
+    /// Adds a chunk, and waits until there is room for the next one.
+    private func append(_ chunk: Data) async throws {
+        let wakes = state.withLock { state in
+            state.chunks.append(chunk)
+            state.waiting += chunk.count
+            return state.wakeReader()
+        }
+        if wakes { onMore() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let hasRoom = state.withLock { state in
+                    let hasRoom = state.waiting < Self.limit || state.isCancelled
+                    if !hasRoom { state.producer = continuation }
+                    return hasRoom
+                }
+                if hasRoom { continuation.resume() }
+            }
+        } onCancel: {
+            cancel()
+        }
+        try Task.checkCancellation()
+    }
+
+    /// Cancels the sequence and releases the bytes. The reader is notified if it waits.
+    package func cancel() {
+        let (task, producer, released, wakes) = state.withLock { state in
+            let released = (state.chunks, state.first)
+            (state.chunks, state.first, state.waiting) = (Queue(), Data(), 0)
+            state.isCancelled = true
+            return (state.task.take(), state.producer.take(), released, state.wakeReader())
+        }
+        withExtendedLifetime(released) {}
+        task?.cancel()
+        producer?.resume()
+        if wakes { onMore() }
+    }
+}

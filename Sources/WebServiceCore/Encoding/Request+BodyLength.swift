@@ -1,0 +1,18 @@
+import Foundation
+
+extension Request.Body {
+    /// The length in bytes.
+    ///
+    /// `nil` for a form and a body from a provider, whose length depends on the request, for a
+    /// stream without a length, and for files that cannot be read. Reads the status of files.
+    public var length: Int64? {
+        switch content {
+        case .none: 0
+        case .data(let data, _): Int64(data.count)
+        case .multipart(let form): (try? form.encoded()).map { Int64($0.count) }  // encoding reports the error
+        case .file(let url, _): (try? BodySource(file: url)).map { Int64($0.count) }  // encoding reports the error
+        case .stream(let stream, _): stream.length
+        case .form, .provider, .invalid: nil
+        }
+    }
+}

@@ -1,0 +1,228 @@
+#if WEBSERVICE_CURL
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+@testable import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Bodies of requests that `CurlSession` sends while they are produced.
+@Suite("Streamed uploads", .timeLimit(.minutes(5)))
+struct StreamedUploadTests {
+    private func service(_ server: MockServer) throws -> WebService {
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = try CurlSession()
+        return service
+    }
+
+    @Test("U-03: The server receives each element before the next one is produced, and its response is received")
+    func interleaved() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.onHead(
+            .POST, "/echo",
+            MockResponse(statusCode: 200) { body in
+                var room = [UInt8](repeating: 0, count: 1000)
+                while case let count = body.socket.receive(into: &room), count > 0 {
+                    try body.write(Data(room[..<count]))
+                    if Data(room[..<count]).suffix(5) == Data("0\r\n\r\n".utf8) { return }
+                }
+            })
+        let chunks = Fed()
+        let task = try service(server).POST("/echo").setBody(.stream(chunks)).stream()
+        chunks.send("one")
+        var received = ""
+        for try await chunk in try await task.value.body {
+            received += String(decoding: chunk, as: UTF8.self)
+            if received == "3\r\none\r\n" { chunks.send("two") }
+            if received.hasSuffix("two\r\n") { chunks.finish() }
+        }
+        #expect(received == "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
+    }
+
+    @Test("U-03: A paused response stays paused while the request body continues")
+    func bothDirections() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let received = StreamTests.Count()
+        server.onHead(
+            .POST, "/",
+            MockResponse(statusCode: 200) { body in
+                try body.write(Data(count: 400_000))
+                var room = [UInt8](repeating: 0, count: 1000)
+                for _ in 1...20 where body.socket.receive(into: &room) > 0 { received.add() }
+                try body.write(Data(count: 400_000))
+            })
+        let chunks = Fed()
+        let task = try service(server).POST("/").setBody(.stream(chunks, length: 1_000)).stream(bufferSize: 16 << 10)
+        async let head = task.value
+        chunks.send("first")
+        let log = try await head
+        for number in 1...19 {
+            await eventually("the server receives the bytes") { received.value >= number }
+            chunks.send("element \(number)")
+        }
+        await eventually("the server receives all elements") { received.value == 20 }
+        var count = 0
+        for try await chunk in log.body { count += chunk.count }
+        #expect(count == 800_000)
+    }
+
+    @Test("U-06: The idle timeout does not run while the sequence is awaited")
+    func slowProducer() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let chunks = Fed()
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setTimeout(.milliseconds(200)).data()
+        let result = Task { await task.result }
+        chunks.send("one")
+        for second in 1...3 {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(300 * second)) {
+                if second < 3 { chunks.send("more") } else { chunks.finish() }
+            }
+        }
+        _ = try await result.value.get()
+        #expect(server.receivedRequests.first?.body == Data("onemoremore".utf8))
+    }
+
+    @Test("U-07: A server that does not read stops the sequence after two elements, and the timeout runs")
+    func stuckServer() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.onHead(.POST, "/", MockResponse(statusCode: 200) { $0.pause(for: .seconds(60)) })
+        let produced = StreamTests.Count()
+        let sent = Mutex<Int64>(0)
+        let task = try service(server).POST("/").setBody(
+            .stream(length: nil) {
+                AsyncStream {
+                    produced.add()
+                    return Data(count: 64 << 10)
+                }
+            }
+        ).setTimeout(.milliseconds(500)).onProgress { progress in sent.withLock { $0 = progress.bytesSent } }.data()
+        await #expect(throws: URLError(.timedOut)) { _ = try await task.value }
+        let read = sent.withLock { $0 }
+        #expect(read > 0 && produced.value <= Int(read >> 16) + 4, "\(produced.value) elements, \(read) bytes")
+    }
+
+    @Test(
+        "U-08: A response that arrives before the end of the sequence is delivered, and cancels it",
+        arguments: [413, 401, 302, 200, 204], [true, false])
+    func earlyResponse(status: Int, isReading: Bool) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.onHead(.POST, "/", MockResponse(statusCode: status, text: status == 204 ? "" : "early"))
+        let chunks = Fed()
+        let body =
+            isReading
+            ? Request.Body.stream(length: nil) { AsyncStream { Data(count: 10_000) } } : .stream(chunks)
+        switch try await service(server).POST("/").setBody(body).data().result {
+        case .success(let data): #expect(status < 300 && data == Data(status == 204 ? "".utf8 : "early".utf8))
+        case .failure(let error): #expect(status >= 300 && (error as? WebServiceError)?.status == status, "\(error)")
+        }
+        if !isReading { await eventually("the sequence is cancelled") { chunks.isCancelled } }
+        await eventually("the connection is closed") { server.openConnectionCount == 0 }
+    }
+
+    @Test("Sequences are sent one after another over one session")
+    func successive() async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let service = try service(server)
+        for _ in 1...3 {
+            _ = try await service.PUT("/").setBody(.stream(Chunks([10]))).data().value
+        }
+        #expect(server.receivedRequests.map(\.body) == Array(repeating: Chunks([10]).content, count: 3))
+    }
+
+    @Test("U-12: With an expectation, the body is sent after status 100", arguments: [10, 100_000, nil])
+    func expectation(size: Int?) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        let content = Chunks([size ?? 70_000])
+        let body = size == nil ? Request.Body.stream(content) : .data(content.content)
+        let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
+        _ = try await task.data().value
+        let request = try #require(server.receivedRequests.first)
+        #expect(request.headers["Expect"] == "100-continue" && request.body == content.content)
+    }
+
+    @Test("U-12: Without a response, the body is sent when the wait has elapsed", arguments: [true, false])
+    func silence(isStream: Bool) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        server.onHead(.POST, "/", nil)
+        let content = Chunks([10, 50_000])
+        let body = isStream ? Request.Body.stream(content) : .data(content.content)
+        let start = ContinuousClock.now
+        let task = try service(server).POST("/").setBody(body)
+            .configure { $0.options.expectsContinue = .milliseconds(300) }
+        _ = try await task.data().value
+        #expect(ContinuousClock.now - start >= .milliseconds(290))
+        #expect(server.receivedRequests.map(\.body) == [content.content])
+    }
+
+    @Test("U-12: After status 417, the request is sent again without the expectation", arguments: [10, 100_000, nil])
+    func refusedExpectation(size: Int?) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200, text: "done") }
+        defer { server.stop() }
+        server.onHead(.POST, "/", MockResponse(statusCode: 417))
+        let content = Chunks([size ?? 70_000])
+        let body = size == nil ? Request.Body.stream(content) : .data(content.content)
+        let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
+        #expect(try await task.data().value == Data("done".utf8))
+        #expect(server.connectionCount == 2)
+        #expect(server.receivedRequests.map(\.body) == [content.content])
+        #expect(server.receivedRequests.first?.headers["Expect"] == nil)
+    }
+
+    @Test("U-12: A final response instead of status 100 ends the request without its body", arguments: [true, false])
+    func refusedBody(isStream: Bool) async throws {
+        let server = try MockServer { _ in MockResponse(statusCode: 200) }
+        defer { server.stop() }
+        server.onHead(.POST, "/", MockResponse(statusCode: 403, text: "no"))
+        let chunks = Fed()
+        let body = isStream ? Request.Body.stream(chunks) : .data(Data(count: 100_000))
+        let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
+        let error = await #expect(throws: WebServiceError.self) { _ = try await task.data().value }
+        #expect(error?.status == 403 && error?.body == Data("no".utf8))
+        #expect(chunks.readCount == 0 && server.receivedRequests.isEmpty)
+    }
+
+    @Test("U-13: The progress grows up to the length, for each attempt", arguments: [true, false])
+    func progress(isFile: Bool) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.PUT, "/", [MockResponse(statusCode: 503), MockResponse(statusCode: 200)])
+        let file = try UploadFile(size: 400_000)
+        let chunks = Chunks([100_000, 300_000])
+        let values = Mutex<[TransferProgress]>([])
+        let service = try service(server)
+        service.interceptors = [.retry(baseDelay: .milliseconds(1))]
+        let body = isFile ? Request.Body.file(file.url) : .stream(length: 400_000) { chunks }
+        _ = try await service.PUT("/").setBody(body).onProgress { value in values.withLock { $0.append(value) } }
+            .data().value
+        let sent = values.withLock { $0 }
+        #expect(sent.last?.bytesSent == 400_000)
+        #expect(sent.allSatisfy { $0.bytesSent <= 400_000 && $0.bytesToSend <= 400_000 })
+        #expect(zip(sent, sent.dropFirst()).count { $1.bytesSent < $0.bytesSent } <= 1)
+    }
+
+    @Test("U-14: A server that closes the connection while the sequence is awaited ends the request")
+    func closedByServer() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var response = MockResponse(statusCode: 200)
+        response.wire = .raw(Data())
+        server.onHead(.POST, "/", response)
+        let chunks = Fed()
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setTimeout(.seconds(60)).data()
+        let error = await #expect(throws: URLError.self) { _ = try await task.value }
+        #expect(error?.code == .networkConnectionLost)
+        await eventually("the sequence is cancelled") { chunks.isCancelled }
+    }
+}
+#endif
