@@ -65,7 +65,7 @@ struct AccountsTests {
     }
 
     @Test(
-        "C-61: A stored response is returned only to its account, with every storage and policy",
+        "A stored response is returned only to its account, with every storage and policy", .covers("C-61"),
         arguments: Kind.allCases)
     func storedAnswers(_ kind: Kind) async throws {
         try await withServer { server, folder in
@@ -94,7 +94,8 @@ struct AccountsTests {
     }
 
     @Test(
-        "C-61: The HTTP cache separates accounts with every storage and policy, even if validators are equal",
+        "The HTTP cache separates accounts with every storage and policy, even if validators are equal",
+        .covers("C-61"),
         arguments: Kind.allCases)
     func httpCache(_ kind: Kind) async throws {
         let policies: [URLRequest.CachePolicy] = [

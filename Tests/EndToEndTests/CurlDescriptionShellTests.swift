@@ -67,7 +67,9 @@ struct CurlDescriptionShellTests {
         }
     }
 
-    @Test("C-32, M-29: Hostile strings in the query, header fields and body are sent unchanged", arguments: Shell.all)
+    @Test(
+        "Hostile strings in the query, header fields and body are sent unchanged", .covers("C-32", "M-29"),
+        arguments: Shell.all)
     func hostile(shell: Shell) async throws {
         // Every scalar after a quote, with which it may form one `Character`: with and without
         // unprintable scalars.
@@ -86,7 +88,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "G4, C-32: Every naughty string in the query, header fields and body is sent unchanged",
+        "Every naughty string in the query, header fields and body is sent unchanged", .covers("G4", "C-32"),
         .enabled(if: strings != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"), arguments: Shell.all)
     func naughtyStrings(shell: Shell) async throws {
         let texts = try JSONDecoder().decode([String].self, from: Data(contentsOf: #require(Self.strings)))
@@ -95,7 +97,7 @@ struct CurlDescriptionShellTests {
     }
 
     @Test(
-        "C-32, M-29: Methods, header fields, forms, JSON and bytes of all kinds are sent unchanged",
+        "Methods, header fields, forms, JSON and bytes of all kinds are sent unchanged", .covers("C-32", "M-29"),
         arguments: Shell.all)
     func kinds(shell: Shell) async throws {
         let bytes = Data(UInt8.min...UInt8.max)
@@ -151,7 +153,7 @@ struct CurlDescriptionShellTests {
 
     // MARK: - Placeholders and errors
 
-    @Test("C-66: A redacted command runs and sends the placeholders", arguments: Shell.all)
+    @Test("A redacted command runs and sends the placeholders", .covers("C-66"), arguments: Shell.all)
     func redacted(shell: Shell) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }

@@ -31,7 +31,7 @@ struct EventStreamTests {
         return elements
     }
 
-    @Test("J-02, J-03, J-06: Lines do not depend on the chunks", arguments: RealSession.allCases)
+    @Test("Lines do not depend on the chunks", .covers("J-02", "J-03", "J-06"), arguments: RealSession.allCases)
     func lines(session: RealSession) async throws {
         let server = try MockServer { _ in Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain") }
         defer { server.stop() }
@@ -40,7 +40,7 @@ struct EventStreamTests {
     }
 
     @Test(
-        "J-10, J-11: JSON Lines are decoded one by one, and the error of a malformed line has its number",
+        "JSON Lines are decoded one by one, and the error of a malformed line has its number", .covers("J-10", "J-11"),
         arguments: RealSession.streaming)
     func jsonLines(session: RealSession) async throws {
         let server = try MockServer { _ in
@@ -54,7 +54,7 @@ struct EventStreamTests {
         #expect(names == ["ale", "porter"] && error?.code == .decoding && error?.message.contains("4") == true)
     }
 
-    @Test("P-05: Parts are delivered as they arrive", arguments: RealSession.streaming)
+    @Test("Parts are delivered as they arrive", .covers("P-05"), arguments: RealSession.streaming)
     func parts(session: RealSession) async throws {
         let server = try MockServer { _ in
             Self.pieces(
@@ -67,7 +67,9 @@ struct EventStreamTests {
         #expect(parts.first?.headers[.contentType] == "text/plain")
     }
 
-    @Test("E-01, E-21: Events are delivered, and the request accepts an event stream", arguments: RealSession.streaming)
+    @Test(
+        "Events are delivered, and the request accepts an event stream", .covers("E-01", "E-21"),
+        arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
         let server = try MockServer { _ in
             Self.pieces(
@@ -81,7 +83,9 @@ struct EventStreamTests {
         #expect(request.headers["Last-Event-ID"] == nil)
     }
 
-    @Test("E-02, E-09, E-17: A stream reconnects with the last ID and new credentials until the status 204")
+    @Test(
+        "A stream reconnects with the last ID and new credentials until the status 204", .covers("E-02", "E-09", "E-17")
+    )
     func reconnecting() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -118,7 +122,7 @@ struct EventStreamTests {
         #expect(requests.map { $0.headers[.authorization] } == (1...4).map { "Bearer \($0)" })
     }
 
-    @Test("E-10, E-13: Other statuses and media types are errors without a reconnection")
+    @Test("Other statuses and media types are errors without a reconnection", .covers("E-10", "E-13"))
     func errors() async throws {
         let server = try MockServer { request in
             request.target == "/type"
@@ -135,7 +139,9 @@ struct EventStreamTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("E-18: A terminating event ends the sequence and closes the connection", arguments: RealSession.streaming)
+    @Test(
+        "A terminating event ends the sequence and closes the connection", .covers("E-18"),
+        arguments: RealSession.streaming)
     func terminator(session: RealSession) async throws {
         let closed = StreamTests.Count()
         let server = try MockServer { _ in
@@ -159,7 +165,9 @@ struct EventStreamTests {
         await eventually("the server sees the end of both connections") { closed.value == 2 }
     }
 
-    @Test("E-19, E-20: A stream that ends before its terminating event is an error", arguments: [true, false])
+    @Test(
+        "A stream that ends before its terminating event is an error", .covers("E-19", "E-20"),
+        arguments: [true, false])
     func endedEarly(isCut: Bool) async throws {
         for session in RealSession.streaming {
             let server = try MockServer { _ in Self.pieces(["data: 1\n\n"], type: "text/event-stream", cut: isCut) }
@@ -174,7 +182,7 @@ struct EventStreamTests {
         }
     }
 
-    @Test("E-06, E-07: Delays are doubled up to the maximum and reduced by a random amount")
+    @Test("Delays are doubled up to the maximum and reduced by a random amount", .covers("E-06", "E-07"))
     func delays() {
         let delays = EventReconnection.Delays(
             base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })

@@ -12,7 +12,7 @@ import FoundationNetworking
 @Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(10)))
 struct FoundationLifecycleTests {
     @Test(
-        "F2: A task that is resumed, suspended and cancelled completes once, as cancelled",
+        "A task that is resumed, suspended and cancelled completes once, as cancelled", .covers("F2"),
         arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
@@ -45,7 +45,9 @@ struct FoundationLifecycleTests {
         #expect(await outcome.wait() == [.cancelled])
     }
 
-    @Test("F18: A task that is never resumed is deallocated with its handlers", arguments: FoundationBacked.allCases)
+    @Test(
+        "A task that is never resumed is deallocated with its handlers", .covers("F18"),
+        arguments: FoundationBacked.allCases)
     func neverResumed(kind: FoundationBacked) async throws {
         weak var completion: Canary?
         weak var handler: Canary?
@@ -64,7 +66,7 @@ struct FoundationLifecycleTests {
         #expect(handler == nil)
     }
 
-    @Test("C-36: A 407 of an origin server completes as a response", arguments: FoundationBacked.allCases)
+    @Test("A 407 of an origin server completes as a response", .covers("C-36"), arguments: FoundationBacked.allCases)
     func proxyChallenge(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 407, data: Data("which proxy?".utf8))
@@ -99,7 +101,7 @@ struct FoundationLifecycleTests {
         }
     }
 
-    @Test("F17: No file appears in the home folder")
+    @Test("No file appears in the home folder", .covers("F17"))
     func homeFolder() async throws {
         let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
@@ -112,7 +114,7 @@ struct FoundationLifecycleTests {
         #expect(entries?.filter { !$0.hasDirectoryPath } == [])
     }
 
-    @Test("H-33: Without a network, errors arrive in time and are URLErrors that RetryPolicy retries")
+    @Test("Without a network, errors arrive in time and are URLErrors that RetryPolicy retries", .covers("H-33"))
     func noNetwork() async throws {
         let unshare = "/usr/bin/unshare"
         guard FileManager.default.isExecutableFile(atPath: unshare) else {
@@ -123,7 +125,7 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("H-33: A server that listens only on IPv6 is reached by its name")
+    @Test("A server that listens only on IPv6 is reached by its name", .covers("H-33"))
     func onlyVersion6() async throws {
         let run = try await SessionProbe.run(["probe", "a server on ::1 only, by name"])
         if run.isImpossible { return print("SKIPPED: H-33: there is no IPv6 loopback") }
@@ -139,7 +141,9 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("C-35: The process survives sessions that are deallocated while their timed-out tasks are being cancelled")
+    @Test(
+        "The process survives sessions that are deallocated while their timed-out tasks are being cancelled",
+        .covers("C-35"))
     func timeoutsAndRelease() async throws {
         let run = try await SessionProbe.run(
             ["probe", "sessions are deallocated while tasks that timed out are being cancelled"], environment: soak)
@@ -148,7 +152,9 @@ struct FoundationLifecycleTests {
 
     /// Cancellation and completion at the same instant may end the process (F3), regardless of the
     /// session.
-    @Test("C-35: With random cancellations and deallocated sessions, every task completes, or F3 ends the process")
+    @Test(
+        "With random cancellations and deallocated sessions, every task completes, or F3 ends the process",
+        .covers("C-35"))
     func cancelAndRelease() async throws {
         let run = try await SessionProbe.run(
             ["probe", "C-35: random cancels and sessions that are deallocated"], environment: soak)

@@ -76,7 +76,8 @@ struct FoundationSessionTests {
     }
 
     @Test(
-        "M-10, C-25: The framework sets the content type and length on the wire", arguments: FoundationBacked.allCases)
+        "The framework sets the content type and length on the wire", .covers("M-10", "C-25"),
+        arguments: FoundationBacked.allCases)
     func framing(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 204) }
         defer { server.stop() }
@@ -99,7 +100,8 @@ struct FoundationSessionTests {
     }
 
     @Test(
-        "C-36, F5: A 401 completes as a response, regardless of its challenge", arguments: FoundationBacked.allCases,
+        "A 401 completes as a response, regardless of its challenge", .covers("C-36", "F5"),
+        arguments: FoundationBacked.allCases,
         [
             "Basic realm=\"x\"", "Basic realm=x", "Digest realm=\"x\", nonce=\"y\"", "Bearer",
             "Negotiate, Basic realm=\"x\"", "garbage",
@@ -117,7 +119,9 @@ struct FoundationSessionTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("C-41: A deadline ends a request to a server that never responds", arguments: FoundationBacked.allCases)
+    @Test(
+        "A deadline ends a request to a server that never responds", .covers("C-41"),
+        arguments: FoundationBacked.allCases)
     func silence(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -171,7 +175,9 @@ struct FoundationSessionTests {
         #expect(server.connectionCount < 60)
     }
 
-    @Test("C-49: Each of 500 concurrent requests receives its own response", arguments: FoundationBacked.allCases)
+    @Test(
+        "Each of 500 concurrent requests receives its own response", .covers("C-49"),
+        arguments: FoundationBacked.allCases)
     func nonces(kind: FoundationBacked) async throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data(($0.query ?? "").utf8)) }
         defer { server.stop() }
@@ -187,7 +193,7 @@ struct FoundationSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("F17, M-24: The default session stores no cookies, so that later requests contain none")
+    @Test("The default session stores no cookies, so that later requests contain none", .covers("F17", "M-24"))
     func noCookies() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)

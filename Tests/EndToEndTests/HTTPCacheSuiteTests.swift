@@ -54,7 +54,7 @@ struct HTTPCacheSuiteTests {
     ]
 
     @Test(
-        "M-22: Every applicable required case passes, except for those listed here",
+        "Every applicable required case passes, except for those listed here", .covers("M-22"),
         .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func required(over session: RealSession) async throws {
@@ -69,7 +69,7 @@ struct HTTPCacheSuiteTests {
     }
 
     @Test(
-        "M-22: Every case about an optimal cache passes, except for those listed here",
+        "Every case about an optimal cache passes, except for those listed here", .covers("M-22"),
         .enabled(if: HTTPCacheSuite.file != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"),
         arguments: RealSession.allCases)
     func optimal(over session: RealSession) async throws {

@@ -34,7 +34,8 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "C-16, H-09: A redirect target with backslashes stays on the origin, and no other server gets a connection",
+        "A redirect target with backslashes stays on the origin, and no other server gets a connection",
+        .covers("C-16", "H-09"),
         arguments: RealSession.allCases)
     func backslashes(kind: RealSession) async throws {
         let other = try MockServer()
@@ -56,7 +57,8 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "M-02: A redirect or a path with an ambiguous IPv4 address fails, and no other server gets a connection",
+        "A redirect or a path with an ambiguous IPv4 address fails, and no other server gets a connection",
+        .covers("M-02"),
         arguments: RealSession.allCases)
     func numericHosts(kind: RealSession) async throws {
         let other = try MockServer()
@@ -76,7 +78,7 @@ struct HostsOverSocketsTests {
     }
 
     @Test(
-        "M-01: A redirect to the same host in full-width characters is followed as the same origin",
+        "A redirect to the same host in full-width characters is followed as the same origin", .covers("M-01"),
         arguments: RealSession.allCases)
     func internationalHosts(kind: RealSession) async throws {
         let home = try server { request in
@@ -94,7 +96,7 @@ struct HostsOverSocketsTests {
 
     #if WEBSERVICE_CURL
     @Test(
-        "M-02: An IPv6 address connects in every spelling, and the Host field contains its canonical form",
+        "An IPv6 address connects in every spelling, and the Host field contains its canonical form", .covers("M-02"),
         .enabled(if: LoopbackIPv6.isThere),
         arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0.0.0.1]"])
     func addresses(host: String) async throws {

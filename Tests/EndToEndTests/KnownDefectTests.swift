@@ -17,7 +17,7 @@ struct KnownDefectTests {
     }
 
     @Test(
-        "G23, F2, F4, F10: A known defect of Foundation outside the scenarios is still present",
+        "A known defect of Foundation outside the scenarios is still present", .covers("G23", "F2", "F4", "F10"),
         arguments: PlatformDefect.all)
     func platformDefect(_ defect: PlatformDefect) async throws {
         let run = try await SessionProbe.run(["probe", defect.probe])
@@ -29,7 +29,8 @@ struct KnownDefectTests {
     }
 
     @Test(
-        "C-33, G23, F1, F5, F9, F11, F13, F14, F16: A known defect of Foundation is still present",
+        "A known defect of Foundation is still present",
+        .covers("C-33", "G23", "F1", "F5", "F9", "F11", "F13", "F14", "F16"),
         arguments: KnownDefect.all)
     func knownDefect(_ defect: KnownDefect) async throws {
         let run = try await probe(defect)

@@ -10,7 +10,7 @@ import FoundationNetworking
 @Suite("Multipart bodies, read by an independent parser", .timeLimit(.minutes(10)))
 struct MultipartParserTests {
     @Test(
-        "C-27, C-28, M-11: An independent parser reads each part as it was added",
+        "An independent parser reads each part as it was added", .covers("C-27", "C-28", "M-11"),
         .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
         let folder = try MultipartTests.Folder()

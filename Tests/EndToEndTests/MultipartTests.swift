@@ -75,7 +75,7 @@ struct MultipartTests {
     }
 
     @Test(
-        "M-11: Strings, bytes and files arrive in order, with an exact length and no transfer coding",
+        "Strings, bytes and files arrive in order, with an exact length and no transfer coding", .covers("M-11"),
         arguments: FoundationBacked.allCases)
     func arrives(kind: FoundationBacked) async throws {
         let folder = try Folder()
@@ -113,7 +113,9 @@ struct MultipartTests {
         #expect(arrived.rawBytes.suffix(expected.count + 4) == Data("\r\n\r\n".utf8) + expected)
     }
 
-    @Test("M-11: Forms without files, without parts and with 10,000 parts arrive", arguments: FoundationBacked.allCases)
+    @Test(
+        "Forms without files, without parts and with 10,000 parts arrive", .covers("M-11"),
+        arguments: FoundationBacked.allCases)
     func inMemory(kind: FoundationBacked) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
@@ -228,7 +230,7 @@ struct MultipartTests {
     // MARK: A shell
 
     @Test(
-        "C-32: The curl description sends the same bytes, files included", .enabled(if: Shell.curl != nil),
+        "The curl description sends the same bytes, files included", .covers("C-32"), .enabled(if: Shell.curl != nil),
         arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
         let folder = try Folder()

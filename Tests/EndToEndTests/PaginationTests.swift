@@ -340,7 +340,9 @@ struct PaginationTests {
         #expect(list.starts.last == "90")
     }
 
-    @Test("C-10: A page from another origin cannot continue the list, and a link to another origin is not followed")
+    @Test(
+        "A page from another origin cannot continue the list, and a link to another origin is not followed",
+        .covers("C-10"))
     func otherOrigin() async throws {
         let other = try Numbers()
         let list = try Numbers { number, request in

@@ -40,7 +40,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-10, C-11, C-14: Credentials are not sent to another origin, nor again later in the chain",
+        "Credentials are not sent to another origin, nor again later in the chain", .covers("C-10", "C-11", "C-14"),
         arguments: FoundationBacked.allCases)
     func credentials(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -74,7 +74,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-11: Each host in a chain of redirects receives only its own cookies from the jar",
+        "Each host in a chain of redirects receives only its own cookies from the jar", .covers("C-11"),
         arguments: FoundationBacked.allCases)
     func cookiesOfEachHost(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -98,7 +98,8 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "C-15, C-16, H-08: A redirect that must not be followed is a typed error, and no other server is contacted",
+        "A redirect that must not be followed is a typed error, and no other server is contacted",
+        .covers("C-15", "C-16", "H-08"),
         arguments: FoundationBacked.allCases)
     func refused(kind: FoundationBacked) async throws {
         let home = try MockServer()
@@ -125,7 +126,9 @@ struct RulesOverSocketsTests {
         #expect(manual.status == 302)
     }
 
-    @Test("H-09: A redirect without a usable target is delivered as a response", arguments: FoundationBacked.allCases)
+    @Test(
+        "A redirect without a usable target is delivered as a response", .covers("H-09"),
+        arguments: FoundationBacked.allCases)
     func noTarget(kind: FoundationBacked) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -163,7 +166,7 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "H-01, H-02: A body over the limit is an error, and a body at the limit is not",
+        "A body over the limit is an error, and a body at the limit is not", .covers("H-01", "H-02"),
         arguments: FoundationBacked.allCases,
         [-1, 0, 1])
     func responseLimit(kind: FoundationBacked, excess: Int) async throws {
@@ -185,7 +188,7 @@ struct RulesOverSocketsTests {
                 == 200_000 + excess)
     }
 
-    @Test("H-05: Silence that exceeds a timeout below one second is URLError.timedOut")
+    @Test("Silence that exceeds a timeout below one second is URLError.timedOut", .covers("H-05"))
     func idleTimeout() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200)
@@ -209,7 +212,8 @@ struct RulesOverSocketsTests {
     }
 
     @Test(
-        "H-16, G15: The server sees the connection end after a cancellation", arguments: FoundationBacked.allCases)
+        "The server sees the connection end after a cancellation", .covers("H-16", "G15"),
+        arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")

@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// H-48: The conformance suite over mocks and over sessions that break the contract.
-@Suite("H-48, G20: The conformance suite", .timeLimit(.minutes(10)))
+@Suite("The conformance suite", .covers("H-48", "G20"), .timeLimit(.minutes(10)))
 struct SessionConformanceTests {
     @Test("Every scenario has a unique name")
     func names() {
@@ -41,7 +41,9 @@ struct SessionConformanceTests {
                 "a 404 is delivered as a response, and the next request succeeds: expected status 404") == true)
     }
 
-    @Test("C-41, C-43: A session that never completes, or completes twice, fails the scenario and does not block it")
+    @Test(
+        "A session that never completes, or completes twice, fails the scenario and does not block it",
+        .covers("C-41", "C-43"))
     func adversarial() async throws {
         for scenario in SessionScenario.all.prefix(20) {
             let failure = await #expect(throws: SessionScenario.Failure.self) {

@@ -24,7 +24,9 @@ struct StoredSecretsTests {
         return try files.filter { !$0.hasDirectoryPath }.map { try Data(contentsOf: $0) }
     }
 
-    @Test("C-65: A storage holds the response body, and nothing of requests, header fields, cookies or credentials")
+    @Test(
+        "A storage holds the response body, and nothing of requests, header fields, cookies or credentials",
+        .covers("C-65"))
     func canaries() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("secrets-\(UUID())")
         defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder

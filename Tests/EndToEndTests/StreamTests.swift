@@ -24,7 +24,9 @@ struct StreamTests {
         func add() { state.withLock { $0 += 1 } }
     }
 
-    @Test("S-01: Each chunk is delivered before the server sends the next one", arguments: RealSession.streaming)
+    @Test(
+        "Each chunk is delivered before the server sends the next one", .covers("S-01"),
+        arguments: RealSession.streaming)
     func chunks(session: RealSession) async throws {
         let gate = Gate()
         let server = try MockServer { _ in
@@ -50,7 +52,9 @@ struct StreamTests {
         #expect(kinds == ["attempt", "body"] && task.timeline.events.last?.detail == "21 bytes")
     }
 
-    @Test("S-02, S-03: A slow reader receives every byte, and few bytes are buffered", arguments: RealSession.allCases)
+    @Test(
+        "A slow reader receives every byte, and few bytes are buffered", .covers("S-02", "S-03"),
+        arguments: RealSession.allCases)
     func slowReader(session: RealSession) async throws {
         let size = 8 << 20
         let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
@@ -68,7 +72,7 @@ struct StreamTests {
         #expect(log.body.trailers == [:])
     }
 
-    @Test("S-06: Leaving the loop closes the connection", arguments: RealSession.streaming)
+    @Test("Leaving the loop closes the connection", .covers("S-06"), arguments: RealSession.streaming)
     func leaving(session: RealSession) async throws {
         let closed = Count()
         let server = try MockServer { _ in
@@ -88,7 +92,9 @@ struct StreamTests {
         await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
     }
 
-    @Test("S-07: Releasing the response without reading it closes the connection", arguments: RealSession.streaming)
+    @Test(
+        "Releasing the response without reading it closes the connection", .covers("S-07"),
+        arguments: RealSession.streaming)
     func releasing(session: RealSession) async throws {
         let closed = Count()
         let server = try MockServer { _ in
@@ -107,7 +113,8 @@ struct StreamTests {
     }
 
     @Test(
-        "S-08, S-09: Cancelling the Swift task or the session task ends a waiting read once", arguments: [true, false])
+        "Cancelling the Swift task or the session task ends a waiting read once", .covers("S-08", "S-09"),
+        arguments: [true, false])
     func cancelling(isSwiftTask: Bool) async throws {
         for session in RealSession.streaming {
             let server = try MockServer { _ in
@@ -139,7 +146,9 @@ struct StreamTests {
         }
     }
 
-    @Test("S-11: The bytes of a truncated body are delivered before the error", arguments: RealSession.streaming)
+    @Test(
+        "The bytes of a truncated body are delivered before the error", .covers("S-11"),
+        arguments: RealSession.streaming)
     func truncated(session: RealSession) async throws {
         var response = MockResponse(statusCode: 200, data: Data(repeating: 1, count: 1_000))
         response.wire = .cut(after: 800)
@@ -154,7 +163,7 @@ struct StreamTests {
         if session == .curlIfBuilt { #expect(count > 600, "\(count)") }
     }
 
-    @Test("S-16: A status other than 200 to 299 is an error with the body", arguments: RealSession.allCases)
+    @Test("A status other than 200 to 299 is an error with the body", .covers("S-16"), arguments: RealSession.allCases)
     func unacceptable(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 404, json: ["error": "no beer"]) }
         defer { server.stop() }
@@ -163,7 +172,8 @@ struct StreamTests {
         #expect(error?.code == .unacceptableStatus && error?.bodySnippet?.contains("no beer") == true)
     }
 
-    @Test("S-17, S-20: Interceptors apply only until the head is accepted", arguments: RealSession.streaming)
+    @Test(
+        "Interceptors apply only until the head is accepted", .covers("S-17", "S-20"), arguments: RealSession.streaming)
     func interceptors(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -187,7 +197,7 @@ struct StreamTests {
         #expect(content == Data("partial".utf8) && requests.value == 2)
     }
 
-    @Test("S-18: A stream starts after a refresh of the credential", arguments: RealSession.streaming)
+    @Test("A stream starts after a refresh of the credential", .covers("S-18"), arguments: RealSession.streaming)
     func authentication(session: RealSession) async throws {
         let server = try MockServer { request in
             let isCurrent = request.headers[.authorization] == "Bearer 2"
@@ -201,7 +211,7 @@ struct StreamTests {
         #expect(server.receivedRequests.count == 2)
     }
 
-    @Test("S-19: Redirects are followed before the body is streamed", arguments: RealSession.streaming)
+    @Test("Redirects are followed before the body is streamed", .covers("S-19"), arguments: RealSession.streaming)
     func redirects(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -216,7 +226,7 @@ struct StreamTests {
         #expect(try await log.body.collect(upTo: 10) == Data("ale".utf8))
     }
 
-    @Test("S-21: A deadline that the request sets applies to the body", arguments: RealSession.streaming)
+    @Test("A deadline that the request sets applies to the body", .covers("S-21"), arguments: RealSession.streaming)
     func deadline(session: RealSession) async throws {
         let server = try MockServer { _ in
             MockResponse(statusCode: 200) { body in
@@ -230,7 +240,7 @@ struct StreamTests {
         #expect(error?.code == .deadline)
     }
 
-    @Test("S-24: A second iteration is an error")
+    @Test("A second iteration is an error", .covers("S-24"))
     func secondIteration() async throws {
         let mock = MockSession()
         mock.addStub(MockResponse(statusCode: 200, data: Data("ale".utf8)))
@@ -245,7 +255,7 @@ struct StreamTests {
         #expect(tooLong?.code == .responseTooLarge)
     }
 
-    @Test("S-34: An empty body and the response to HEAD are empty streams", arguments: RealSession.allCases)
+    @Test("An empty body and the response to HEAD are empty streams", .covers("S-34"), arguments: RealSession.allCases)
     func empty(session: RealSession) async throws {
         let server = try MockServer { request in
             MockResponse(

@@ -18,7 +18,9 @@ struct StreamedUploadTests {
         return service
     }
 
-    @Test("U-03: The server receives each element before the next one is produced, and its response is received")
+    @Test(
+        "The server receives each element before the next one is produced, and its response is received",
+        .covers("U-03"))
     func interleaved() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -43,7 +45,7 @@ struct StreamedUploadTests {
         #expect(received == "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n")
     }
 
-    @Test("U-03: A paused response stays paused while the request body continues")
+    @Test("A paused response stays paused while the request body continues", .covers("U-03"))
     func bothDirections() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -71,7 +73,7 @@ struct StreamedUploadTests {
         #expect(count == 800_000)
     }
 
-    @Test("U-06: The idle timeout does not run while the sequence is awaited")
+    @Test("The idle timeout does not run while the sequence is awaited", .covers("U-06"))
     func slowProducer() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -88,7 +90,7 @@ struct StreamedUploadTests {
         #expect(server.receivedRequests.first?.body == Data("onemoremore".utf8))
     }
 
-    @Test("U-07: A server that does not read stops the sequence after two elements, and the timeout runs")
+    @Test("A server that does not read stops the sequence after two elements, and the timeout runs", .covers("U-07"))
     func stuckServer() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -109,7 +111,7 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "U-08: A response that arrives before the end of the sequence is delivered, and cancels it",
+        "A response that arrives before the end of the sequence is delivered, and cancels it", .covers("U-08"),
         arguments: [413, 401, 302, 200, 204], [true, false])
     func earlyResponse(status: Int, isReading: Bool) async throws {
         let server = try MockServer()
@@ -138,7 +140,7 @@ struct StreamedUploadTests {
         #expect(server.receivedRequests.map(\.body) == Array(repeating: Chunks([10]).content, count: 3))
     }
 
-    @Test("U-12: With an expectation, the body is sent after status 100", arguments: [10, 100_000, nil])
+    @Test("With an expectation, the body is sent after status 100", .covers("U-12"), arguments: [10, 100_000, nil])
     func expectation(size: Int?) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -150,7 +152,7 @@ struct StreamedUploadTests {
         #expect(request.headers["Expect"] == "100-continue" && request.body == content.content)
     }
 
-    @Test("U-12: Without a response, the body is sent when the wait has elapsed", arguments: [true, false])
+    @Test("Without a response, the body is sent when the wait has elapsed", .covers("U-12"), arguments: [true, false])
     func silence(isStream: Bool) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -165,7 +167,9 @@ struct StreamedUploadTests {
         #expect(server.receivedRequests.map(\.body) == [content.content])
     }
 
-    @Test("U-12: After status 417, the request is sent again without the expectation", arguments: [10, 100_000, nil])
+    @Test(
+        "After status 417, the request is sent again without the expectation", .covers("U-12"),
+        arguments: [10, 100_000, nil])
     func refusedExpectation(size: Int?) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, text: "done") }
         defer { server.stop() }
@@ -179,7 +183,9 @@ struct StreamedUploadTests {
         #expect(server.receivedRequests.first?.headers["Expect"] == nil)
     }
 
-    @Test("U-12: A final response instead of status 100 ends the request without its body", arguments: [true, false])
+    @Test(
+        "A final response instead of status 100 ends the request without its body", .covers("U-12"),
+        arguments: [true, false])
     func refusedBody(isStream: Bool) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -192,7 +198,7 @@ struct StreamedUploadTests {
         #expect(chunks.readCount == 0 && server.receivedRequests.isEmpty)
     }
 
-    @Test("U-13: The progress grows up to the length, for each attempt", arguments: [true, false])
+    @Test("The progress grows up to the length, for each attempt", .covers("U-13"), arguments: [true, false])
     func progress(isFile: Bool) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -211,7 +217,7 @@ struct StreamedUploadTests {
         #expect(zip(sent, sent.dropFirst()).count { $1.bytesSent < $0.bytesSent } <= 1)
     }
 
-    @Test("U-14: A server that closes the connection while the sequence is awaited ends the request")
+    @Test("A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"))
     func closedByServer() async throws {
         let server = try MockServer()
         defer { server.stop() }

@@ -12,7 +12,9 @@ import FoundationNetworking
 struct UploadTests {
     private struct Failure: Error, Equatable { var number = 7 }
 
-    @Test("U-01: A file is sent with its length and its bytes", arguments: RealSession.allCases, [0, 1, 300_000])
+    @Test(
+        "A file is sent with its length and its bytes", .covers("U-01"), arguments: RealSession.allCases,
+        [0, 1, 300_000])
     func file(session: RealSession, size: Int) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
@@ -25,7 +27,7 @@ struct UploadTests {
     }
 
     @Test(
-        "U-02: A file that is missing, or not a regular file, fails before anything is sent",
+        "A file that is missing, or not a regular file, fails before anything is sent", .covers("U-02"),
         arguments: RealSession.allCases)
     func invalidFiles(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -43,7 +45,7 @@ struct UploadTests {
     }
 
     @Test(
-        "U-03: A sequence is sent completely, chunked without a length and framed by its length otherwise",
+        "A sequence is sent completely, chunked without a length and framed by its length otherwise", .covers("U-03"),
         arguments: RealSession.allCases, [true, false])
     func sequence(session: RealSession, hasLength: Bool) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -73,7 +75,7 @@ struct UploadTests {
     }
 
     @Test(
-        "U-04: A sequence that is longer or shorter than its length fails, and no complete request arrives",
+        "A sequence that is longer or shorter than its length fails, and no complete request arrives", .covers("U-04"),
         arguments: RealSession.allCases, [-1, 1])
     func wrongLength(session: RealSession, difference: Int64) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -90,7 +92,7 @@ struct UploadTests {
     }
 
     @Test(
-        "U-05: An error of the sequence is the result, and no complete request arrives",
+        "An error of the sequence is the result, and no complete request arrives", .covers("U-05"),
         arguments: RealSession.allCases, [nil, 1_000_000] as [Int64?])
     func producerError(session: RealSession, length: Int64?) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -107,7 +109,7 @@ struct UploadTests {
         #expect(server.receivedRequests.isEmpty)
     }
 
-    @Test("U-09: A retry sends a file and a new sequence again", arguments: RealSession.allCases)
+    @Test("A retry sends a file and a new sequence again", .covers("U-09"), arguments: RealSession.allCases)
     func retry(session: RealSession) async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -124,7 +126,7 @@ struct UploadTests {
     }
 
     @Test(
-        "U-09: A retry of a sequence that was read fails with bodyNotReplayable and the response",
+        "A retry of a sequence that was read fails with bodyNotReplayable and the response", .covers("U-09"),
         arguments: RealSession.allCases)
     func noRetry(session: RealSession) async throws {
         let server = try MockServer()
@@ -158,7 +160,8 @@ struct UploadTests {
     }
 
     @Test(
-        "U-10: A redirect sends a file and a new sequence again; a sequence that was read fails, unless it becomes GET",
+        "A redirect sends a file and a new sequence again; a sequence that was read fails, unless it becomes GET",
+        .covers("U-10"),
         arguments: RealSession.allCases, [303, 307, 308])
     func redirect(session: RealSession, status: Int) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -208,7 +211,7 @@ struct UploadTests {
         #expect(server.receivedRequests.map(\.body) == Array(repeating: chunks.content, count: 3))
     }
 
-    @Test("U-15: Cancelling the task cancels a sequence that is awaited", arguments: RealSession.allCases)
+    @Test("Cancelling the task cancels a sequence that is awaited", .covers("U-15"), arguments: RealSession.allCases)
     func cancelling(session: RealSession) async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Curl session: closing", .serialized, .timeLimit(.minutes(10)))
 struct CurlClosingTests {
-    @Test("C-35: Closing finishes running requests, refuses new ones, and can be repeated")
+    @Test("Closing finishes running requests, refuses new ones, and can be repeated", .covers("C-35"))
     func finishing() async throws {
         let gate = DispatchSemaphore(value: 0)
         let server = try MockServer { _ in
@@ -44,7 +44,7 @@ struct CurlClosingTests {
         #expect(server.receivedRequests.count == 4)
     }
 
-    @Test("C-35: Closing cancels running and waiting requests, and leaves no thread and no descriptor")
+    @Test("Closing cancels running and waiting requests, and leaves no thread and no descriptor", .covers("C-35"))
     func cancelling() async throws {
         let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
         do {
@@ -81,7 +81,7 @@ struct CurlClosingTests {
         if isAlone { await eventually("no thread remains") { Resources.threads < 60 } }
     }
 
-    @Test("H-28: A completion may close the session, and may hold the last reference to it")
+    @Test("A completion may close the session, and may hold the last reference to it", .covers("H-28"))
     func closingInside() async throws {
         let server = try MockServer { _ in MockResponse("x") }
         defer { server.stop() }

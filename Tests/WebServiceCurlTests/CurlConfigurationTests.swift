@@ -10,7 +10,9 @@ import FoundationNetworking
 
 @Suite("Curl session: configuration", .timeLimit(.minutes(10)))
 struct CurlConfigurationTests {
-    @Test("C-20, M-24: The user agent is sent unchanged, defaults to WebService, and is omitted if it is nil")
+    @Test(
+        "The user agent is sent unchanged, defaults to WebService, and is omitted if it is nil", .covers("C-20", "M-24")
+    )
     func userAgent() async throws {
         let server = try MockServer { MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|")) }
         defer { server.stop() }
@@ -25,7 +27,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-20: A user agent with a byte that no field value may contain is an error before any request",
+        "A user agent with a byte that no field value may contain is an error before any request", .covers("C-20"),
         arguments: 0..<256)
     func userAgentBytes(byte: Int) async throws {
         let isAllowed = byte >= 0x20 && byte != 0x7F || byte == 0x09
@@ -43,7 +45,8 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-20: A path or key with NUL, or a proxy with NUL or a line break, is an error that does not repeat it"
+        "A path or key with NUL, or a proxy with NUL or a line break, is an error that does not repeat it",
+        .covers("C-20")
     )
     func strings() {
         for byte in ["\0", "\n", "\r\n"] {
@@ -76,7 +79,7 @@ struct CurlConfigurationTests {
         .seconds(Int64.max) + .milliseconds(999),
     ]
 
-    @Test("M-27: A duration out of range is clamped to the nearest possible one", arguments: allDurations)
+    @Test("A duration out of range is clamped to the nearest possible one", .covers("M-27"), arguments: allDurations)
     func durations(duration: Duration) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -91,7 +94,8 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "M-27: A count out of range is clamped to the nearest possible one", arguments: [Int.min, -1, 0, 1, Int.max])
+        "A count out of range is clamped to the nearest possible one", .covers("M-27"),
+        arguments: [Int.min, -1, 0, 1, Int.max])
     func counts(count: Int) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
@@ -109,7 +113,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "M-27: A request's connect timeout that is not a duration is an error or clamped, and never traps",
+        "A request's connect timeout that is not a duration is an error or clamped, and never traps", .covers("M-27"),
         arguments: allDurations + [.nanoseconds(1) / 1_000_000_000])
     func requestTimeouts(timeout: Duration) async throws {
         let server = try MockServer { _ in MockResponse("ale") }
@@ -136,7 +140,7 @@ struct CurlConfigurationTests {
         #expect(ended.error == nil || ended.code == .encoding || ended.urlErrorCode == .timedOut, "\(ended)")
     }
 
-    @Test("M-27: A maximum body size out of range never traps", arguments: [Int.min, -1, 0, 2, 3, Int.max])
+    @Test("A maximum body size out of range never traps", .covers("M-27"), arguments: [Int.min, -1, 0, 2, 3, Int.max])
     func longestBody(count: Int) async throws {
         let server = try MockServer {
             $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale")
@@ -155,7 +159,7 @@ struct CurlConfigurationTests {
         }
     }
 
-    @Test("C-66: No dump, description or error contains the password of a proxy or of a key")
+    @Test("No dump, description or error contains the password of a proxy or of a key", .covers("C-66"))
     func passwords() async throws {
         let secrets = ["proxy-secret", "key-secret", "proxy-user"]
         for proxy in [
@@ -191,7 +195,7 @@ struct CurlConfigurationTests {
     }
 
     @Test(
-        "C-66: A character that combines with a delimiter does not reveal the password of a proxy",
+        "A character that combines with a delimiter does not reveal the password of a proxy", .covers("C-66"),
         arguments: [
             ("http://u:canary@\u{301}h:80", "http://\u{301}h:80"), ("http://u:canary\u{600}@h", "http://h"),
             ("http://\u{301}u:canary@h", "http://h"),

@@ -36,7 +36,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34, C-46: An ambiguous head is badServerResponse",
+        "An ambiguous head is badServerResponse", .covers("H-34", "C-46"),
         arguments: [
             "\(ok)Content-Length: 2\r\n 00\r\n\r\nale", "\(ok)Content-Length:\r\n 3\r\n\r\nale",
             "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
@@ -59,7 +59,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34: A status line with another version or an impossible status is badServerResponse",
+        "A status line with another version or an impossible status is badServerResponse", .covers("H-34"),
         arguments: [
             "HTTP/9.9 200 OK", "HTTP/3 200 OK", "HTTP/1.2 200 OK", "HTTP/1.1 000 OK", "HTTP/1.1 99 OK",
             "HTTP/1.1 99999 OK", "HTTP/1.1 abc OK",
@@ -72,7 +72,9 @@ struct CurlHostileHeadTests {
         #expect(try await self.result(of: line, try CurlSession()).error != nil)
     }
 
-    @Test("H-34: A status without a defined meaning is delivered unchanged", arguments: [299, 418, 599, 600, 999])
+    @Test(
+        "A status without a defined meaning is delivered unchanged", .covers("H-34"),
+        arguments: [299, 418, 599, 600, 999])
     func unknownStatuses(status: Int) async throws {
         let result = try await result(of: "HTTP/1.1 \(status) \r\nContent-Length: 3\r\n\r\nale", try CurlSession())
         #expect(try result.get().status == status)
@@ -88,7 +90,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-34, C-47: A malformed chunk is badServerResponse",
+        "A malformed chunk is badServerResponse", .covers("H-34", "C-47"),
         arguments: [
             "zz\r\nale\r\n0\r\n\r\n", "fffffffffffffffff\r\nale\r\n0\r\n\r\n", "8000000000000000\r\nale\r\n0\r\n\r\n",
             "3\r\nporter\r\n0\r\n\r\n",
@@ -100,7 +102,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03: A head or trailer that exceeds the limits of libcurl is responseTooLarge",
+        "A head or trailer that exceeds the limits of libcurl is responseTooLarge", .covers("H-03"),
         arguments: [
             ok + "X-Brew: " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
@@ -114,7 +116,8 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03, G18: A head at the maximum is accepted, one byte more is not, with interim responses and trailers"
+        "A head at the maximum is accepted, one byte more is not, with interim responses and trailers",
+        .covers("H-03", "G18")
     )
     func headerLimit() async throws {
         for start in ["", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n"] {
@@ -136,7 +139,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "H-03: An endless head is responseTooLarge, and the next request succeeds",
+        "An endless head is responseTooLarge, and the next request succeeds", .covers("H-03"),
         arguments: [
             "X-Brew: ale\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n",
             " folded\r\n", "a",
@@ -148,7 +151,7 @@ struct CurlHostileHeadTests {
         #expect(result.code == .responseTooLarge, "\(result)")
     }
 
-    @Test("C-46: A length in an interim response does not apply to the final response")
+    @Test("A length in an interim response does not apply to the final response", .covers("C-46"))
     func interim() async throws {
         let early = "HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n"
         let response = try await result(of: early + early + Self.ok + "Content-Length: 3\r\n\r\nale", try CurlSession())
@@ -157,7 +160,7 @@ struct CurlHostileHeadTests {
         #expect(response.headers.map(\.name) == ["Content-Length"])
     }
 
-    @Test("H-35: The length in a 304 or in a response to HEAD is not compared with the maximum body size")
+    @Test("The length in a 304 or in a response to HEAD is not compared with the maximum body size", .covers("H-35"))
     func lengthWithoutBody() async throws {
         for (status, method) in [(304, Request.Method.GET), (200, .HEAD)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Length: 100000\r\nETag: \"a\"\r\n\r\n"
@@ -170,7 +173,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("C-44: A gzip response without a body is accepted for length 0, for HEAD and for status 304")
+    @Test("A gzip response without a body is accepted for length 0, for HEAD and for status 304", .covers("C-44"))
     func gzipWithoutBody() async throws {
         for (status, length, method) in [(200, 0, Request.Method.GET), (200, 100, .HEAD), (304, 100, .GET)] {
             let bytes = "HTTP/1.1 \(status) OK\r\nContent-Encoding: gzip\r\nContent-Length: \(length)\r\n\r\n"
@@ -179,7 +182,7 @@ struct CurlHostileHeadTests {
         }
     }
 
-    @Test("H-34: A 101 is badServerResponse at once, because no request asks for another protocol")
+    @Test("A 101 is badServerResponse at once, because no request asks for another protocol", .covers("H-34"))
     func switchingProtocols() async throws {
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 101)
@@ -193,7 +196,7 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
-        "C-44: Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData",
+        "Zeros after a gzip body are accepted, and any other byte is cannotDecodeContentData", .covers("C-44"),
         arguments: [0, 1, 512, 70_000])
     func padding(count: Int) async throws {
         let gzip = GzipDecoderTests.gzip
@@ -236,7 +239,8 @@ struct CurlHostileHeadTests {
     ]
 
     @Test(
-        "H-31: With hostile lengths, progress only grows, stays within 0 and 1, and ends before the completion",
+        "With hostile lengths, progress only grows, stays within 0 and 1, and ends before the completion",
+        .covers("H-31"),
         arguments: hostile)
     private func progress(_ hostile: Hostile) async throws {
         let server = try MockServer { _ in MockResponse("", wire: .raw(Data(hostile.bytes.utf8))) }
@@ -297,7 +301,7 @@ struct CurlHostileHeadTests {
     ]
 
     @Test(
-        "G6, C-47: A response is delivered only if it is complete, wherever the connection is cut",
+        "A response is delivered only if it is complete, wherever the connection is cut", .covers("G6", "C-47"),
         arguments: cuts.indices)
     func cut(_ index: Int) async throws {
         let (head, body) = Self.cuts[index]

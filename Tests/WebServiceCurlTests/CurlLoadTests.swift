@@ -14,7 +14,8 @@ struct CurlLoadTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     @Test(
-        "G12: Requests with random cancellations and 20% faults complete once each, and resources are released"
+        "Requests with random cancellations and 20% faults complete once each, and resources are released",
+        .covers("G12")
     )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
@@ -98,7 +99,7 @@ struct CurlLoadTests {
         }
     }
 
-    @Test("H-27: 10,000 simultaneous requests are queued over few connections and threads")
+    @Test("10,000 simultaneous requests are queued over few connections and threads", .covers("H-27"))
     func queued() async throws {
         let server = try MockServer { MockResponse($0.query ?? "") }
         defer { server.stop() }
@@ -128,7 +129,7 @@ struct CurlLoadTests {
     }
 
     @Test(
-        "C-35: Sessions closed at random, with requests cancelled at random, complete each request once"
+        "Sessions closed at random, with requests cancelled at random, complete each request once", .covers("C-35")
     )
     func closedAtRandom() async throws {
         let server = try MockServer { request in

@@ -25,7 +25,8 @@ extension CurlLoadTests {
     private static let canMeasure = isAlone && !isSanitized && Resources.peakMemory > 0
 
     @Test(
-        "H-01, G16: A body of 64 MiB takes at most 16 MiB more memory than its size, with a length and in chunks",
+        "A body of 64 MiB takes at most 16 MiB more memory than its size, with a length and in chunks",
+        .covers("H-01", "G16"),
         .enabled(if: canMeasure),
         arguments: ["/length", "/chunks"])
     func largeBodyMemory(path: String) async throws {
@@ -37,7 +38,8 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "H-01, H-02, G16: An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB",
+        "An endless body or 1 GiB of gzip ends at a limit of 10 MB and takes less than 30 MB",
+        .covers("H-01", "H-02", "G16"),
         .enabled(if: canMeasure), arguments: ["/bomb", "/endless", "/endless-length"])
     func limitedBodyMemory(path: String) async throws {
         let limit = 10_000_000
@@ -53,7 +55,7 @@ extension CurlLoadTests {
     }
 
     @Test(
-        "H-03, G16: An endless head takes less than 8 MiB of memory", .enabled(if: canMeasure),
+        "An endless head takes less than 8 MiB of memory", .covers("H-03", "G16"), .enabled(if: canMeasure),
         arguments: ["/head", "/interim", "/line"])
     func endlessHeadMemory(path: String) async throws {
         let grown = try await growth(Source()) { service in

@@ -11,7 +11,7 @@ import Darwin
 
 extension CurlLoadTests {
     @Test(
-        "M-11: Sending a file of 64 MiB takes less than 16 MiB of memory",
+        "Sending a file of 64 MiB takes less than 16 MiB of memory", .covers("M-11"),
         .enabled(if: isAlone && !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
     func multipartMemory() async throws {
         let folder = try CurlMultipartTests.Folder()

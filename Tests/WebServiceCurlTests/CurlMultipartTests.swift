@@ -54,7 +54,8 @@ struct CurlMultipartTests {
     }
 
     @Test(
-        "M-11: Strings, bytes and files arrive in order, with an exact length and no coding, also with a delegate",
+        "Strings, bytes and files arrive in order, with an exact length and no coding, also with a delegate",
+        .covers("M-11"),
         arguments: [false, true])
     func arrives(hasDelegate: Bool) async throws {
         let folder = try Folder()
@@ -87,7 +88,7 @@ struct CurlMultipartTests {
         #expect(arrived.headers["X-Tag"] == (hasDelegate ? "1" : nil))
     }
 
-    @Test("M-11: Forms without files arrive: empty, with 10,000 parts and with large parts")
+    @Test("Forms without files arrive: empty, with 10,000 parts and with large parts", .covers("M-11"))
     func inMemory() async throws {
         let server = try MockServer { _ in MockResponse("ok") }
         defer { server.stop() }

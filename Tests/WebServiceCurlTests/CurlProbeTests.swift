@@ -7,7 +7,8 @@ import WebServiceMocking
 @Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .timeLimit(.minutes(10)))
 struct CurlProbeTests {
     @Test(
-        "H-05, G15: During a name lookup, cancellation, deadline, timeout and closing are prompt for every request"
+        "During a name lookup, cancellation, deadline, timeout and closing are prompt for every request",
+        .covers("H-05", "G15")
     )
     func lookup() async throws {
         let server = try MockServer { _ in MockResponse("ale") }
@@ -26,7 +27,8 @@ struct CurlProbeTests {
     }
 
     @Test(
-        "H-32: Without descriptors, requests and sessions fail with a typed error, leave no thread, and recover"
+        "Without descriptors, requests and sessions fail with a typed error, leave no thread, and recover",
+        .covers("H-32")
     )
     func descriptors() async throws {
         let server = try MockServer { request in

@@ -18,7 +18,7 @@ struct CurlProxyTests {
         }
     }
 
-    @Test("C-36: A 407 to a request over HTTP is delivered as the response")
+    @Test("A 407 to a request over HTTP is delivered as the response", .covers("C-36"))
     func plain() async throws {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
@@ -36,7 +36,7 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "C-36: A proxy that refuses the tunnel is a typed error with the status and without the password",
+        "A proxy that refuses the tunnel is a typed error with the status and without the password", .covers("C-36"),
         arguments: [
             (407, URLError.Code.userAuthenticationRequired), (403, .cannotConnectToHost), (502, .cannotConnectToHost),
         ])
@@ -53,7 +53,7 @@ struct CurlProxyTests {
         #expect(received.map(\.target) == ["brewhapi.invalid:443"] && received.first?.method == "CONNECT")
     }
 
-    @Test("C-36: A proxy that closes the connection instead of opening a tunnel is an error")
+    @Test("A proxy that closes the connection instead of opening a tunnel is an error", .covers("C-36"))
     func lostTunnel() async throws {
         let proxy = try MockServer { _ in MockResponse("", wire: .disconnect) }
         defer { proxy.stop() }
@@ -111,7 +111,8 @@ struct CurlProxyTests {
     }
 
     @Test(
-        "M-25: Environment proxies are used as libcurl documents, and their password is only sent to the proxy",
+        "Environment proxies are used as libcurl documents, and their password is only sent to the proxy",
+        .covers("M-25"),
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs its own executable"))
     func environment() async throws {
         let proxy = try MockServer { request in

@@ -19,7 +19,8 @@ struct CurlReplyTests {
     private static let tool = "/usr/bin/curl"
 
     @Test(
-        "G5: each reply completes in time, and as an error or with the status and the body that curl reads from it",
+        "Each reply completes in time, and as an error or with the status and the body that curl reads from it",
+        .covers("G5"),
         arguments: [false, true])
     func replies(isNormalized: Bool) async throws {
         let replies = CurlReplies.all.map { reply in

@@ -58,7 +58,7 @@ struct CurlSessionTests {
         #expect(((entry?["timings"] as? [String: Any])?["wait"] as? Double ?? 0) > 0)
     }
 
-    @Test("H-31: Progress of uploads and downloads only grows, ends at the total, and precedes the handlers")
+    @Test("Progress of uploads and downloads only grows, ends at the total, and precedes the handlers", .covers("H-31"))
     func progress() async throws {
         let server = try MockServer { MockResponse($0.body) }
         defer { server.stop() }
@@ -98,7 +98,7 @@ struct CurlSessionTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test("C-10: Credentials are not sent to another origin after a redirect")
+    @Test("Credentials are not sent to another origin after a redirect", .covers("C-10"))
     func redirects() async throws {
         let other = try MockServer { MockResponse($0.headers[.authorization] ?? "nobody") }
         let server = try MockServer { _ in
@@ -131,7 +131,7 @@ struct CurlSessionTests {
         #expect(wrong == 0)
     }
 
-    @Test("M-25: Requests use the configured proxy, or none")
+    @Test("Requests use the configured proxy, or none", .covers("M-25"))
     func proxy() async throws {
         let proxy = try MockServer { MockResponse("by way of \($0.target)") }
         let server = try MockServer { _ in MockResponse("directly") }
@@ -155,7 +155,7 @@ struct CurlSessionTests {
         #expect(server.connectionCount == 2)
     }
 
-    @Test("H-34: A server that closes the connection after every response causes no error")
+    @Test("A server that closes the connection after every response causes no error", .covers("H-34"))
     func closingServer() async throws {
         let server = try MockServer { _ in
             MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)))

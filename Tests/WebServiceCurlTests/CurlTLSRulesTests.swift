@@ -34,7 +34,8 @@ struct CurlTLSRulesTests {
     }
 
     @Test(
-        "H-51: An expired, not yet valid or SHA-1 certificate is untrusted, and the request is not sent again",
+        "An expired, not yet valid or SHA-1 certificate is untrusted, and the request is not sent again",
+        .covers("H-51"),
         arguments: SecureServer.Certificate.allCases)
     func certificates(certificate: SecureServer.Certificate) async throws {
         let server = try SecureServer(certificate: certificate)
@@ -75,7 +76,7 @@ struct CurlTLSRulesTests {
             "\(String(repeating: "0", count: 31))1") == true
 
     @Test(
-        "C-45: A body that ends with the connection is complete only after the close_notify of TLS",
+        "A body that ends with the connection is complete only after the close_notify of TLS", .covers("C-45"),
         arguments: [false, true],
         [false, true])
     func truncation(isOld: Bool, dropsAlerts: Bool) async throws {
@@ -101,7 +102,7 @@ struct CurlTLSRulesTests {
         }
     }
 
-    @Test("C-45: A body over HTTP/2 is complete without the alert")
+    @Test("A body over HTTP/2 is complete without the alert", .covers("C-45"))
     func http2End() async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
         let backend = try MockServer { _ in MockResponse(body, wire: .untilClose) }

@@ -63,7 +63,7 @@ struct CurlTLSTests {
         #expect(try await text(plain).hasPrefix("HTTP/1.1"))
     }
 
-    @Test("M-11: A multipart body with files arrives over HTTP/2 unchanged, with its length")
+    @Test("A multipart body with files arrives over HTTP/2 unchanged, with its length", .covers("M-11"))
     func multipart() async throws {
         let backend = try MockServer { _ in MockResponse("ok") }
         defer { backend.stop() }
@@ -86,7 +86,7 @@ struct CurlTLSTests {
         #expect(arrived.headers.values(for: .contentLength) == ["\(arrived.body.count)"])
     }
 
-    @Test("H-51: A server certificate that is untrusted or for another name is an error")
+    @Test("A server certificate that is untrusted or for another name is an error", .covers("H-51"))
     func untrusted() async throws {
         _ = try await text(try service(server.port) { $0.tls.trustedCertificatesFile = server.path("ca.pem") })
         let distrusting = try service(server.port) { _ in }

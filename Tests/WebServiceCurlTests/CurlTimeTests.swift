@@ -32,7 +32,8 @@ struct CurlTimeTests {
     }
 
     @Test(
-        "H-05, G15: Silence ends a task after its idle timeout, with millisecond precision", arguments: [30, 120, 370])
+        "Silence ends a task after its idle timeout, with millisecond precision", .covers("H-05", "G15"),
+        arguments: [30, 120, 370])
     func idle(milliseconds: Int) async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
@@ -45,7 +46,7 @@ struct CurlTimeTests {
         #expect(time >= .milliseconds(milliseconds) && time < limit)
     }
 
-    @Test("H-04: A slowly arriving response does not reach the idle timeout, and the deadline ends it")
+    @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it", .covers("H-04"))
     func drip() async throws {
         let server = try MockServer { _ in
             MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20)))
@@ -60,7 +61,7 @@ struct CurlTimeTests {
         #expect(time >= .milliseconds(600) && time < .milliseconds(850))
     }
 
-    @Test("H-05, L-04: The connect timeout is separate from the idle timeout and has a different error")
+    @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
     func connecting() async throws {
         let listener = try FullListener()
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -75,7 +76,7 @@ struct CurlTimeTests {
         #expect(ownTime >= .milliseconds(390) && ownTime < .milliseconds(650))
     }
 
-    @Test("H-06: A server that does not read the request ends the task after the idle timeout")
+    @Test("A server that does not read the request ends the task after the idle timeout", .covers("H-06"))
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)
         let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
@@ -85,7 +86,7 @@ struct CurlTimeTests {
         #expect(await task.data().result.urlErrorCode == .timedOut)
     }
 
-    @Test("G15: A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
+    @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases", .covers("G15"))
     func cancel() async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
@@ -120,7 +121,8 @@ struct CurlTimeTests {
     enum End: CaseIterable, Sendable { case cancel, deadline, close }
 
     @Test(
-        "H-05, G15: Cancellation, deadline and closing are prompt while a connection hangs", arguments: Hang.allCases,
+        "Cancellation, deadline and closing are prompt while a connection hangs", .covers("H-05", "G15"),
+        arguments: Hang.allCases,
         End.allCases)
     func hanging(_ hang: Hang, _ end: End) async throws {
         let listener = try FullListener(backlog: hang == .connect || hang == .proxyConnect ? 0 : 5)
@@ -165,7 +167,7 @@ struct CurlTimeTests {
     }
 
     @Test(
-        "H-05: A connection that the server closes within a response is an error at once",
+        "A connection that the server closes within a response is an error at once", .covers("H-05"),
         arguments: [3, 30, 60])
     func halfClosed(count: Int) async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }

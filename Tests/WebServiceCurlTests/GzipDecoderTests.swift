@@ -42,19 +42,19 @@ struct GzipDecoderTests {
         return String(decoding: text, as: UTF8.self)
     }
 
-    @Test("C-44: A complete body is decoded in one piece and byte by byte, also with two members")
+    @Test("A complete body is decoded in one piece and byte by byte, also with two members", .covers("C-44"))
     func whole() throws {
         #expect(try text(Self.gzip) == Self.plain)
         #expect(try text(Self.gzip, pieces: 1) == Self.plain)
         #expect(try text(Self.gzip + Self.gzip, pieces: 7) == Self.plain + Self.plain)
     }
 
-    @Test("C-44: A body that is truncated at any offset is an error")
+    @Test("A body that is truncated at any offset is an error", .covers("C-44"))
     func cut() throws {
         for count in 1..<Self.gzip.count { #expect(try text(Self.gzip.prefix(count)) == nil, "\(count)") }
     }
 
-    @Test("C-44: A flipped bit is an error or does not change the decoded body")
+    @Test("A flipped bit is an error or does not change the decoded body", .covers("C-44"))
     func flipped() throws {
         for bit in 0..<Self.gzip.count * 8 {
             var bytes = Self.gzip
@@ -64,13 +64,13 @@ struct GzipDecoderTests {
         }
     }
 
-    @Test("C-44: Bytes after the end that do not start a member are an error")
+    @Test("Bytes after the end that do not start a member are an error", .covers("C-44"))
     func garbage() throws {
         #expect(try text(Self.gzip + Data("garbage".utf8)) == nil)
         #expect(try text(Data("no gzip at all".utf8)) == nil)
     }
 
-    @Test("C-44: Invalid bytes are an error when they arrive, and not only at the end of the body")
+    @Test("Invalid bytes are an error when they arrive, and not only at the end of the body", .covers("C-44"))
     func brokenAtOnce() throws {
         var flipped = Self.gzip
         flipped[flipped.count - 8] ^= 1  // in the checksum
@@ -83,7 +83,7 @@ struct GzipDecoderTests {
     }
 
     @Test(
-        "C-44: Zeros after the end are padding, and any other byte after them is an error",
+        "Zeros after the end are padding, and any other byte after them is an error", .covers("C-44"),
         arguments: [1, 3, 17, 40_000])
     func padding(count: Int) throws {
         for pieces in [Int.max, 1, 7] where pieces > 1 || count < 100 {
@@ -95,12 +95,12 @@ struct GzipDecoderTests {
         #expect(try text(Data(count: count)) == nil)
     }
 
-    @Test("C-44: A truncated second member is an error")
+    @Test("A truncated second member is an error", .covers("C-44"))
     func cutMember() throws {
         for count in 1..<Self.gzip.count { #expect(try text(Self.gzip + Self.gzip.prefix(count)) == nil, "\(count)") }
     }
 
-    @Test("S-14: A decoder with a limit returns the output in pieces, also after the last input byte")
+    @Test("A decoder with a limit returns the output in pieces, also after the last input byte", .covers("S-14"))
     func limited() throws {
         let zeros = Self.zeros
         let decoder = try decoder()

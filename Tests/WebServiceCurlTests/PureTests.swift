@@ -15,7 +15,7 @@ struct FramingTests {
     }
 
     @Test(
-        "C-46: A single length is accepted in every notation",
+        "A single length is accepted in every notation", .covers("C-46"),
         arguments: [
             "Content-Length: 5", "content-length:5", "CONTENT-LENGTH:   5  ", "Content-Length: 5, 5",
             "Content-Length: 0005",
@@ -26,7 +26,7 @@ struct FramingTests {
     }
 
     @Test(
-        "C-46: An invalid length or transfer coding is refused",
+        "An invalid length or transfer coding is refused", .covers("C-46"),
         arguments: [
             "Content-Length: ", "Content-Length: 5abc", "Content-Length: -3", "Content-Length: +3",
             "Content-Length: 5, 6", "Content-Length: 0x5",
@@ -38,7 +38,7 @@ struct FramingTests {
         #expect(framing(line).violation != nil)
     }
 
-    @Test("C-46: Contradictory framing fields are refused, and equal lengths are accepted")
+    @Test("Contradictory framing fields are refused, and equal lengths are accepted", .covers("C-46"))
     func pairs() {
         #expect(framing("Content-Length: 5", "Content-Length: 6").violation != nil)
         #expect(framing("Content-Length: 5", "Content-Length: 5").violation == nil)
@@ -66,7 +66,7 @@ struct FramingTests {
         }
     }
 
-    @Test("C-46: A folded line is refused in a field that defines the length or coding of the body")
+    @Test("A folded line is refused in a field that defines the length or coding of the body", .covers("C-46"))
     func continuations() {
         #expect(framing("Content-Length: 2", " 00").violation != nil)
         #expect(framing("Transfer-Encoding:", "\tchunked").violation != nil)

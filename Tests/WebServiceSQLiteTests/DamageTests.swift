@@ -40,7 +40,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: None of 10,000 damaged databases returns a wrong byte, and almost all can be written again",
+        "None of 10,000 damaged databases returns a wrong byte, and almost all can be written again", .covers("C-63"),
         arguments: [0, 1])
     func mutations(half: Int) async throws {
         var random = SystemRandomNumberGenerator()
@@ -81,7 +81,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: A written entry is read even if an undetected damaged page would lead to an older value")
+        "A written entry is read even if an undetected damaged page would lead to an older value", .covers("C-63"))
     func olderValue() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             var bytes = try await database(in: folder)
@@ -99,7 +99,9 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: A database that is truncated at any offset returns correct entries or none, and is writable again")
+    @Test(
+        "A database that is truncated at any offset returns correct entries or none, and is writable again",
+        .covers("C-63"))
     func truncations() async throws {
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
@@ -121,7 +123,7 @@ struct DamageTests {
     }
 
     @Test(
-        "C-63: A header that this version of SQLite does not support is damage",
+        "A header that this version of SQLite does not support is damage", .covers("C-63"),
         arguments: [(18, 3), (18, 255), (19, 3), (47, 9), (0, 0), (16, 1)])
     func head(offset: Int, byte: UInt8) async throws {
         try await withScratchFolder { folder in
@@ -137,7 +139,7 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: A damaged row counts as missing and is deleted, and the others remain")
+    @Test("A damaged row counts as missing and is deleted, and the others remain", .covers("C-63"))
     func damagedRow() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -167,7 +169,7 @@ struct DamageTests {
         }
     }
 
-    @Test("C-63: A damaged row that was replaced in the meantime is not deleted")
+    @Test("A damaged row that was replaced in the meantime is not deleted", .covers("C-63"))
     func replacedRow() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
@@ -198,7 +200,8 @@ struct DamageTests {
     }
 
     @Test(
-        "H-41, C-63: a database is moved aside after two consecutive reports of damage, and not after a single one",
+        "A database is moved aside after two consecutive reports of damage, and not after a single one",
+        .covers("H-41", "C-63"),
         arguments: [
             Reports(codes: [SQLITE_CORRUPT], isMovedAside: false),
             Reports(codes: [SQLITE_IOERR, SQLITE_CORRUPT], isMovedAside: false),

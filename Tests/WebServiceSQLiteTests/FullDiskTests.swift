@@ -47,7 +47,8 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, H-41: A write to a full disk fails and leaves the old entry unchanged, and succeeds when there is space",
+        "A write to a full disk fails and leaves the old entry unchanged, and succeeds when there is space",
+        .covers("H-36", "H-41"),
         arguments: [0, 4096, 40_000])
     func fullDisk(free: Int) async throws {
         try await SmallDisk.with { folder in
@@ -73,7 +74,8 @@ struct FullDiskTests {
     }
 
     @Test(
-        "H-36, G14: On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
+        "On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
+        .covers("H-36", "G14"),
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
@@ -109,7 +111,7 @@ struct FullDiskTests {
         #expect(full > 0)
     }
 
-    @Test("H-36: A database that cannot be created is an error, and is created when there is space")
+    @Test("A database that cannot be created is an error, and is created when there is space", .covers("H-36"))
     func nothingThere() async throws {
         try await SmallDisk.with { folder in
             try takeSpace(folder, leaving: 0)
@@ -122,7 +124,8 @@ struct FullDiskTests {
         }
     }
 
-    @Test("H-41: A write that cannot delete entries over the limit for lack of space fails and stores nothing")
+    @Test(
+        "A write that cannot delete entries over the limit for lack of space fails and stores nothing", .covers("H-41"))
     func transaction() async throws {
         try await SmallDisk.with { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 20)

@@ -11,7 +11,8 @@ struct KillTests {
     private static let keys = 16
 
     @Test(
-        "C-62: A SQLite storage killed at any instant has every acknowledged entry, none torn, and an intact database"
+        "A SQLite storage killed at any instant has every acknowledged entry, none torn, and an intact database",
+        .covers("C-62")
     )
     func sqlite() async throws {
         try await withScratchFolder { folder in
@@ -28,7 +29,8 @@ struct KillTests {
     }
 
     @Test(
-        "C-62, M-20: A file storage killed at any instant has every acknowledged entry, none torn, and no old leftovers"
+        "A file storage killed at any instant has every acknowledged entry, none torn, and no old leftovers",
+        .covers("C-62", "M-20")
     )
     func files() async throws {
         try await withScratchFolder { folder in

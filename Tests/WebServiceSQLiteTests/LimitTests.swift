@@ -15,7 +15,7 @@ struct LimitTests {
     }
 
     @Test(
-        "H-42: Writing ten times the limit leaves the newest entries, in a file that does not grow",
+        "Writing ten times the limit leaves the newest entries, in a file that does not grow", .covers("H-42"),
         arguments: [true, false])
     func tenTimes(byBytes: Bool) async throws {
         try await withScratchFolder { folder in
@@ -46,7 +46,7 @@ struct LimitTests {
         }
     }
 
-    @Test("H-42: Short entries after long ones stay within the limit, and reaching it frees a tenth")
+    @Test("Short entries after long ones stay within the limit, and reaching it frees a tenth", .covers("H-42"))
     func shortAfterLong() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -72,7 +72,9 @@ struct LimitTests {
         }
     }
 
-    @Test("H-42: The entry written longest ago is deleted first, regardless of reads, and a new write renews it")
+    @Test(
+        "The entry written longest ago is deleted first, regardless of reads, and a new write renews it",
+        .covers("H-42"))
     func order() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumCount: 3)

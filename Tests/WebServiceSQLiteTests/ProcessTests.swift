@@ -8,7 +8,8 @@ struct ProcessTests {
     private static let count = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 10_000 : 1_000
 
     @Test(
-        "H-39: Four processes write separate and shared entries in one folder, and none fails, is lost or is torn"
+        "Four processes write separate and shared entries in one folder, and none fails, is lost or is torn",
+        .covers("H-39")
     )
     func files() async throws {
         try await withScratchFolder { folder in

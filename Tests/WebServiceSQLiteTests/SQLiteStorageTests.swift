@@ -51,7 +51,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("C-60: Any identifier is a key, and none is part of a path")
+    @Test("Any identifier is a key, and none is part of a path", .covers("C-60"))
     func identifiers() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("deep/a.db"))
@@ -76,7 +76,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "C-64: Every naughty string is valid as an identifier, a classification, an account and data",
+        "Every naughty string is valid as an identifier, a classification, an account and data", .covers("C-64"),
         .enabled(if: corpora != nil, "WEBSERVICE_CORPORA must name the folder of the corpora"))
     func naughtyStrings() async throws {
         let file = try #require(Self.corpora).appendingPathComponent("blns/blns.json")
@@ -93,7 +93,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "C-64: A string that looks like SQL is only data",
+        "A string that looks like SQL is only data", .covers("C-64"),
         arguments: ["'; DROP TABLE entries; --", "\"; DELETE FROM entries; --", "%", "_", "*", "x' OR 1=1 --"])
     func injection(text: String) async throws {
         try await withScratchFolder { folder in
@@ -108,7 +108,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-17: Keys are compared byte for byte")
+    @Test("Keys are compared byte for byte", .covers("M-17"))
     func keys() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
@@ -122,7 +122,9 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-18: An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged")
+    @Test(
+        "An empty entry is stored, and an entry over the limits is refused and leaves the old one unchanged",
+        .covers("M-18"))
     func sizes() async throws {
         try await withScratchFolder { folder in
             let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"), maximumBytes: 2_000_000)
@@ -141,7 +143,7 @@ struct SQLiteStorageTests {
         }
     }
 
-    @Test("M-18: An entry that is too large for SQLite is refused")
+    @Test("An entry that is too large for SQLite is refused", .covers("M-18"))
     func largerThanSQLiteTakes() async throws {
         try await withScratchFolder { folder in
             let files = DatabaseFiles(database: folder.appendingPathComponent("a.db").path)
@@ -235,7 +237,7 @@ struct SQLiteStorageTests {
     }
 
     @Test(
-        "M-21: Every write waits for the disk only with the durability that survives a power failure",
+        "Every write waits for the disk only with the durability that survives a power failure", .covers("M-21"),
         arguments: [(StorageDurability.process, Int64(1)), (.power, 2)] as [(StorageDurability, Int64)])
     func durability(durability: StorageDurability, level: Int64) async throws {
         try await withScratchFolder { folder in

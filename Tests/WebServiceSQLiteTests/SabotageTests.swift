@@ -90,7 +90,8 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
 @Suite("SQLiteStorage: files changed by other programs", .timeLimit(.minutes(15)))
 struct SabotageTests {
     @Test(
-        "H-40, H-38: A change to open files is detected: no wrong byte is read, and the next entry is stored",
+        "A change to open files is detected: no wrong byte is read, and the next entry is stored",
+        .covers("H-40", "H-38"),
         arguments: Sabotage.allCases)
     func whileOpen(_ sabotage: Sabotage) async throws {
         for readsFirst in [false, true] {
@@ -121,7 +122,7 @@ struct SabotageTests {
     }
 
     @Test(
-        "H-40: A change to closed files is detected at the first use",
+        "A change to closed files is detected at the first use", .covers("H-40"),
         arguments: Sabotage.allCases)
     func whileClosed(_ sabotage: Sabotage) async throws {
         try await withScratchFolder { folder in
@@ -143,7 +144,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: If only the log is deleted, its entries are recovered from the open files")
+    @Test("If only the log is deleted, its entries are recovered from the open files", .covers("H-40"))
     func savedLog() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -155,7 +156,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: A read checks the files every 100 ms and a write each time, and a written entry is read")
+    @Test("A read checks the files every 100 ms and a write each time, and a written entry is read", .covers("H-40"))
     func looks() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("storage/a.db")
@@ -175,7 +176,7 @@ struct SabotageTests {
         }
     }
 
-    @Test("H-40: Storages that find the same damaged file move it aside once and share the new one")
+    @Test("Storages that find the same damaged file move it aside once and share the new one", .covers("H-40"))
     func twoFindDamage() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")

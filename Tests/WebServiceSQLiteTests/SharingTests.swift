@@ -7,7 +7,7 @@ import WebServiceCore
 
 @Suite("SQLiteStorage: concurrent use", .timeLimit(.minutes(15)))
 struct SharingTests {
-    @Test("H-39: Four processes write 10,000 entries each to one file, and no write fails or is lost")
+    @Test("Four processes write 10,000 entries each to one file, and no write fails or is lost", .covers("H-39"))
     func processes() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -37,7 +37,7 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: A write blocks no thread of a task while another program writes, and reads continue")
+    @Test("A write blocks no thread of a task while another program writes, and reads continue", .covers("H-39"))
     func waits() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -57,7 +57,9 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: A database that is busy for too long is an error with that cause, and the next write succeeds")
+    @Test(
+        "A database that is busy for too long is an error with that cause, and the next write succeeds", .covers("H-39")
+    )
     func patience() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
@@ -74,7 +76,7 @@ struct SharingTests {
         }
     }
 
-    @Test("H-39: Concurrent writes wait for a busy database together, and not one after another")
+    @Test("Concurrent writes wait for a busy database together, and not one after another", .covers("H-39"))
     func patienceOfMany() async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")

@@ -75,7 +75,8 @@ struct SystemCallTests {
     private static let (old, new) = (Data(repeating: 1, count: 9_000), Data(repeating: 2, count: 7_000))
 
     @Test(
-        "H-37, H-41: After any failed system call, the value is old or new, errors are reported, and the storage works",
+        "After any failed system call, the value is old or new, errors are reported, and the storage works",
+        .covers("H-37", "H-41"),
         arguments: ["file", "file-power", "sqlite", "sqlite-power"])
     func everyCall(kind: String) async throws {
         let isFile = kind.hasPrefix("file")
@@ -114,7 +115,8 @@ struct SystemCallTests {
     }
 
     @Test(
-        "H-37, H-41: a read of the database that fails is not damage, whichever read it is, alone and together with a write",
+        "A read of the database that fails is not damage, whichever read it is, alone and together with a write",
+        .covers("H-37", "H-41"),
         arguments: ["sqlite", "sqlite-power"])
     func everyRead(kind: String) async throws {
         try await withScratchFolder(inMemory: true) { scratch in
@@ -204,7 +206,8 @@ struct SystemCallTests {
     }
 
     @Test(
-        "M-21: The durability `power` flushes each entry to disk before it counts as stored, and `process` does not"
+        "The durability `power` flushes each entry to disk before it counts as stored, and `process` does not",
+        .covers("M-21")
     )
     func fsync() async throws {
         try await withScratchFolder { scratch in

@@ -28,7 +28,7 @@ struct DownloadDiskTests {
     }()
 
     @Test(
-        "D-20: A disk that becomes full is an error, and the download continues when there is space",
+        "A disk that becomes full is an error, and the download continues when there is space", .covers("D-20"),
         .enabled(if: canMount, "requires the permission to mount a file system"),
         arguments: [1, 65_536, 200_000, 900_000])
     func full(free: Int) async throws {

@@ -17,7 +17,8 @@ struct DownloadFailureTests {
     }
 
     @Test(
-        "D-03: A connection that is lost every 64 KiB is continued by a retry policy", arguments: RealSession.streaming)
+        "A connection that is lost every 64 KiB is continued by a retry policy", .covers("D-03"),
+        arguments: RealSession.streaming)
     func cuts(session: RealSession) async throws {
         let fixture = try DownloadFixture(over: session) { request, _ in
             let response = Self.part(request)
@@ -34,7 +35,7 @@ struct DownloadFailureTests {
         if session.isCurl { #expect(offsets == (1...15).map { $0 * 65_536 }) }
     }
 
-    @Test("D-03: Attempts without any bytes are limited by the retry policy")
+    @Test("Attempts without any bytes are limited by the retry policy", .covers("D-03"))
     func fruitless() async throws {
         let fixture = try DownloadFixture { request, number in
             let response = Self.part(request)
@@ -51,7 +52,7 @@ struct DownloadFailureTests {
         #expect(try fixture.part.count == 65_536)
     }
 
-    @Test("D-03: A server that does not serve parts is not asked again and again")
+    @Test("A server that does not serve parts is not asked again and again", .covers("D-03"))
     func restartsAreLimited() async throws {
         let fixture = try DownloadFixture { _, _ in MockResponse(statusCode: 200).cut(Self.content, after: 65_536) }
         fixture.service.interceptors = [.continuing()]
@@ -79,7 +80,7 @@ struct DownloadFailureTests {
         #expect(try fixture.names == [])
     }
 
-    @Test("D-22: A destination that cannot be used is an error before the request")
+    @Test("A destination that cannot be used is an error before the request", .covers("D-22"))
     func destinations() async throws {
         let fixture = try DownloadFixture()
         try FileManager.default.createDirectory(at: fixture.destination, withIntermediateDirectories: false)
@@ -96,7 +97,7 @@ struct DownloadFailureTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("D-22: A folder that is removed during the download is an error")
+    @Test("A folder that is removed during the download is an error", .covers("D-22"))
     func removedFolder() async throws {
         let fixture = try DownloadFixture()
         let folder = fixture.folder
@@ -114,7 +115,7 @@ struct DownloadFailureTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("D-23: A file that appears during the download is not replaced")
+    @Test("A file that appears during the download is not replaced", .covers("D-23"))
     func appearing() async throws {
         let fixture = try DownloadFixture()
         let destination = fixture.destination
@@ -133,7 +134,7 @@ struct DownloadFailureTests {
         #expect(try fixture.fileHas(fixture.content))
     }
 
-    @Test("D-24: One of two downloads to a destination is refused")
+    @Test("One of two downloads to a destination is refused", .covers("D-24"))
     func twice() async throws {
         let fixture = try DownloadFixture()
         let gate = DispatchSemaphore(value: 0)
@@ -155,7 +156,7 @@ struct DownloadFailureTests {
         #expect(try fixture.fileHas(Self.content))
     }
 
-    @Test("D-30: A cancelled download leaves its bytes for the next one, which may begin at once")
+    @Test("A cancelled download leaves its bytes for the next one, which may begin at once", .covers("D-30"))
     func cancelled() async throws {
         let fixture = try DownloadFixture(10_000_000)
         var refetched = 0
@@ -217,7 +218,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("D-17, D-18, D-19: A wrong hash of the file or a part removes it, and a right one does not")
+    @Test("A wrong hash of the file or a part removes it, and a right one does not", .covers("D-17", "D-18", "D-19"))
     func digests() async throws {
         let right = "sha-256=:\(Data(Self.sha256).base64EncodedString()):"
         let wrong = "sha-256=:\(Data(repeating: 0, count: 32).base64EncodedString()):"
@@ -241,7 +242,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("D-17: A hash in the trailer fields is verified")
+    @Test("A hash in the trailer fields is verified", .covers("D-17"))
     func trailers() async throws {
         for isRight in [true, false] {
             let digest = Data(isRight ? Self.sha256 : [UInt8](repeating: 0, count: 32)).base64EncodedString()
@@ -260,7 +261,7 @@ struct DownloadFailureTests {
         }
     }
 
-    @Test("D-19: A given hash is that of the whole file, also if it was continued")
+    @Test("A given hash is that of the whole file, also if it was continued", .covers("D-19"))
     func checksum() async throws {
         let hex = Self.sha256.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         for isRight in [true, false] {
@@ -284,7 +285,7 @@ struct DownloadFailureTests {
         0xB9, 0xF8, 0x7C, 0x31, 0x40, 0x79, 0x28, 0xAD, 0x7D, 0x5B, 0xB9, 0x1E, 0x2B, 0x74, 0x30, 0x17,
     ]
 
-    @Test("D-26: A file that is larger than the disk is refused before anything is written")
+    @Test("A file that is larger than the disk is refused before anything is written", .covers("D-26"))
     func space() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 200)

@@ -27,7 +27,7 @@ struct DownloadKillTests {
         }
     }
 
-    @Test("D-35: A large file needs hardly more memory than a small one")
+    @Test("A large file needs hardly more memory than a small one", .covers("D-35"))
     func memory() async throws {
         let sizes = [1 << 20, Self.isLong ? 5 << 30 : 96 << 20]
         let server = try MockServer { request in
@@ -55,7 +55,7 @@ struct DownloadKillTests {
     }
 
     @Test(
-        "D-02: Killed at any instant, a download is absent or whole, and continues where it ended",
+        "Killed at any instant, a download is absent or whole, and continues where it ended", .covers("D-02"),
         arguments: [(1, isLong ? 900 : 20, 4_000_000), (4, isLong ? 100 : 5, 44 << 20)])
     func kills(connections: Int, count: Int, size: Int) async throws {
         let victim = Mutex(Victim(rest: .max))

@@ -29,7 +29,7 @@ struct DownloadPieceTests {
     private static let ranges = (0..<6).map { "bytes=\($0 * piece)-\(min(($0 + 1) * piece, content.count) - 1)" }
         .sorted()
 
-    @Test("D-31: Several connections download the pieces of a large file", arguments: [2, 4, 64])
+    @Test("Several connections download the pieces of a large file", .covers("D-31"), arguments: [2, 4, 64])
     func pieces(connections: Int) async throws {
         let active = Mutex((now: 0, most: 0))
         let fixture = try DownloadFixture(0) { request, _ in
@@ -55,7 +55,7 @@ struct DownloadPieceTests {
         #expect(active.withLock { $0.most } <= connections)
     }
 
-    @Test("D-32: A server that does not serve parts receives one request")
+    @Test("A server that does not serve parts receives one request", .covers("D-32"))
     func unsupported() async throws {
         let fixture = try DownloadFixture(0) { _, _ in MockResponse(statusCode: 200, data: Self.content) }
         let file = try await Self.download(fixture)
@@ -64,7 +64,7 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count == 1)
     }
 
-    @Test("D-32: A file without a validator is downloaded by one request for the whole file")
+    @Test("A file without a validator is downloaded by one request for the whole file", .covers("D-32"))
     func withoutValidator() async throws {
         let fixture = try DownloadFixture(0) { request, _ in MockResponse(file: Self.content, eTag: nil, for: request) }
         _ = try await Self.download(fixture)
@@ -72,7 +72,7 @@ struct DownloadPieceTests {
         #expect(fixture.ranges == ["bytes=0-8388607", ""])
     }
 
-    @Test("D-32: A short file is downloaded by one connection")
+    @Test("A short file is downloaded by one connection", .covers("D-32"))
     func short() async throws {
         let fixture = try DownloadFixture(9 << 20)
         _ = try await Self.download(fixture)
@@ -84,7 +84,7 @@ struct DownloadPieceTests {
         #expect(tiny.ranges == ["bytes=0-8388607"])
     }
 
-    @Test("D-31: A connection without parts is given up, and the others go on")
+    @Test("A connection without parts is given up, and the others go on", .covers("D-31"))
     func oneRefuses() async throws {
         let fixture = try DownloadFixture(0) { request, number in
             number == 2
@@ -97,7 +97,7 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count == 7)
     }
 
-    @Test("D-31: A file that changes between two pieces is downloaded again by one connection")
+    @Test("A file that changes between two pieces is downloaded again by one connection", .covers("D-31"))
     func changed() async throws {
         let new = DownloadFixture.content(1_000_000, seed: 7)
         let fixture = try DownloadFixture(0) { request, number in
@@ -110,7 +110,7 @@ struct DownloadPieceTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("D-31: Pieces that are interrupted or stall are continued by a retry policy")
+    @Test("Pieces that are interrupted or stall are continued by a retry policy", .covers("D-31"))
     func interrupted() async throws {
         let fixture = try DownloadFixture(0) { request, number in
             var response = Self.part(request)
@@ -126,7 +126,8 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count >= 8)
     }
 
-    @Test("D-31: Complete pieces are not downloaded again, with any number of connections", arguments: [1, 4])
+    @Test(
+        "Complete pieces are not downloaded again, with any number of connections", .covers("D-31"), arguments: [1, 4])
     func resumed(connections: Int) async throws {
         let fixture = try DownloadFixture(0) { request, number in
             let response = Self.part(request)

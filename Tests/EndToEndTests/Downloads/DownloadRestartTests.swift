@@ -12,7 +12,7 @@ import FoundationNetworking
 struct DownloadRestartTests {
     private static let changed = DownloadFixture.content(900_000, seed: 1)
 
-    @Test("D-05, D-15: A whole file in place of the part replaces all bytes, once")
+    @Test("A whole file in place of the part replaces all bytes, once", .covers("D-05", "D-15"))
     func wholeFile() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -27,7 +27,8 @@ struct DownloadRestartTests {
     }
 
     @Test(
-        "D-06, D-08: A part of another version or with another range is not written, and the whole file is requested",
+        "A part of another version or with another range is not written, and the whole file is requested",
+        .covers("D-06", "D-08"),
         arguments: [
             ("bytes 400000-899999/900000", "\"v2\"", nil), ("bytes 400000-999999/1000000", "\"v2\"", nil),
             ("bytes 400000-899999/900000", DownloadFixture.tag, nil), ("bytes 400001-999999/1000000", nil, nil),
@@ -53,7 +54,7 @@ struct DownloadRestartTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("D-07: A part that begins earlier is appended if the common bytes are equal")
+    @Test("A part that begins earlier is appended if the common bytes are equal", .covers("D-07"))
     func overlap() async throws {
         let fixture = try DownloadFixture()
         for differs in [false, true] {
@@ -73,7 +74,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("D-10: A part that was not requested is an error")
+    @Test("A part that was not requested is an error", .covers("D-10"))
     func unrequested() async throws {
         let fixture = try DownloadFixture { _, _ in
             var response = MockResponse(statusCode: 206, data: Data(count: 10))
@@ -85,7 +86,7 @@ struct DownloadRestartTests {
         #expect(fixture.ranges == [""])
     }
 
-    @Test("D-11: A file that is complete is not requested again")
+    @Test("A file that is complete is not requested again", .covers("D-11"))
     func complete() async throws {
         let fixture = try DownloadFixture()
         // An interruption after the last byte, before the file was renamed.
@@ -99,7 +100,7 @@ struct DownloadRestartTests {
         #expect(file.response.status == 416)
     }
 
-    @Test("D-11: A range that cannot be satisfied otherwise is followed by one request for the whole file")
+    @Test("A range that cannot be satisfied otherwise is followed by one request for the whole file", .covers("D-11"))
     func unsatisfied() async throws {
         for range in [nil, "bytes */900000", "bytes */1000001"] as [String?] {
             let fixture = try DownloadFixture()
@@ -116,7 +117,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("D-13: A part that does not fit its state, and a damaged state, are not continued")
+    @Test("A part that does not fit its state, and a damaged state, are not continued", .covers("D-13"))
     func damaged() async throws {
         let changes: [@Sendable (URL, URL) throws -> Void] = [
             { part, _ in try Data(count: 1_000_001).write(to: part) },
@@ -144,7 +145,7 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("D-14: Another path with the same entity tag is another file")
+    @Test("Another path with the same entity tag is another file", .covers("D-14"))
     func otherPath() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -154,7 +155,7 @@ struct DownloadRestartTests {
         #expect(try fixture.fileHas(fixture.content))
     }
 
-    @Test("D-16: A compressed body is decompressed, and not continued")
+    @Test("A compressed body is decompressed, and not continued", .covers("D-16"))
     func compressed() async throws {
         let text = Data(repeating: UInt8(ascii: "a"), count: 1_000)
         // The text in the format of gzip (RFC 1952).

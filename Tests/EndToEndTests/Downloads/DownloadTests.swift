@@ -9,7 +9,9 @@ import FoundationNetworking
 
 @Suite("Downloads", .timeLimit(.minutes(5)))
 struct DownloadTests {
-    @Test("D-01: A download has the bytes of the body, and leaves no other file", arguments: RealSession.allCases)
+    @Test(
+        "A download has the bytes of the body, and leaves no other file", .covers("D-01"),
+        arguments: RealSession.allCases)
     func whole(session: RealSession) async throws {
         let fixture = try DownloadFixture(3_000_000, over: session)
         let file = try await fixture.download().value
@@ -26,7 +28,7 @@ struct DownloadTests {
     }
 
     @Test(
-        "D-04, D-14: An interrupted download continues where it ended, also with another query",
+        "An interrupted download continues where it ended, also with another query", .covers("D-04", "D-14"),
         arguments: RealSession.streaming, ["/a.iso", "/a.iso?token=2"])
     func resumed(session: RealSession, path: String) async throws {
         let fixture = try DownloadFixture(over: session)
@@ -42,7 +44,7 @@ struct DownloadTests {
         #expect(fixture.requests.map { $0.headers["If-Range"] } == [DownloadFixture.tag])
     }
 
-    @Test("D-12: A date of modification is a validator, and a weak entity tag is not")
+    @Test("A date of modification is a validator, and a weak entity tag is not", .covers("D-12"))
     func validators() async throws {
         let (date, second) = ("Sun, 06 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:38 GMT")
         for (fields, validator) in [
@@ -63,7 +65,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("D-09: A part that is shorter than requested is followed by a request for the rest")
+    @Test("A part that is shorter than requested is followed by a request for the rest", .covers("D-09"))
     func shortParts() async throws {
         let fixture = try DownloadFixture(1_000_000)
         try await fixture.interrupt(after: 100_000)
@@ -80,7 +82,7 @@ struct DownloadTests {
         #expect(file.resumedFrom == 100_000)
     }
 
-    @Test("D-36: An empty file is downloaded")
+    @Test("An empty file is downloaded", .covers("D-36"))
     func empty() async throws {
         let fixture = try DownloadFixture(0)
         #expect(try await fixture.download().value.byteCount == 0)
@@ -89,7 +91,7 @@ struct DownloadTests {
         #expect(try fixture.names == ["a.iso"])
     }
 
-    @Test("D-36: A download with POST is not continued, and one with HEAD is an error")
+    @Test("A download with POST is not continued, and one with HEAD is an error", .covers("D-36"))
     func methods() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -101,7 +103,7 @@ struct DownloadTests {
         #expect(fixture.requests.count == 1)
     }
 
-    @Test("D-25: A suggested name is one component in the folder")
+    @Test("A suggested name is one component in the folder", .covers("D-25"))
     func names() async throws {
         for (disposition, path, name) in [
             ("attachment; filename=\"../../b.iso\"", "/x/a.iso", "b.iso"),
@@ -120,7 +122,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("D-25: A download with a suggested name continues after the name is known")
+    @Test("A download with a suggested name continues after the name is known", .covers("D-25"))
     func suggestedResume() async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
@@ -135,7 +137,7 @@ struct DownloadTests {
         }
     }
 
-    @Test("D-28: Progress never decreases, begins at the existing bytes and ends at the length of the file")
+    @Test("Progress never decreases, begins at the existing bytes and ends at the length of the file", .covers("D-28"))
     func progress() async throws {
         let fixture = try DownloadFixture(4_000_000)
         try await fixture.interrupt(after: 1_000_000)
@@ -151,7 +153,7 @@ struct DownloadTests {
         #expect(await updates.value.last?.bytesReceived == 4_000_000)
     }
 
-    @Test("D-29: A limited download takes as long as its rate demands, and reports this rate")
+    @Test("A limited download takes as long as its rate demands, and reports this rate", .covers("D-29"))
     func limited() async throws {
         let fixture = try DownloadFixture(1_000_000)
         let clock = HurriedClock()
@@ -169,7 +171,7 @@ struct DownloadTests {
         #expect(last > 450_000 && last < 650_000)
     }
 
-    @Test("D-33: A redirect to another origin is followed for each part, without credentials")
+    @Test("A redirect to another origin is followed for each part, without credentials", .covers("D-33"))
     func redirected() async throws {
         let fixture = try DownloadFixture()
         let origin = try MockServer { [base = fixture.server.baseURLString] _ in

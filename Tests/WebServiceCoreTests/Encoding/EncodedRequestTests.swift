@@ -172,7 +172,7 @@ import FoundationNetworking
             ])
     }
 
-    @Test("M-26: Encoding is deterministic, and changing a copy does not affect the original")
+    @Test("Encoding is deterministic, and changing a copy does not affect the original", .covers("M-26"))
     func valueSemantics() throws {
         let request = Request.make(.POST) {
             $0.headers = ["A": "1"]

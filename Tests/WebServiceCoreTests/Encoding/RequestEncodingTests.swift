@@ -124,7 +124,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-09: A body in a GET, HEAD or TRACE request is an error unless it is empty",
+        "A body in a GET, HEAD or TRACE request is an error unless it is empty", .covers("M-09"),
         arguments: ["GET", "HEAD", "TRACE"])
     func bodyForbidden(name: String) throws {
         let method = Request.Method(rawValue: name)
@@ -174,7 +174,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-08: The result of the query parameter encoder is validated like any URL",
+        "The result of the query parameter encoder is validated like any URL", .covers("C-08"),
         arguments: [
             (nil, "encoding"), ("ftp://h/s3cret", "invalidURL"), ("https://user:s3cret@h/", "invalidURL"),
             ("/s3cret", "invalidURL"),
@@ -217,13 +217,13 @@ import FoundationNetworking
     // MARK: Timeouts
 
     @Test(
-        "M-27: A timeout that is not a positive finite number is an error",
+        "A timeout that is not a positive finite number is an error", .covers("M-27"),
         arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
     func timeout(timeout: Duration) {
         expectFailure(.encoding, naming: ["timeout"]) { try Request.make { $0.options.timeout = timeout }.urlRequest() }
     }
 
-    @Test("M-27: A deadline of zero or less is an error, and any positive deadline is valid")
+    @Test("A deadline of zero or less is an error, and any positive deadline is valid", .covers("M-27"))
     func deadline() throws {
         for deadline in [Duration.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] {
             expectFailure(.encoding, naming: ["deadline"]) {

@@ -63,7 +63,7 @@ struct TemporaryFileTests {
     private static let canMount = smallDisk().map(remove) != nil
 
     @Test(
-        "H-36: A full disk while a body is written is an error, and the space is released",
+        "A full disk while a body is written is an error, and the space is released", .covers("H-36"),
         .enabled(if: canMount, "requires the privilege to mount a file system"), arguments: [100_000, 200_000, 1 << 20])
     func fullDisk(count: Int) throws {
         let place = try #require(Self.smallDisk())

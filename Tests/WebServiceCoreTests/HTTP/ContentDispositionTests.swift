@@ -6,7 +6,7 @@ import Testing
 @Suite("File names of Content-Disposition", .timeLimit(.minutes(10)))
 struct ContentDispositionTests {
     @Test(
-        "D-25: the file name of a field is read",
+        "The file name of a field is read", .covers("D-25"),
         arguments: [
             ("attachment; filename=\"foo.html\"", "foo.html"), ("attachment; filename=foo.html", "foo.html"),
             ("inline; filename=\"foo.html\"", "foo.html"), ("attachment; FILENAME=\"foo.html\"", "foo.html"),
@@ -32,7 +32,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "D-25: an extended file name takes precedence, in both charsets",
+        "An extended file name takes precedence, in both charsets", .covers("D-25"),
         arguments: [
             ("attachment; filename*=iso-8859-1''foo-%E4.html", "foo-ä.html"),
             ("attachment; filename*=UTF-8''foo-%c3%a4-%e2%82%ac.html", "foo-ä-€.html"),
@@ -50,7 +50,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "D-25: a malformed extended file name is ignored",
+        "A malformed extended file name is ignored", .covers("D-25"),
         arguments: [
             "UTF-8'foo-%c3%a4.html", "''foo-%c3%a4.html", "UTF-8''foo-%c3%a4%.html", "UTF-8''foo-%c3%a.html",
             "UTF-8''f oo.html", "\"UTF-8''foo-%c3%a4.html\"", "UTF-8''foo-ä.html", "iso-8859-2''foo-%E4.html",
@@ -62,7 +62,7 @@ struct ContentDispositionTests {
     }
 
     @Test(
-        "D-25: a field without a file name has none",
+        "A field without a file name has none", .covers("D-25"),
         arguments: [
             "", "inline", "attachment", "attachment; foo=bar", "filename=foo.html", "attachment; filename",
             "attachment; filename=\"foo", "attachment; filename=\"foo\\\"", "\"attachment; filename=a\"", "attachment;",

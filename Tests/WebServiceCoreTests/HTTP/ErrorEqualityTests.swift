@@ -18,7 +18,8 @@ struct ErrorEqualityTests {
         .authenticationFailed, .tooManyRedirects,
     ]
 
-    @Test("L-03: Errors of the same kind have equal codes, and errors of different kinds have different codes")
+    @Test(
+        "Errors of the same kind have equal codes, and errors of different kinds have different codes", .covers("L-03"))
     func codes() {
         #expect(Set(Self.codes).count == Self.codes.count)
         for code in Self.codes {
@@ -30,7 +31,7 @@ struct ErrorEqualityTests {
         }
     }
 
-    @Test("L-03: Every typed error is Sendable, and a caught WebServiceError is identified by its code")
+    @Test("Every typed error is Sendable, and a caught WebServiceError is identified by its code", .covers("L-03"))
     func caught() async throws {
         func requireSendable<Failure: Error & Sendable>(_: Failure.Type) {}
         requireSendable(WebServiceError.self)

@@ -9,7 +9,7 @@ import FoundationNetworking
 
 @Suite(.timeLimit(.minutes(10))) struct MethodTests {
     @Test(
-        "C-23: Standard methods are converted to upper case",
+        "Standard methods are converted to upper case", .covers("C-23"),
         arguments: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
     func standard(name: String) throws {
         for spelled in [name, name.lowercased(), name.capitalized] {
@@ -19,7 +19,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-23, M-15: Any other token is sent unchanged as the method",
+        "Any other token is sent unchanged as the method", .covers("C-23", "M-15"),
         arguments: [
             "PURGE", "purge", "Report", "M-SEARCH", "GETS", "ge", "x", "!#$%&'*+-.^_`|~", "get2", "VERSION-CONTROL",
         ])
@@ -29,7 +29,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "C-23: A method that is not a token is rejected, and the error does not contain it",
+        "A method that is not a token is rejected, and the error does not contain it", .covers("C-23"),
         arguments: [
             "", " ", "GE T", "GET ", " GET", "GET /s3cret HTTP/1.1\r\nX:", "GET\r\n", "GET\u{0}", "GÉT", "poſt",
             "optıons", "poﬅ", "ＧＥＴ", "GET/",
@@ -42,7 +42,9 @@ import FoundationNetworking
         #expect(!request.description.utf8.contains { $0 < 0x20 } && !printed(request).contains("s3cret"))
     }
 
-    @Test("C-23: A byte that is not a token character is rejected at any position in a method", arguments: 0..<256)
+    @Test(
+        "A byte that is not a token character is rejected at any position in a method", .covers("C-23"),
+        arguments: 0..<256)
     func bytes(code: Int) throws {
         for name in HeaderChecksTests.placed(code, in: "PROBE") {
             let request = Request.make(Request.Method(rawValue: name))

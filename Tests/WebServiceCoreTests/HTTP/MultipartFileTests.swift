@@ -32,7 +32,7 @@ struct MultipartFileTests {
         return (form, body)
     }
 
-    @Test("M-11: A body with files is read in chunks of any size, and its length is known in advance")
+    @Test("A body with files is read in chunks of any size, and its length is known in advance", .covers("M-11"))
     func pieces() throws {
         let folder = try FormFolder()
         defer { withExtendedLifetime(folder) {} }
@@ -43,7 +43,7 @@ struct MultipartFileTests {
         for size in [1, 7, 4096, 65_536, 1 << 20] { #expect(try source.read(in: size) == body) }
     }
 
-    @Test("M-11: Reading continues at any offset after a seek")
+    @Test("Reading continues at any offset after a seek", .covers("M-11"))
     func seeking() throws {
         let folder = try FormFolder()
         defer { withExtendedLifetime(folder) {} }
@@ -97,7 +97,9 @@ struct MultipartFileTests {
                 && encoded.headers["X-Other"] == "1")
     }
 
-    @Test("H-47: A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part")
+    @Test(
+        "A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part",
+        .covers("H-47"))
     func unusable() throws {
         let folder = try FormFolder()
         let fifo = folder.url.appendingPathComponent("fifo")
@@ -188,7 +190,7 @@ struct MultipartFileTests {
         expectFailure(.encoding, naming: ["exceeds the range of Int"]) { try pieces.source() }
     }
 
-    @Test("C-32: The curl command of a body with files reads the files unless it is redacted")
+    @Test("The curl command of a body with files reads the files unless it is redacted", .covers("C-32"))
     func curlDescription() throws {
         let folder = try FormFolder()
         let file = try folder.file("it's", Self.content)

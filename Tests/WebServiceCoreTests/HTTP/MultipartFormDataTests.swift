@@ -14,7 +14,7 @@ struct MultipartFormDataTests {
         Data("--\(form.boundary)\r\n\(head)\r\n\r\n\(content)\r\n--\(form.boundary)--\r\n".utf8)
     }
 
-    @Test("M-11: Parts are written in order, including repeated names and empty parts")
+    @Test("Parts are written in order, including repeated names and empty parts", .covers("M-11"))
     func layout() throws {
         let form = MultipartFormData.make {
             $0.append("a\r\nb\n", name: "text")
@@ -38,7 +38,9 @@ struct MultipartFormDataTests {
         #expect(try form.request.encode().bodyCount == expected.count)
     }
 
-    @Test("M-11: A form without parts consists of the closing boundary, and 10,000 parts are written completely")
+    @Test(
+        "A form without parts consists of the closing boundary, and 10,000 parts are written completely",
+        .covers("M-11"))
     func counts() throws {
         let empty = MultipartFormData.make { _ in }
         #expect(try empty.body() == Data("--\(empty.boundary)--\r\n".utf8))
@@ -54,7 +56,7 @@ struct MultipartFormDataTests {
         #expect(isRight)
     }
 
-    @Test("C-27: Only quotation marks and line breaks are escaped in names and file names")
+    @Test("Only quotation marks and line breaks are escaped in names and file names", .covers("C-27"))
     func escaping() throws {
         let all = String(String.UnicodeScalarView((UInt8(1)...255).map { Unicode.Scalar($0) }))
         let rows = [
@@ -91,7 +93,7 @@ struct MultipartFormDataTests {
         }
     }
 
-    @Test("C-27: A NUL in a name or a file name is an error that names the part")
+    @Test("A NUL in a name or a file name is an error that names the part", .covers("C-27"))
     func nul() throws {
         for text in ["\0", "photo\0", "\0\"", "a\0\u{301}"] {
             let shown = text.escapingControls
@@ -105,7 +107,7 @@ struct MultipartFormDataTests {
     }
 
     @Test(
-        "C-29: An invalid content type and invalid or reserved header fields are errors that name the part")
+        "An invalid content type and invalid or reserved header fields are errors that name the part", .covers("C-29"))
     func heads() throws {
         let types = [
             "", "/", "a", "a/", "/b", "a/b/c", "a b/c", "a/b c", "a/b\r\nX: 1", "a/b; c\r\n", "a/b\n", "a/b\0",
@@ -136,7 +138,7 @@ struct MultipartFormDataTests {
         }
     }
 
-    @Test("C-28: 10,000 boundaries are unique, valid and evenly distributed")
+    @Test("10,000 boundaries are unique, valid and evenly distributed", .covers("C-28"))
     func boundaries() throws {
         let boundaries = (0..<10_000).map { _ in MultipartFormData().boundary }
         #expect(Set(boundaries).count == 10_000)
@@ -154,7 +156,7 @@ struct MultipartFormDataTests {
         #expect(sum > 480 - 8 * 31 && sum < 480 + 8 * 31)
     }
 
-    @Test("C-28: Copies of a form share a boundary, and content similar to a boundary is written unchanged")
+    @Test("Copies of a form share a boundary, and content similar to a boundary is written unchanged", .covers("C-28"))
     func boundaryInContent() throws {
         var form = MultipartFormData()
         let copy = form
@@ -204,7 +206,7 @@ struct MultipartFormDataTests {
                 == "multipart/mixed; boundary=\(form.boundary)")
     }
 
-    @Test("C-66: The descriptions of a form and of its request contain no names and no content")
+    @Test("The descriptions of a form and of its request contain no names and no content", .covers("C-66"))
     func description() throws {
         let form = MultipartFormData.make {
             $0.append("s3cret", name: "s3cret-name")

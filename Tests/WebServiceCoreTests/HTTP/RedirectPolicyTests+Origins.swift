@@ -56,7 +56,7 @@ extension RedirectPolicyTests {
     ]
 
     @Test(
-        "C-10, C-12, C-17: A redirect to another origin sends only the permitted header fields",
+        "A redirect to another origin sends only the permitted header fields", .covers("C-10", "C-12", "C-17"),
         arguments: elsewhere)
     func otherOrigin(location: String) throws {
         for (method, status) in [
@@ -81,7 +81,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-10, C-13: A redirect between http and https changes the origin and drops secrets")
+    @Test("A redirect between http and https changes the origin and drops secrets", .covers("C-10", "C-13"))
     func otherScheme() throws {
         for (from, to) in [
             ("http://a", "https://a/"), ("https://a", "http://a/"), ("http://a:443", "https://a/"),
@@ -94,7 +94,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-10, M-03: A redirect to the same origin in another notation preserves all header fields",
+        "A redirect to the same origin in another notation preserves all header fields", .covers("C-10", "M-03"),
         arguments: ["/y", "https://a:443/y", "HTTPS://A/y", "//a/y", "y"])
     func sameOrigin(location: String) throws {
         let request = Self.planted(.GET, "https://a")
@@ -109,7 +109,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-11: Dropped secrets are not restored when a chain of redirects returns to the first origin",
+        "Dropped secrets are not restored when a chain of redirects returns to the first origin", .covers("C-11"),
         arguments: ["https://b:8443/2", "https://a/2", "https://b/2", "http://c/2"])
     func chain(third: String) throws {
         for (method, status) in [(Request.Method.GET, 302), (.GET, 307), (.POST, 303), (.POST, 301)] {
@@ -121,7 +121,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-10, C-15: The body, header fields and query of a URLRequest are not sent to another origin")
+    @Test("The body, header fields and query of a URLRequest are not sent to another origin", .covers("C-10", "C-15"))
     func template() throws {
         var plain = URLRequest(url: try #require(URL(string: "https://a/?token=\(Self.secret)")))
         plain.httpMethod = "POST"
@@ -141,7 +141,7 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "C-15: A body of any kind is sent to another origin only if the policy allows it",
+        "A body of any kind is sent to another origin only if the policy allows it", .covers("C-15"),
         arguments: [301, 302, 307, 308],
         ["https://b/", "http://a/"])
     func body(status: Int, location: String) throws {
@@ -174,7 +174,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("H-11: A body stream is not sent twice, and it is removed together with the body")
+    @Test("A body stream is not sent twice, and it is removed together with the body", .covers("H-11"))
     func stream() throws {
         var plain = URLRequest(url: try #require(URL(string: "https://a/x")))
         plain.httpMethod = "POST"
@@ -194,7 +194,7 @@ extension RedirectPolicyTests {
         }
     }
 
-    @Test("C-13: A redirect from https to http is refused by default")
+    @Test("A redirect from https to http is refused by default", .covers("C-13"))
     func downgrade() throws {
         for location in ["http://a/", "HTTP://a/", "http://a:443/", "http://b/"] {
             #expect(try RedirectPolicy.follow.outcome(location) == .fail(.redirectRefused))

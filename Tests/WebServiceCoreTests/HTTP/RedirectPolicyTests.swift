@@ -56,7 +56,7 @@ extension RedirectPolicy.Decision {
     // MARK: Status and method
 
     @Test(
-        "H-10: The status and the method determine the method and the body of the next request",
+        "The status and the method determine the method and the body of the next request", .covers("H-10"),
         arguments: [300, 301, 302, 303, 307, 308],
         allMethods)
     func methods(status: Int, method: Request.Method) throws {
@@ -99,14 +99,14 @@ extension RedirectPolicy.Decision {
         }
     }
 
-    @Test("H-10: A custom method changes to GET only for status 303")
+    @Test("A custom method changes to GET only for status 303", .covers("H-10"))
     func ownMethod() throws {
         for (status, method) in [(301, "PURGE"), (302, "PURGE"), (303, "GET"), (307, "PURGE"), (308, "PURGE")] {
             #expect(try RedirectPolicy.follow.decide(.make("PURGE"), status, "/y").next?.method.rawValue == method)
         }
     }
 
-    @Test("H-10: Parameters in the body are sent again, and those in the URL are replaced by the target")
+    @Test("Parameters in the body are sent again, and those in the URL are replaced by the target", .covers("H-10"))
     func parameters() throws {
         func next(_ method: Request.Method, _ status: Int, _ location: String = "?t=2") throws -> EncodedRequest {
             let request = Request.make(method, "https://a/x?own=1") {
@@ -164,7 +164,7 @@ extension RedirectPolicy.Decision {
     // MARK: Limits
 
     @Test(
-        "H-08, M-27: Exceeding the maximum number of redirects is an error",
+        "Exceeding the maximum number of redirects is an error", .covers("H-08", "M-27"),
         arguments: [(20, 20), (3, 3), (1, 1), (0, 0), (-1, 0), (Int.min, 0), (Int.max, Int.max)])
     func maximum(given: Int, meant: Int) throws {
         var policy = RedirectPolicy(maximum: given)
@@ -194,7 +194,7 @@ extension RedirectPolicy.Decision {
         return (200, try request.encode().url, .deliver)
     }
 
-    @Test("H-08: Redirect loops, alternating origins and growing URLs terminate")
+    @Test("Redirect loops, alternating origins and growing URLs terminate", .covers("H-08"))
     func loops() throws {
         for location in ["", "/x", "#f", "https://a/x", "x/"] {
             let walk = try walk(.follow) { _ in location }

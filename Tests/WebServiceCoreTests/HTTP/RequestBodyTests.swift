@@ -22,7 +22,7 @@ import FoundationNetworking
 
     // MARK: JSON
 
-    @Test("C-31: A JSON body is encoded with sorted keys and can be a single value")
+    @Test("A JSON body is encoded with sorted keys and can be a single value", .covers("C-31"))
     func json() throws {
         let rows: [(Any, String)] = [
             (
@@ -43,7 +43,9 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-46: A value that JSON cannot represent is an error that names its type, and the body is unchanged")
+    @Test(
+        "A value that JSON cannot represent is an error that names its type, and the body is unchanged", .covers("H-46")
+    )
     func noJSON() throws {
         final class Custom { let text = "s3cret" }
         let rows: [(Any, String)] = [
@@ -67,7 +69,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-46: Values are validated and encoded as JSON at any depth",
+        "Values are validated and encoded as JSON at any depth", .covers("H-46"),
         arguments: [1, 2, 40, 511])
     func deepValues(levels: Int) throws {
         func nested(_ value: Any) -> [Any] {
@@ -278,7 +280,7 @@ import FoundationNetworking
         #expect(text.contains("Content-Type: application/json"))
     }
 
-    @Test("M-10: A Content-Type field overrides the media type of the body, regardless of order and case")
+    @Test("A Content-Type field overrides the media type of the body, regardless of order and case", .covers("M-10"))
     func explicitContentType() throws {
         for setFirst in [true, false] {
             let request = try Request.make(.POST) {
@@ -292,7 +294,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-10: A body without a media type is sent as application/octet-stream, even if it is empty",
+        "A body without a media type is sent as application/octet-stream, even if it is empty", .covers("M-10"),
         arguments: ["", "x"])
     func octetStream(text: String) throws {
         let request = Request.make(.POST) { $0.body = Data(text.utf8) }
@@ -323,7 +325,7 @@ import FoundationNetworking
         #expect(Request.make(.GET) { $0.parameters = ["a": 1] }.contentType == nil)
     }
 
-    @Test("M-24: A User-Agent field is sent as it was set and is not generated")
+    @Test("A User-Agent field is sent as it was set and is not generated", .covers("M-24"))
     func userAgent() throws {
         #expect(
             try Request.make { $0.userAgent = "Agent/1 (x; y)" }.urlRequest().allHTTPHeaderFields == [
@@ -333,7 +335,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "G4: Every naughty string survives a round trip through a JSON body byte for byte",
+        "Every naughty string survives a round trip through a JSON body byte for byte", .covers("G4"),
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyJSON() throws {
         let strings = try Corpora.naughtyStrings()

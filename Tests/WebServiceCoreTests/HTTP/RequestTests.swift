@@ -33,7 +33,7 @@ import FoundationNetworking
         ]
     }
 
-    @Test("C-06, C-66: The descriptions of a request contain no secret")
+    @Test("The descriptions of a request contain no secret", .covers("C-06", "C-66"))
     func requestHidesSecrets() throws {
         for request in try requestsWithSecrets() {
             let log = printed(request)
@@ -42,7 +42,9 @@ import FoundationNetworking
         }
     }
 
-    @Test("C-66: The descriptions of an error contain no secret of its request, response, body or underlying error")
+    @Test(
+        "The descriptions of an error contain no secret of its request, response, body or underlying error",
+        .covers("C-66"))
     func errorHidesSecrets() throws {
         let url = try #require(URL(string: "https://h/?token=s3cret"))
         let response = HTTPURLResponse(

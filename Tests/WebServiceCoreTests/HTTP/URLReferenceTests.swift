@@ -26,7 +26,7 @@ import Testing
         ("g#s/./x", "http://a/b/c/g#s/./x"), ("g#s/../x", "http://a/b/c/g#s/../x"), ("http:g", "http:g"),
     ]
 
-    @Test("H-09: References resolve as in the 42 examples of RFC 3986, section 5.4")
+    @Test("References resolve as in the 42 examples of RFC 3986, section 5.4", .covers("H-09"))
     func examples() {
         let all = Self.examples + Self.abnormalExamples
         #expect(all.count == 42)
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "F7, M-04: Encoded characters are preserved byte for byte",
+        "Encoded characters are preserved byte for byte", .covers("F7", "M-04"),
         arguments: [
             ("../ok", "http://h/dir/x", "http://h/ok"), ("ok?x=%2F", "http://h/dir/x", "http://h/dir/ok?x=%2F"),
             ("/a%2Fb", "http://h/dir/x", "http://h/a%2Fb"), ("/a%2fb%zz%", "http://h/", "http://h/a%2fb%zz%"),
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "H-09: Empty components are distinguished from missing ones",
+        "Empty components are distinguished from missing ones", .covers("H-09"),
         arguments: [
             ("", "http://h", "http://h"), ("", "http://h/x?#f", "http://h/x?"), ("?", "http://h/x?q", "http://h/x?"),
             ("#", "http://h/x?q", "http://h/x?q#"),
@@ -164,7 +164,8 @@ import Testing
     }
 
     @Test(
-        "H-09: A reference of one megabyte is resolved correctly within the time limit", .timeLimit(.minutes(10)),
+        "A reference of one megabyte is resolved correctly within the time limit", .covers("H-09"),
+        .timeLimit(.minutes(10)),
         arguments: [
             ("../", "/", ""), ("a/../", "/k/", ""), ("a/b/../", "/k/", "a/"), ("/", "/k/", "/"), (".", "/k/", "."),
             ("é", "/k/", "é"),

@@ -74,7 +74,9 @@ struct AuthenticationRefreshTests {
         #expect(!tokens(session).contains("Bearer late"))
     }
 
-    @Test("C-57: A credential about to expire is neither refreshed nor sent if clear() is called while it is read")
+    @Test(
+        "A credential about to expire is neither refreshed nor sent if clear() is called while it is read",
+        .covers("C-57"))
     func clearWhileReading() async {
         let session = server(accepting: "old account")
         let reads = Collected<CheckedContinuation<Credential?, Never>>()
@@ -113,7 +115,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "C-57: The credential of the next account is not sent if clear() is called during the second read"
+        "The credential of the next account is not sent if clear() is called during the second read", .covers("C-57")
     )
     func clearWhileReadingAgain() async {
         let session = server(accepting: "new account")
@@ -131,7 +133,7 @@ struct AuthenticationRefreshTests {
         #expect(tokens(session) == ["Bearer old account"])
     }
 
-    @Test("C-57: After clear(), the late result of a running refresh is ignored")
+    @Test("After clear(), the late result of a running refresh is ignored", .covers("C-57"))
     func clearDuringRefresh() async {
         let session = server(accepting: "never")
         let refreshes = Collected<Completion>()
@@ -166,7 +168,7 @@ struct AuthenticationRefreshTests {
         #expect(!task.timeline.events.contains { $0.kind == .retry })
     }
 
-    @Test("C-52: Failing refreshes are repeated only after a back-off that doubles, not for every request")
+    @Test("Failing refreshes are repeated only after a back-off that doubles, not for every request", .covers("C-52"))
     func backOff() async {
         let session = server(accepting: "none")
         let clock = ManualTimekeeper()
@@ -202,7 +204,9 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.count == 6)
     }
 
-    @Test("C-55: A refresh continues if all waiting requests are cancelled, and the next request uses its credential")
+    @Test(
+        "A refresh continues if all waiting requests are cancelled, and the next request uses its credential",
+        .covers("C-55"))
     func allCancelled() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
@@ -226,7 +230,7 @@ struct AuthenticationRefreshTests {
         #expect(refreshes.values.count == 1)
     }
 
-    @Test("C-55: A waiting request completes if its service is released during the refresh")
+    @Test("A waiting request completes if its service is released during the refresh", .covers("C-55"))
     func deallocatedService() async {
         let session = server(accepting: "t2")
         let refreshes = Collected<Completion>()
@@ -242,7 +246,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "G18: A refresh can start as soon as the window since the first one has passed, to the nanosecond",
+        "A refresh can start as soon as the window since the first one has passed, to the nanosecond", .covers("G18"),
         arguments: [-1, 0, 1])
     func window(nanoseconds: Int) async {
         let session = server(accepting: "none")

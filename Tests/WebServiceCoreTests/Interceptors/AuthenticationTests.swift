@@ -102,7 +102,7 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "C-58: Credentials are sent only to the origin of the base URL and to the allowed origins",
+        "Credentials are sent only to the origin of the base URL and to the allowed origins", .covers("C-58"),
         arguments: [
             ("/x", true), ("https://h/other", true), ("https://h:443/x", true), ("http://h/x", false),
             ("https://h:8443/x", false),
@@ -124,7 +124,8 @@ struct AuthenticationTests {
     }
 
     @Test(
-        "C-50, C-54, G10: 10,000 simultaneous 401 responses cause one refresh, and each request ends once",
+        "10,000 simultaneous 401 responses cause one refresh, and each request ends once",
+        .covers("C-50", "C-54", "G10"),
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
@@ -199,7 +200,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("C-51: A request with a late 401 for an older credential is sent again without a refresh")
+    @Test("A request with a late 401 for an older credential is sent again without a refresh", .covers("C-51"))
     func lateRefusal() async {
         let hand = HandSession()
         let issuer = Issuer()
@@ -236,7 +237,9 @@ struct AuthenticationTests {
         #expect(server.seen == ["Bearer t1"])
     }
 
-    @Test("C-56: With endless 401 responses, each request is sent twice, and the refreshes per window are limited")
+    @Test(
+        "With endless 401 responses, each request is sent twice, and the refreshes per window are limited",
+        .covers("C-56"))
     func endlessRefusal() async {
         let server = TokenServer(accepts: nil)
         let issuer = Issuer()
@@ -262,7 +265,7 @@ struct AuthenticationTests {
         for _ in 0..<8 { #expect(try await service.GET("/x").data().response.status == 401) }
     }
 
-    @Test("C-58: A 401 from another origin after a redirect causes no refresh and no second attempt")
+    @Test("A 401 from another origin after a redirect causes no refresh and no second attempt", .covers("C-58"))
     func refusalFromElsewhere() async throws {
         let issuer = Issuer()
         let elsewhere = try #require(URL(string: "https://other/x"))
@@ -305,7 +308,7 @@ struct AuthenticationTests {
         }
     }
 
-    @Test("C-52, L-02: A failed refresh fails the waiting request, and the next request refreshes again")
+    @Test("A failed refresh fails the waiting request, and the next request refreshes again", .covers("C-52", "L-02"))
     func failingRefresh() async throws {
         let server = TokenServer(accepts: "t2")
         let attempts = Collected<Int>()
@@ -326,7 +329,7 @@ struct AuthenticationTests {
         #expect(attempts.values.count == 2)
     }
 
-    @Test("C-53: A refresh that releases its completion handler without calling it fails")
+    @Test("A refresh that releases its completion handler without calling it fails", .covers("C-53"))
     func forgottenCompletion() async {
         let service = service(
             TokenServer(accepts: "t2"), Authentication(TokenSource({ .bearer("t1") }, refreshWithCallback: { _, _ in }))
@@ -370,7 +373,7 @@ struct AuthenticationTests {
         #expect(server.seen.allSatisfy { $0 == "Bearer t2" })
     }
 
-    @Test("C-55: Cancelling a waiting request ends only that request")
+    @Test("Cancelling a waiting request ends only that request", .covers("C-55"))
     func cancelledWaiter() async {
         let server = TokenServer(accepts: "t2")
         let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
@@ -393,7 +396,9 @@ struct AuthenticationTests {
 
     // MARK: Logout
 
-    @Test("C-57: Logout fails waiting requests, ignores the running refresh and sends no request of the old account")
+    @Test(
+        "Logout fails waiting requests, ignores the running refresh and sends no request of the old account",
+        .covers("C-57"))
     func clear() async {
         let server = TokenServer(accepts: "new")
         let finish = Collected<@Sendable (Result<Credential, any Error>) -> Void>()
@@ -413,7 +418,8 @@ struct AuthenticationTests {
         #expect(server.seen == ["Bearer old", "Bearer new"])
     }
 
-    @Test("C-57: A request with a 401 after logout is not sent again with the credential of the next account")
+    @Test(
+        "A request with a 401 after logout is not sent again with the credential of the next account", .covers("C-57"))
     func refusalAfterClear() async {
         let hand = HandSession()
         let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
@@ -428,7 +434,7 @@ struct AuthenticationTests {
         #expect(hand.exchanges.values.count == 1)
     }
 
-    @Test("C-57: A request is not retried after logout")
+    @Test("A request is not retried after logout", .covers("C-57"))
     func retryAfterClear() async {
         let hand = HandSession()
         let clock = ManualTimekeeper()
@@ -461,7 +467,7 @@ struct AuthenticationTests {
         #expect(task.task.timeline.events.map(\.kind).contains(.refresh))
     }
 
-    @Test("C-66: No description of a credential contains its value")
+    @Test("No description of a credential contains its value", .covers("C-66"))
     func descriptions() {
         let credential = Credential.bearer("canary")
         var dumped = ""

@@ -14,7 +14,8 @@ struct RetryBudgetTests {
         return service
     }
 
-    @Test("H-15: 2,000 failing requests cause no more retries than the capacity and the returned tokens allow")
+    @Test(
+        "2,000 failing requests cause no more retries than the capacity and the returned tokens allow", .covers("H-15"))
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let budget = RetryBudget(capacity: 100, ratio: 0.1)
@@ -27,7 +28,7 @@ struct RetryBudgetTests {
         #expect(budget.availableRetries <= 100)
     }
 
-    @Test("H-15: Without a token, no pause starts, no timer remains, and the response is the outcome")
+    @Test("Without a token, no pause starts, no timer remains, and the response is the outcome", .covers("H-15"))
     func timers() async {
         let session = ScriptedSession([.status(503)])
         let clock = ManualTimekeeper()
@@ -64,7 +65,7 @@ struct RetryBudgetTests {
     }
 
     @Test(
-        "M-27: A budget accepts any capacity and ratio and never holds more tokens than its capacity",
+        "A budget accepts any capacity and ratio and never holds more tokens than its capacity", .covers("M-27"),
         arguments: [
             (-1, 0.5, 0), (Int.min, .nan, 0), (2, .nan, 2), (2, .infinity, 2), (2, -.infinity, 2),
             (Int.max, 1, 1_000_000),

@@ -92,7 +92,8 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-12: A method that is not idempotent is retried only with an Idempotency-Key or if the policy allows it",
+        "A method that is not idempotent is retried only with an Idempotency-Key or if the policy allows it",
+        .covers("H-12"),
         arguments: [
             ("GET", 3), ("HEAD", 3), ("PUT", 3), ("DELETE", 3), ("OPTIONS", 3), ("POST", 1), ("PATCH", 1),
         ])
@@ -109,7 +110,7 @@ struct RetryPolicyTests {
         #expect(any.session.sent.count == 3)
     }
 
-    @Test("H-11: A request with a body stream is not retried, and the timeline contains the reason")
+    @Test("A request with a body stream is not retried, and the timeline contains the reason", .covers("H-11"))
     func stream() async {
         var plain = URLRequest(url: URL(string: "https://h/v1/x") ?? URL(fileURLWithPath: "/"))
         plain.httpMethod = "PUT"
@@ -124,7 +125,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14: Retry-After is accepted in seconds and as a date, and invalid values are ignored",
+        "Retry-After is accepted in seconds and as a date, and invalid values are ignored", .covers("H-14"),
         arguments: [
             ("2", 2.0), (" 7 ", 7.0), ("0", 0.0), ("Thu, 01 Jan 1970 00:00:09 GMT", 9.0),
             ("Thu Jan  1 00:00:05 1970", 5.0),
@@ -139,7 +140,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14, M-27: A Retry-After of any size beyond the budget prevents a retry",
+        "A Retry-After of any size beyond the budget prevents a retry", .covers("H-14", "M-27"),
         arguments: ["61", "1000000", "99999999999999999999999"])
     func longRetryAfter(value: String) async {
         let pauses = Collected<Duration>()
@@ -166,7 +167,7 @@ struct RetryPolicyTests {
         #expect(pauses.values == seconds.map { .seconds($0) })
     }
 
-    @Test("M-27: Extreme settings neither trap nor loop", arguments: [Int.min, 0, 1])
+    @Test("Extreme settings neither trap nor loop", .covers("M-27"), arguments: [Int.min, 0, 1])
     func extremes(attempts: Int) async {
         let run = await run(
             [.status(500)],
@@ -186,7 +187,7 @@ struct RetryPolicyTests {
         #expect(huge.response?.status == 500)
     }
 
-    @Test("H-18: The budget includes the duration of the attempts", arguments: [(8.999, 2), (9.0, 1)])
+    @Test("The budget includes the duration of the attempts", .covers("H-18"), arguments: [(8.999, 2), (9.0, 1)])
     func budgetCountsAttempts(seconds: Double, attempts: Int) async {
         let clock = ManualTimekeeper()
         let hand = HandSession()
@@ -208,7 +209,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "H-14: A Retry-After in seconds or as a date is limited to six hours",
+        "A Retry-After in seconds or as a date is limited to six hours", .covers("H-14"),
         arguments: ["Fri, 01 Jan 1971 00:00:00 GMT", "21601", "999999999", "9999999999", "99999999999999999999999"])
     func distantDate(value: String) async {
         let pauses = Collected<Duration>()
@@ -220,7 +221,7 @@ struct RetryPolicyTests {
     }
 
     @Test(
-        "M-27: A random number or a date that is not finite neither traps nor extends the pause",
+        "A random number or a date that is not finite neither traps nor extends the pause", .covers("M-27"),
         arguments: [Double.nan, .infinity, -.infinity])
     func noNumbers(value: Double) async {
         let pauses = Collected<Duration>()
@@ -232,7 +233,7 @@ struct RetryPolicyTests {
         #expect(run.session.sent.count >= 2)
     }
 
-    @Test("H-18: Pauses are measured by the clock of the service")
+    @Test("Pauses are measured by the clock of the service", .covers("H-18"))
     func clock() async {
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503, headers: ["Retry-After": "10"]), .status(200)])
@@ -251,7 +252,7 @@ struct RetryPolicyTests {
         #expect(wait?.duration == .seconds(10))
     }
 
-    @Test("H-16: Cancelling during a pause ends the exchange, and nothing more is sent")
+    @Test("Cancelling during a pause ends the exchange, and nothing more is sent", .covers("H-16"))
     func cancelDuringPause() async {
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503)])
@@ -268,7 +269,7 @@ struct RetryPolicyTests {
         #expect(session.sent.count == 1)
     }
 
-    @Test("H-15: 2,000 failing exchanges send no more attempts than allowed")
+    @Test("2,000 failing exchanges send no more attempts than allowed", .covers("H-15"))
     func storm() async {
         let session = ScriptedSession([.status(503)])
         let service = WebService.make(session)

@@ -75,7 +75,7 @@ struct CurlDescriptionTests {
                 ))
     }
 
-    @Test("C-32: A body of printable text is one quoted argument, regardless of shell metacharacters")
+    @Test("A body of printable text is one quoted argument, regardless of shell metacharacters", .covers("C-32"))
     func textBodies() {
         for (body, expected) in [
             ("plain", "'plain'"), ("-x", "'-x'"), ("--config", "'--config'"), ("!!", "'!!'"), ("%41\\n", #"'%41\n'"#),
@@ -88,7 +88,7 @@ struct CurlDescriptionTests {
         }
     }
 
-    @Test("C-32: A body that begins with @, is not UTF-8 or is not printable is piped from printf")
+    @Test("A body that begins with @, is not UTF-8 or is not printable is piped from printf", .covers("C-32"))
     func pipedBodies() {
         for (body, expected) in [
             ("@file", "@file"), ("@\u{301}", #"@\314\201"#), ("a\nb", #"a\012b"#), ("\r\n", #"\015\012"#),
@@ -150,7 +150,7 @@ struct CurlDescriptionTests {
     // MARK: - Secrets
 
     @Test(
-        "C-66, G17: Secrets in header fields, query, form and JSON are replaced unless redaction is nil"
+        "Secrets in header fields, query, form and JSON are replaced unless redaction is nil", .covers("C-66", "G17")
     )
     func secrets() throws {
         let json = try Request.make(.POST, "https://h/v1?access_token=canary&page=2") {
@@ -183,7 +183,7 @@ struct CurlDescriptionTests {
     }
 
     @Test(
-        "C-66: A Content-Type field with another media type does not reveal the secrets of a body",
+        "A Content-Type field with another media type does not reveal the secrets of a body", .covers("C-66"),
         arguments: ["text/plain", "application/json", ""])
     func disguised(type: String) throws {
         let form = Request.make(.POST) { request in
@@ -203,7 +203,7 @@ struct CurlDescriptionTests {
         #expect(json.curlDescription().contains(#" --data-binary '{"password":"[redacted]"}' "#))
     }
 
-    @Test("C-66: A body that cannot be parsed for redaction is replaced completely")
+    @Test("A body that cannot be parsed for redaction is replaced completely", .covers("C-66"))
     func opaque() {
         let multipart = Data("--b\r\nContent-Disposition: form-data; name=\"password\"\r\n\r\ncanary\r\n--b--\r\n".utf8)
         let replaced = " --data-binary '[redacted]'"
@@ -262,7 +262,8 @@ struct CurlDescriptionTests {
     // MARK: - Any input
 
     @Test(
-        "C-67: The command is one line of printable characters for any scalar in header fields, bodies and names"
+        "The command is one line of printable characters for any scalar in header fields, bodies and names",
+        .covers("C-67")
     )
     func oneLine() {
         let values = Array(UInt32(0)...0x2FFF) + [0xE000, 0xFEFF, 0xFFFE, 0xFFFF, 0x1F37A, 0xE0041, 0x10FFFF]

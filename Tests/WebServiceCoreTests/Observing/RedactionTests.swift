@@ -33,7 +33,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: A field name is secret with and without the X- prefix",
+        "A field name is secret with and without the X- prefix", .covers("C-66"),
         arguments: [
             ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true),
             ("X-Keys", false),
@@ -56,7 +56,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: Secrets are redacted even if a character combines with a delimiter",
+        "Secrets are redacted even if a character combines with a delimiter", .covers("C-66"),
         arguments: [
             ("https://h/?a&password=\u{301}canary", "https://h/?a&password=[redacted]"),
             ("https://h/x\u{600}?a&access_token=canary", "https://h/x\u{600}?a&access_token=[redacted]"),
@@ -135,7 +135,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66, G17: The values of secret names are redacted in text bodies of any notation",
+        "The values of secret names are redacted in text bodies of any notation", .covers("C-66", "G17"),
         arguments: [
             ("password=canary&user=ann", "password=[redacted]&user=ann"),
             ("password: can ary\nuser: ann", "password: [redacted]\nuser: ann"),
@@ -161,7 +161,7 @@ struct RedactionTests {
     }
 
     @Test(
-        "C-66: The code parameter is secret in URLs, in forms and next to grant_type, but not in other JSON",
+        "The code parameter is secret in URLs, in forms and next to grant_type, but not in other JSON", .covers("C-66"),
         arguments: [
             (#"{"code":"missing_field","message":"x"}"#, #"{"code":"missing_field","message":"x"}"#),
             (#"{"errors":[{"CODE":7}]}"#, #"{"errors":[{"CODE":7}]}"#),

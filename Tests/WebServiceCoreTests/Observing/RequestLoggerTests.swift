@@ -49,7 +49,7 @@ struct RequestLoggerTests {
             ])
     }
 
-    @Test("C-66, G17: The log contains no secret of header fields, query, JSON body or response")
+    @Test("The log contains no secret of header fields, query, JSON body or response", .covers("C-66", "G17"))
     func secrets() async {
         let lines = await log(
             headers: [
@@ -108,14 +108,14 @@ struct RequestLoggerTests {
         #expect(text == body.replacingOccurrences(of: "canary", with: "[redacted]"))
     }
 
-    @Test("C-38: JSON with 100,000 nested levels is redacted without recursion")
+    @Test("JSON with 100,000 nested levels is redacted without recursion", .covers("C-38"))
     func deepJSON() {
         let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#
         let text = Redaction.standard.body(Data(deep.utf8), contentType: "application/json")
         #expect(text?.hasSuffix(#"{"token":"[redacted]"}"#) == true)
     }
 
-    @Test("C-67: Line breaks, terminal escape sequences and bidirectional controls are escaped")
+    @Test("Line breaks, terminal escape sequences and bidirectional controls are escaped", .covers("C-67"))
     func controls() async {
         let lines = await log(
             headers: ["X-Evil": "a\u{1B}[31mred\u{202E}"], answer: "[\"one\r\n<-- 200 forged\u{9B}\u{2028}\"]"
@@ -127,7 +127,9 @@ struct RequestLoggerTests {
         #expect(text.contains(#"one\r\n<-- 200 forged\u{9B}\u{2028}"#))
     }
 
-    @Test("H-54: Logged bodies are truncated, binary bodies become a byte count, and sent bodies are unchanged")
+    @Test(
+        "Logged bodies are truncated, binary bodies become a byte count, and sent bodies are unchanged", .covers("H-54")
+    )
     func bodies() async {
         let sent = Collected<Data>()
         let body = Data(#"{"text":"äöüäöüäöü"}"#.utf8)
@@ -160,7 +162,7 @@ struct RequestLoggerTests {
         #expect(!lines.values.joined().contains("canary"))
     }
 
-    @Test("H-53: A slow output neither delays other tasks nor changes a result", .enabled(if: isAlone))
+    @Test("A slow output neither delays other tasks nor changes a result", .covers("H-53"), .enabled(if: isAlone))
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
         let logger = RequestLogger { text in

@@ -31,7 +31,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: A cookie is sent to its host and, with a valid Domain attribute, to the hosts in that domain",
+        "A cookie is sent to its host and, with a valid Domain attribute, to the hosts in that domain", .covers("H-52"),
         arguments: [
             ("", "a.example.com", ["a.example.com", "A.Example.COM", "a.example.com:8080"]),
             ("; Domain=a.example.com", "a.example.com", ["a.example.com", "b.a.example.com"]),
@@ -82,7 +82,7 @@ struct CookieJarTests {
         }
     }
 
-    @Test("C-11, H-52: During redirects between two hosts, each host receives only the cookies it has set")
+    @Test("During redirects between two hosts, each host receives only the cookies it has set", .covers("C-11", "H-52"))
     func redirects() throws {
         let jar = CookieJar()
         #expect(try Self.sent(["s=a; Path=/"], from: "https://a.example/1", to: "https://b.example/2", in: jar) == nil)
@@ -253,7 +253,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "F17: Joined Set-Cookie fields are split where a cookie begins, and not inside a date",
+        "Joined Set-Cookie fields are split where a cookie begins, and not inside a date", .covers("F17"),
         arguments: [
             ("a=1, b=2", "a=1; b=2"), ("a=1; Path=/; HttpOnly, b=2; Path=/, c=3", "a=1; b=2; c=3"),
             ("a=1,\tb=2", "a=1; b=2"), ("a=1,b=2", "a=1,b=2"),
@@ -274,7 +274,8 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: Cookies with control characters in name, value or attributes are rejected, except tabs in attributes",
+        "Cookies with control characters in name, value or attributes are rejected, except tabs in attributes",
+        .covers("H-52"),
         arguments: Array(0...31) + [127] as [UInt8])
     func controls(byte: UInt8) throws {
         let control = String(decoding: [byte], as: UTF8.self)
@@ -285,7 +286,9 @@ struct CookieJarTests {
         #expect(try Self.sent(["a=b; x=\(control)y"], from: url, to: url) == (byte == 9 ? "a=b" : nil))
     }
 
-    @Test("G18: A name and value of 4,096 bytes in total and an attribute value of 1,024 bytes are the maximum")
+    @Test(
+        "A name and value of 4,096 bytes in total and an attribute value of 1,024 bytes are the maximum", .covers("G18")
+    )
     func lengths() throws {
         let url = "http://h.example/"
         for (name, value, isKept) in [
@@ -303,7 +306,9 @@ struct CookieJarTests {
         #expect(try Self.sent(["n=v"], from: "http://a\(longest)/", to: "http://a\(longest)/") == nil)
     }
 
-    @Test("H-52: A Cookie field is limited to the maximum length of a field value, and further cookies are omitted")
+    @Test(
+        "A Cookie field is limited to the maximum length of a field value, and further cookies are omitted",
+        .covers("H-52"))
     func longField() throws {
         let fields =
             (10..<60).map { "n\($0)=" + String(repeating: "v", count: 4_092) } + [
@@ -321,7 +326,7 @@ struct CookieJarTests {
         #expect(header.utf8.count <= Request.maximumHeaderValueLength)
     }
 
-    @Test("G18: Beyond 180 cookies per domain, an expired or else the least recently used cookie is evicted")
+    @Test("Beyond 180 cookies per domain, an expired or else the least recently used cookie is evicted", .covers("G18"))
     func domainLimit() throws {
         let clock = Clock()
         let jar = CookieJar { clock.now }
@@ -345,7 +350,7 @@ struct CookieJarTests {
         #expect(Set((2...6).map { "n\($0)" }).subtracting(jar.cookies.map(\.name)) == ["n3", "n5"])
     }
 
-    @Test("G18: Beyond 3,000 cookies in total, the least recently used cookie of any host is evicted")
+    @Test("Beyond 3,000 cookies in total, the least recently used cookie of any host is evicted", .covers("G18"))
     func totalLimit() throws {
         let jar = CookieJar()
         for host in 1...3_000 {
@@ -358,7 +363,7 @@ struct CookieJarTests {
         #expect(jar.cookies.count == 3_000)
     }
 
-    @Test("G18: Removed cookies do not count toward the limits")
+    @Test("Removed cookies do not count toward the limits", .covers("G18"))
     func removedCookiesAreNotCounted() throws {
         let jar = CookieJar()
         let url = "http://h.example/"
@@ -370,7 +375,7 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.name) == (0..<60).map { "n\($0)" } + ["y"])
     }
 
-    @Test("C-66: The descriptions of a cookie and of a jar contain neither values nor control characters")
+    @Test("The descriptions of a cookie and of a jar contain neither values nor control characters", .covers("C-66"))
     func printing() throws {
         let jar = CookieJar()
         _ = try Self.sent(
@@ -401,7 +406,8 @@ struct CookieJarTests {
     }
 
     @Test(
-        "H-52: With 20,000 random fields, no control character is sent and no cookie reaches an unrelated host"
+        "With 20,000 random fields, no control character is sent and no cookie reaches an unrelated host",
+        .covers("H-52")
     )
     func fuzz() throws {
         var random = SeededGenerator(seed: 52)

@@ -9,7 +9,7 @@ import WebServiceMocking
 struct ExchangeLogTests {
     private let clock = ManualTimekeeper()
 
-    @Test("H-17: An exchange sends at most 100 requests")
+    @Test("An exchange sends at most 100 requests", .covers("H-17"))
     func requestLimit() throws {
         let log = ExchangeLog(TaskClock(clock))
         let request = try Request(url: "https://h/").encode()

@@ -153,7 +153,9 @@ struct InterceptorTests {
         #expect(await errors.wait() == [.deadline])
     }
 
-    @Test("H-17: The number of requests in an exchange is limited, even if an interceptor sends in an endless loop")
+    @Test(
+        "The number of requests in an exchange is limited, even if an interceptor sends in an endless loop",
+        .covers("H-17"))
     func messageLimit() async throws {
         let session = HandSession(text: "x")
         let service = WebService.make(session)
@@ -177,7 +179,9 @@ struct InterceptorTests {
         #expect(task.state == .completed)
     }
 
-    @Test("C-40, H-26: Each of 5,000 intercepted exchanges ends exactly once, even if it is cancelled at any time")
+    @Test(
+        "Each of 5,000 intercepted exchanges ends exactly once, even if it is cancelled at any time",
+        .covers("C-40", "H-26"))
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))

@@ -31,7 +31,7 @@ struct TimelineTests {
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
     }
 
-    @Test("L-05: A timeline contains redirects and retries in order and has a readable description")
+    @Test("A timeline contains redirects and retries in order and has a readable description", .covers("L-05"))
     func redirected() async throws {
         let session = ScriptedSession([
             .status(503, headers: ["Retry-After": "0"]), .status(302, headers: ["Location": "/v1/y?token=canary"]),
@@ -52,7 +52,7 @@ struct TimelineTests {
         #expect(!timeline.description.contains("canary"))
     }
 
-    @Test("C-66: An HTTP archive contains every request and response and no secret")
+    @Test("An HTTP archive contains every request and response and no secret", .covers("C-66"))
     func archiveOfSecrets() async throws {
         let session = ScriptedSession([
             .status(302, headers: ["Location": "/v1/y?access_token=canary-location", "Set-Cookie": "s=canary-cookie"]),

@@ -16,7 +16,7 @@ struct FoundationTimesTests {
     ]
 
     @Test(
-        "M-27: A URLRequest with any timeout is sent over FoundationSession and URLSession without a trap",
+        "A URLRequest with any timeout is sent over FoundationSession and URLSession without a trap", .covers("M-27"),
         arguments: values)
     func urlRequests(seconds: Double) async {
         var request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
@@ -33,13 +33,15 @@ struct FoundationTimesTests {
         }
     }
 
-    @Test("M-27: Timeouts are clamped to the range from 1 millisecond to 1e9 seconds, and NaN becomes the default")
+    @Test(
+        "Timeouts are clamped to the range from 1 millisecond to 1e9 seconds, and NaN becomes the default",
+        .covers("M-27"))
     func clamped() {
         #expect(Self.values.map(\.clampedTimeout) == [0.001, 0.001, 0.001, 60, 1e9, 0.001, 0.001, 1e9])
     }
 
     @Test(
-        "M-27: A connectTimeout that is not a positive finite number is an error",
+        "A connectTimeout that is not a positive finite number is an error", .covers("M-27"),
         arguments: [.zero, .seconds(-1), .nanoseconds(-1), .seconds(Int64.min)] as [Duration])
     func connectTimeout(timeout: Duration) {
         let error = #expect(throws: WebServiceError.self) {
@@ -49,7 +51,7 @@ struct FoundationTimesTests {
         #expect(error?.description.contains("connectTimeout") == true)
     }
 
-    @Test("M-27: Extreme time values of Authentication neither trap nor cause a loop", arguments: values)
+    @Test("Extreme time values of Authentication neither trap nor cause a loop", .covers("M-27"), arguments: values)
     func authentication(seconds: Double) async {
         let session = HandSession { $0.answer(status: 401) }
         let service = WebService.make(
@@ -80,7 +82,7 @@ struct ExchangeTableTests {
         }
     }
 
-    @Test("C-35: A released table is deallocated only after its abandoned task has ended")
+    @Test("A released table is deallocated only after its abandoned task has ended", .covers("C-35"))
     func release() async {
         let configuration = FoundationSession.defaultConfiguration
         configuration.protocolClasses = [HeldProtocol.self]

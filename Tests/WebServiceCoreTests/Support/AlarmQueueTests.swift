@@ -58,7 +58,7 @@ struct AlarmQueueTests {
         }
     }
 
-    @Test("M-27: A due time beyond the range of the clock is saturated, and a negative delay counts as zero")
+    @Test("A due time beyond the range of the clock is saturated, and a negative delay counts as zero", .covers("M-27"))
     func saturation() {
         #expect(UInt64(5).addingSaturated(.seconds(Int64.max)) == .max)
         #expect(UInt64.max.addingSaturated(.nanoseconds(1)) == .max)

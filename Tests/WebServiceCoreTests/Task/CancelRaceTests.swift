@@ -64,7 +64,9 @@ struct CancelRaceTests {
     /// The divisor of the number of tasks; a sanitized build runs a tenth of them.
     static let scale = isSanitized ? 10 : 1
 
-    @Test("G9, C-40, H-19: Each of 100,000 tasks cancelled while a mock session responds ends exactly once")
+    @Test(
+        "Each of 100,000 tasks cancelled while a mock session responds ends exactly once", .covers("G9", "C-40", "H-19")
+    )
     func mockSession() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
@@ -77,7 +79,7 @@ struct CancelRaceTests {
         }
     }
 
-    @Test("G9, C-40, H-19: Each of 10,000 tasks cancelled over real sockets ends exactly once")
+    @Test("Each of 10,000 tasks cancelled over real sockets ends exactly once", .covers("G9", "C-40", "H-19"))
     func sockets() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }

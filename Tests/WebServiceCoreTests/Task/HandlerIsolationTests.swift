@@ -12,7 +12,7 @@ import FoundationNetworking
 /// Custom code may block, use the service and replace its parts while the framework calls it.
 @Suite("Blocking and reentrant handlers and delegates", .enabled(if: isAlone), .timeLimit(.minutes(10)))
 struct HandlerIsolationTests {
-    @Test("H-24: Blocked handlers do not delay other tasks, even with twice as many handlers as cores")
+    @Test("Blocked handlers do not delay other tasks, even with twice as many handlers as cores", .covers("H-24"))
     func blockedHandlers() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
@@ -33,7 +33,7 @@ struct HandlerIsolationTests {
         await done.wait(for: 20 + count)
     }
 
-    @Test("H-24: Blocked delegates and typed steps do not delay other tasks")
+    @Test("Blocked delegates and typed steps do not delay other tasks", .covers("H-24"))
     func blockedElsewhere() async throws {
         final class Slow: ServicePassthroughDelegate {
             let blocked = Collected<Void>()
@@ -64,7 +64,7 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "H-25: A handler may start a task, add handlers and a storage, and remove the delegate",
+        "A handler may start a task, add handlers and a storage, and remove the delegate", .covers("H-25"),
         arguments: ["background", "main", "error", "typed"])
     func reenter(place: String) async throws {
         final class Delegate: ServicePassthroughDelegate {
@@ -108,7 +108,8 @@ struct HandlerIsolationTests {
     }
 
     @Test(
-        "H-30: A replaced delegate receives the rest of its exchange, and the new one receives the next exchange"
+        "A replaced delegate receives the rest of its exchange, and the new one receives the next exchange",
+        .covers("H-30")
     )
     func changedDelegate() async throws {
         final class Changing: ServicePassthroughDelegate {
@@ -147,7 +148,9 @@ struct HandlerIsolationTests {
             ])
     }
 
-    @Test("H-30: No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests")
+    @Test(
+        "No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests",
+        .covers("H-30"))
     func changedOften() async {
         final class Counting: ServicePassthroughDelegate {
             private let counts = Mutex((sent: 0, received: 0))
@@ -172,7 +175,7 @@ struct HandlerIsolationTests {
         #expect(delegates.map(\.sent).reduce(0, +) == 2_000)
     }
 
-    @Test("H-30: The deadline ends a task while its delegate blocks")
+    @Test("The deadline ends a task while its delegate blocks", .covers("H-30"))
     func slowDelegate() async {
         final class Slow: ServicePassthroughDelegate {
             let entered = Collected<Void>()

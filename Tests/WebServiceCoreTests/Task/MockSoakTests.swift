@@ -13,7 +13,7 @@ import FoundationNetworking
 /// Sends many requests with many kinds of faults.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of waves.
-@Suite("G11: Load test with a mock session", .serialized, .timeLimit(.minutes(60)))
+@Suite("Load test with a mock session", .covers("G11"), .serialized, .timeLimit(.minutes(60)))
 struct MockSoakTests {
     /// A kind of fault, with the results that its request may have.
     enum Kind: Int, CaseIterable {
@@ -132,7 +132,9 @@ struct MockSoakTests {
         return task
     }
 
-    @Test("G11: Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated")
+    @Test(
+        "Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated",
+        .covers("G11"))
     func soak() async throws {
         let waves = (Self.isSoak ? 1_000 : 20) / Self.scale
         let wrong = Collected<String>()

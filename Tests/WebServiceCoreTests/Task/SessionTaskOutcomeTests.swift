@@ -34,7 +34,7 @@ struct SessionTaskOutcomeTests {
         #expect(task.state == .completed)
     }
 
-    @Test("H-20: Cancelling before resume runs the error handlers and sends nothing")
+    @Test("Cancelling before resume runs the error handlers and sends nothing", .covers("H-20"))
     func cancelBeforeResume() async {
         let session = HandSession()
         let errors = Collected<URLError.Code?>()
@@ -45,7 +45,7 @@ struct SessionTaskOutcomeTests {
         #expect(session.exchanges.values.isEmpty)
     }
 
-    @Test("H-20, H-25: Cancelling a task in its own handler or after completion has no effect")
+    @Test("Cancelling a task in its own handler or after completion has no effect", .covers("H-20", "H-25"))
     func cancelInside() async {
         let seen = Collected<String>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
@@ -62,7 +62,7 @@ struct SessionTaskOutcomeTests {
         #expect(await seen.wait(for: 3) == ["first", "second", "third"])
     }
 
-    @Test("H-22: A task that is never resumed is deallocated together with its handlers")
+    @Test("A task that is never resumed is deallocated together with its handlers", .covers("H-22"))
     func neverResumed() async {
         let freed = Collected<String>()
         do {
@@ -80,7 +80,7 @@ struct SessionTaskOutcomeTests {
         #expect(freed.values == ["handler"])
     }
 
-    @Test("H-29: A completed task is deallocated with its handlers, even if a handler captures the task")
+    @Test("A completed task is deallocated with its handlers, even if a handler captures the task", .covers("H-29"))
     func freedAfterEnd() async {
         let freed = Collected<String>()
         do {
@@ -104,7 +104,9 @@ struct SessionTaskOutcomeTests {
         await done.wait()
     }
 
-    @Test("C-43: A task has one outcome if its session completes repeatedly, after a cancel and on many threads")
+    @Test(
+        "A task has one outcome if its session completes repeatedly, after a cancel and on many threads",
+        .covers("C-43"))
     func adversarialSession() async {
         let session = HandSession { exchange in
             exchange.completion(nil, nil, URLError(.timedOut))
@@ -141,7 +143,9 @@ struct SessionTaskOutcomeTests {
 
     // MARK: The deadline
 
-    @Test("C-41, H-18: The deadline, measured by the injected clock, ends a task whose session never responds")
+    @Test(
+        "The deadline, measured by the injected clock, ends a task whose session never responds",
+        .covers("C-41", "H-18"))
     func deadline() async {
         let session = HandSession()
         let clock = ManualTimekeeper()

@@ -27,7 +27,7 @@ struct SessionTaskRulesTests {
         #expect(task.state == .completed)
     }
 
-    @Test("H-21: A task that is resumed 1,000 times concurrently sends one request")
+    @Test("A task that is resumed 1,000 times concurrently sends one request", .covers("H-21"))
     func concurrentResume() async {
         let session = HandSession()
         let task = WebService.make(session).GET("/x")
@@ -142,7 +142,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 60) == Array(0..<60))
     }
 
-    @Test("H-23: 10,000 handlers added concurrently while the response arrives run once each, one at a time")
+    @Test("10,000 handlers added concurrently while the response arrives run once each, one at a time", .covers("H-23"))
     func concurrentAdders() async {
         let session = HandSession()
         let task = WebService.make(session).GET("/x")
@@ -187,7 +187,7 @@ struct SessionTaskRulesTests {
         await done.wait()
     }
 
-    @Test("C-42: Background handlers run while the main thread is blocked")
+    @Test("Background handlers run while the main thread is blocked", .covers("C-42"))
     func blockedMainThread() async {
         let service = WebService.make(HandSession(text: "{}"))
         let result = await MainActor.run {
@@ -210,7 +210,7 @@ struct SessionTaskRulesTests {
         #expect(await order.wait(for: 4) == ["first on main", "second on main", "background", "third on main"])
     }
 
-    @Test("H-24: A blocked handler does not delay other tasks")
+    @Test("A blocked handler does not delay other tasks", .covers("H-24"))
     func slowHandler() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)

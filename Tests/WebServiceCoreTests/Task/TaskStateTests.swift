@@ -39,7 +39,7 @@ struct TaskStateTests {
         }
     }
 
-    @Test("H-20: Cancelling before resume sets the outcome, and a later resume has no effect")
+    @Test("Cancelling before resume sets the outcome, and a later resume has no effect", .covers("H-20"))
     func cancelFirst() {
         var state = make()
         let action = state.cancel()
@@ -52,7 +52,7 @@ struct TaskStateTests {
         #expect(state.cancel() == nil)
     }
 
-    @Test("C-43: The first outcome is final, and later ones have no effect")
+    @Test("The first outcome is final, and later ones have no effect", .covers("C-43"))
     func firstOutcome() throws {
         var state = make()
         _ = state.resume()
@@ -62,7 +62,7 @@ struct TaskStateTests {
         #expect(try state.result?.get().data == Data([1]))
     }
 
-    @Test("H-19: An exchange attached after the outcome is rejected")
+    @Test("An exchange attached after the outcome is rejected", .covers("H-19"))
     func lateAttach() {
         var state = make()
         _ = state.resume()

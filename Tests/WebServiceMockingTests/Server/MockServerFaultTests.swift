@@ -22,7 +22,7 @@ import WebServiceCore
         String(decoding: whole.utf8.prefix(max(count, 0)), as: UTF8.self)
     }
 
-    @Test("C-47: A cut response is its first bytes and an orderly close, at every offset")
+    @Test("A cut response is its first bytes and an orderly close, at every offset", .covers("C-47"))
     func cut() throws {
         for count in [Int.min, -1] + Array(0...whole.utf8.count + 1) + [Int.max] {
             let server = try server(.cut(after: count))
@@ -33,7 +33,7 @@ import WebServiceCore
         }
     }
 
-    @Test("H-34: A reset follows the bytes before it", arguments: [0, 1, 20, 40, 41, Int.max])
+    @Test("A reset follows the bytes before it", .covers("H-34"), arguments: [0, 1, 20, 40, 41, Int.max])
     func reset(count: Int) throws {
         let server = try server(.reset(after: count))
         let client = try RawClient(server)
@@ -43,7 +43,9 @@ import WebServiceCore
         #expect(try server.reply(to: get) == first(count))
     }
 
-    @Test("H-05: A stall is the first bytes and then silence, until the server stops", arguments: [0, 10, 40, Int.max])
+    @Test(
+        "A stall is the first bytes and then silence, until the server stops", .covers("H-05"),
+        arguments: [0, 10, 40, Int.max])
     func stall(count: Int) throws {
         let server = try server(.stall(after: count))
         let client = try RawClient(server)
@@ -55,7 +57,7 @@ import WebServiceCore
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("H-05: The server ends a stalled connection when the client leaves")
+    @Test("The server ends a stalled connection when the client leaves", .covers("H-05"))
     func leftStall() async throws {
         let server = try server(.stall(after: 10))
         #expect(try server.reply(to: get) == first(10))
@@ -63,7 +65,7 @@ import WebServiceCore
     }
 
     @Test(
-        "H-04: A drip is the complete response in pieces, and the connection stays open",
+        "A drip is the complete response in pieces, and the connection stays open", .covers("H-04"),
         arguments: [-1, 1, 7, 40, 41, Int.max])
     func drip(size: Int) throws {
         let server = try server(.drip(size: size, pause: .milliseconds(1)))
@@ -77,7 +79,7 @@ import WebServiceCore
         #expect(server.connectionCount == 1)
     }
 
-    @Test("H-04: A drip pauses between its pieces until the client stops sending or the server stops")
+    @Test("A drip pauses between its pieces until the client stops sending or the server stops", .covers("H-04"))
     func dripPause() async throws {
         let server = try server(.drip(size: 10, pause: .seconds(1000)))
         let client = try RawClient(server)
@@ -93,7 +95,7 @@ import WebServiceCore
         #expect(other.readToEnd().isEmpty)
     }
 
-    @Test("H-02: An endless response continues until the client leaves", arguments: ["", "ale"])
+    @Test("An endless response continues until the client leaves", .covers("H-02"), arguments: ["", "ale"])
     func endless(text: String) async throws {
         let server = try server(.endless, text)
         do {
@@ -111,7 +113,7 @@ import WebServiceCore
         server.stop()
     }
 
-    @Test("H-35: A response without a body is not endless")
+    @Test("A response without a body is not endless", .covers("H-35"))
     func endlessWithoutBody() throws {
         let server = try server(.endless, status: 204)
         #expect(try server.reply(to: get) == "HTTP/1.1 204 No Content\r\n\r\n")

@@ -12,7 +12,7 @@ import FoundationNetworking
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
-    @Test("H-49: Every server has a different port, and a port in use is an error with its cause")
+    @Test("Every server has a different port, and a port in use is an error with its cause", .covers("H-49"))
     func ports() throws {
         let servers = try (0..<20).map { _ in try MockServer() }
         #expect(Set(servers.map(\.port)).count == 20)
@@ -24,7 +24,7 @@ import FoundationNetworking
         #expect((error?.underlying as NSError?)?.domain == NSPOSIXErrorDomain)
     }
 
-    @Test("H-49: Stopping ends open connections, can be repeated, and retains the received requests")
+    @Test("Stopping ends open connections, can be repeated, and retains the received requests", .covers("H-49"))
     func stop() throws {
         let server = try MockServer { [ok] _ in ok }
         let clients = try (0..<20).map { _ in try RawClient(server) }
@@ -40,7 +40,7 @@ import FoundationNetworking
         #expect(server.receivedRequests.count == 10)
     }
 
-    @Test("H-49: A server without references stops and is deallocated")
+    @Test("A server without references stops and is deallocated", .covers("H-49"))
     func deinitialized() throws {
         weak var watched: MockServer?
         weak var loop: ServerLoop?
@@ -57,7 +57,7 @@ import FoundationNetworking
         #expect(client.readToEnd().isEmpty)
     }
 
-    @Test("H-49: A handler may stop its server, and stopping releases a handler that references the server")
+    @Test("A handler may stop its server, and stopping releases a handler that references the server", .covers("H-49"))
     func stopInside() async throws {
         weak var watched: MockServer?
         do {
@@ -76,7 +76,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-49: An object that a handler references may stop the server again during its deallocation",
+        "An object that a handler references may stop the server again during its deallocation", .covers("H-49"),
         .timeLimit(.minutes(10)))
     func fixture() throws {
         final class Fixture: Sendable {
@@ -100,7 +100,7 @@ import FoundationNetworking
         #expect(watched == nil)
     }
 
-    @Test("H-49: A server can be stopped on several threads at once while clients connect")
+    @Test("A server can be stopped on several threads at once while clients connect", .covers("H-49"))
     func stopRace() async throws {
         for _ in 0..<30 {
             let server = try MockServer { [ok] _ in ok }
@@ -115,7 +115,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("H-49: The server still responds after clients reset connections at any offset")
+    @Test("The server still responds after clients reset connections at any offset", .covers("H-49"))
     func resets() async throws {
         let server = try MockServer { [ok] _ in ok }
         let request = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
@@ -136,7 +136,7 @@ import FoundationNetworking
         large.stop()
     }
 
-    @Test("H-49: 300 clients are inside a handler at the same time, and each receives its response")
+    @Test("300 clients are inside a handler at the same time, and each receives its response", .covers("H-49"))
     func manyClients() async throws {
         let count = 300
         let inside = Counter()
@@ -155,7 +155,7 @@ import FoundationNetworking
         #expect(Set(server.receivedRequests.map(\.connection)) == Set(1...count))
     }
 
-    @Test("H-49: 200 concurrent requests of a real session each receive their own response")
+    @Test("200 concurrent requests of a real session each receive their own response", .covers("H-49"))
     func manyRequests() async throws {
         let server = try MockServer { MockResponse(statusCode: 200, data: Data($0.path.utf8)) }
         let base = server.baseURLString
@@ -171,7 +171,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-49: Invalid bytes get an error and the end of their connection, and the next client is served",
+        "Invalid bytes get an error and the end of their connection, and the next client is served", .covers("H-49"),
         arguments: RequestParserTests.wrong)
     func badBytes(status: Int, bytes: String) throws {
         let server = try MockServer { [ok] _ in ok }
@@ -183,7 +183,7 @@ import FoundationNetworking
         #expect(try server.reply(to: get).hasSuffix("ale"))
     }
 
-    @Test("H-49: A client that continues to send after an error still receives the response")
+    @Test("A client that continues to send after an error still receives the response", .covers("H-49"))
     func refusedUpload() throws {
         let server = try MockServer { [ok] _ in ok }
         let client = try RawClient(server)
@@ -192,7 +192,7 @@ import FoundationNetworking
         #expect(client.readToEnd().hasPrefix("HTTP/1.1 413 Content Too Large\r\n"))
     }
 
-    @Test("H-49: Random bytes never stop the server")
+    @Test("Random bytes never stop the server", .covers("H-49"))
     func randomBytes() throws {
         let server = try MockServer { [ok] _ in ok }
         var random = SeededGenerator(seed: 4949)

@@ -184,9 +184,8 @@ import FoundationNetworking
         }.data()
         #expect(try await task.value.count == 11)
         #expect(
-            progress.withLock { $0 } == [
-                TransferProgress(bytesSent: 7, bytesToSend: 7, bytesReceived: 11, bytesToReceive: 11)
-            ])
+            progress.withLock { $0.last }
+                == TransferProgress(bytesSent: 7, bytesToSend: 7, bytesReceived: 11, bytesToReceive: 11))
         #expect(try await task.response.source == .mock)
     }
 

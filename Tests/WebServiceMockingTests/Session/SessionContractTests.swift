@@ -38,7 +38,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-48: Nothing is sent before resume, and a task that is resumed twice is sent once",
+        "Nothing is sent before resume, and a task that is resumed twice is sent once", .covers("H-48"),
         arguments: Kind.allCases)
     func resumeTwice(kind: Kind) async throws {
         let setting = try Setting(kind, MockResponse(statusCode: 200))
@@ -72,7 +72,8 @@ import FoundationNetworking
     }
 
     @Test(
-        "H-19: 10,000 tasks resumed and cancelled concurrently complete once each, with a result or as cancelled"
+        "10,000 tasks resumed and cancelled concurrently complete once each, with a result or as cancelled",
+        .covers("H-19")
     )
     func race() async {
         let session = MockSession()

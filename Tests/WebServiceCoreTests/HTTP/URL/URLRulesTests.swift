@@ -53,7 +53,8 @@ import FoundationNetworking
     ]
 
     @Test(
-        "C-01, C-02, C-03, M-04: A path resolves to the URL or the error in the table of rules", arguments: rules,
+        "A path resolves to the URL or the error in the table of rules", .covers("C-01", "C-02", "C-03", "M-04"),
+        arguments: rules,
         ["https://h/v1", "https://h/v1/"])
     func rule(_ rule: Rule, base: String) throws {
         let service = WebService(baseURLString: base)
@@ -70,7 +71,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-06: An empty path resolves to the unchanged base URL",
+        "An empty path resolves to the unchanged base URL", .covers("M-06"),
         arguments: [
             "https://h/v1", "https://h/v1/", "https://h", "https://h/", "https://h:81/v1?k=1", "https://[::1]/a",
         ])
@@ -97,7 +98,7 @@ import FoundationNetworking
     }
 
     @Test(
-        "M-06: A path and a base URL are joined with exactly one slash",
+        "A path and a base URL are joined with exactly one slash", .covers("M-06"),
         arguments: [
             ("https://h", "x", "https://h/x"), ("https://h/", "x", "https://h/x"), ("https://h/", "/x", "https://h/x"),
             ("https://h", "//x", "https://h/x"),

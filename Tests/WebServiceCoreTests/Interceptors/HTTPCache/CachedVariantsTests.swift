@@ -89,7 +89,7 @@ struct CachedVariantsTests {
         #expect(CachedVariants(sealed(nine), for: key) == nil)
     }
 
-    @Test("M-22: The most recent of several matching variants is used (RFC 9111, section 4.1)")
+    @Test("The most recent of several matching variants is used (RFC 9111, section 4.1)", .covers("M-22"))
     func lastOfSeveral() throws {
         var request = Request(url: "https://h/")
         var variants = CachedVariants()
@@ -130,7 +130,7 @@ struct CachedVariantsTests {
     }
 
     @Test(
-        "M-22: A variant matches a request with equal selecting fields",
+        "A variant matches a request with equal selecting fields", .covers("M-22"),
         arguments: [
             ("X-A", ["X-A": "1"], ["x-a": " 1 "], true), ("x-a", ["X-A": "1"], ["X-A": "2"], false),
             ("X-A", ["X-A": "1"], [:], false),

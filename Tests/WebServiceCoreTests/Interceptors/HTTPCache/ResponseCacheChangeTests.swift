@@ -8,7 +8,7 @@ import FoundationNetworking
 
 @Suite("ResponseCache: Changes and invalidation", .timeLimit(.minutes(10)))
 struct ResponseCacheChangeTests {
-    @Test("M-22: A stored GET response is used for HEAD, and a HEAD response updates or invalidates it")
+    @Test("A stored GET response is used for HEAD, and a HEAD response updates or invalidates it", .covers("M-22"))
     func head() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "X-A": "1"], "one", tag: "\"1\"")
@@ -28,7 +28,8 @@ struct ResponseCacheChangeTests {
     }
 
     @Test(
-        "M-22: A HEAD response with another length or date removes the stored response (RFC 9111, section 4.3.5)",
+        "A HEAD response with another length or date removes the stored response (RFC 9111, section 4.3.5)",
+        .covers("M-22"),
         arguments: [["Content-Length": "4"], ["Last-Modified": CachedResponseTests.text(-8)]] as [Headers])
     func headOfAnotherRepresentation(changed: Headers) async throws {
         let fixture = CacheFixture()
@@ -47,7 +48,9 @@ struct ResponseCacheChangeTests {
         }
     }
 
-    @Test("M-22: A successful change removes all variants of its URL and the same-origin URLs of Location fields")
+    @Test(
+        "A successful change removes all variants of its URL and the same-origin URLs of Location fields",
+        .covers("M-22"))
     func invalidation() async throws {
         let fixture = CacheFixture()
         func fill() async throws {
@@ -73,7 +76,7 @@ struct ResponseCacheChangeTests {
     }
 
     @Test(
-        "M-22: A change whose body replaced its parameters removes only the URL without the parameters"
+        "A change whose body replaced its parameters removes only the URL without the parameters", .covers("M-22")
     )
     func parametersThenBody() async throws {
         let fixture = CacheFixture()
@@ -89,7 +92,7 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.get { $0.queryParameters = ["x": 1] }.source == .cache)
     }
 
-    @Test("M-22: Location and Content-Location do not remove URLs of another origin")
+    @Test("Location and Content-Location do not remove URLs of another origin", .covers("M-22"))
     func otherOrigins() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -110,7 +113,9 @@ struct ResponseCacheChangeTests {
         #expect(try await source("https://h/v1/b") == .network)  // named by the last Content-Location
     }
 
-    @Test("M-22: A redirected change removes each URL of its redirects, even if the final response is an error")
+    @Test(
+        "A redirected change removes each URL of its redirects, even if the final response is an error", .covers("M-22")
+    )
     func redirectedChange() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -232,7 +237,9 @@ struct ResponseCacheChangeTests {
         #expect(storage.calls.values == [.remove, .remove])  // of /v1/a and /v1/b
     }
 
-    @Test("C-18: A redirect stored for a request with a manual policy is not used for one that follows redirects")
+    @Test(
+        "A redirect stored for a request with a manual policy is not used for one that follows redirects",
+        .covers("C-18"))
     func redirects() async throws {
         let fixture = CacheFixture()
         fixture.serve { request in

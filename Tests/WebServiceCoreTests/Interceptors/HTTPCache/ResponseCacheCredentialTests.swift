@@ -28,7 +28,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "C-61: Without an account, each header field with a credential separates the requests",
+        "Without an account, each header field with a credential separates the requests", .covers("C-61"),
         arguments: [
             "Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Session", "Private-Token",
             "X-Amz-Security-Token", "X-Sig",
@@ -44,7 +44,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("C-61: Without an account, the same value in another credential field is another request")
+    @Test("Without an account, the same value in another credential field is another request", .covers("C-61"))
     func credentialNames() async throws {
         let fixture = CacheFixture()
         echo(fixture)
@@ -54,7 +54,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["X-Api-Key": "1", "X-Open": "2"]) == "cache 1")
     }
 
-    @Test("C-61: Without an account, a field of any name that an Authentication sets separates the requests")
+    @Test("Without an account, a field of any name that an Authentication sets separates the requests", .covers("C-61"))
     func authenticationField() async throws {
         let value = Mutex("ann")
         let authentication = Authentication(
@@ -73,7 +73,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "C-61: If an Authentication follows the cache, a response is stored only for a named account",
+        "If an Authentication follows the cache, a response is stored only for a named account", .covers("C-61"),
         arguments: [false, true])
     func authenticationAfterCache(onRequest: Bool) async throws {
         let value = Mutex("ann")
@@ -95,7 +95,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "M-22: A response that varies by credentials is stored for requests without them and for each value",
+        "A response that varies by credentials is stored for requests without them and for each value", .covers("M-22"),
         arguments: ["Cookie", "Authorization"])
     func varyByAbsentCredential(name: String) async throws {
         for account in [nil, "ann"] {
@@ -111,7 +111,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("C-61: A response that varies by cookies is not stored if a cookie jar adds them after the cache")
+    @Test("A response that varies by cookies is not stored if a cookie jar adds them after the cache", .covers("C-61"))
     func varyByJar() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -128,7 +128,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text() == "network sid=1")
     }
 
-    @Test("M-22: A response that varies by cookies is stored if the cookie jar has none for the URL")
+    @Test("A response that varies by cookies is stored if the cookie jar has none for the URL", .covers("M-22"))
     func varyByEmptyJar() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -144,7 +144,9 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text() == "cache ")
     }
 
-    @Test("C-61: A response that varies by cookies is not stored if the jar receives cookies while it is in flight")
+    @Test(
+        "A response that varies by cookies is not stored if the jar receives cookies while it is in flight",
+        .covers("C-61"))
     func varyByLateCookie() async throws {
         let fixture = CacheFixture()
         let jar = CookieJar()
@@ -163,7 +165,7 @@ struct ResponseCacheCredentialTests {
     }
 
     @Test(
-        "M-22: A Vary field that is not a list of field names counts as *",
+        "A Vary field that is not a list of field names counts as *", .covers("M-22"),
         arguments: ["X-A X-B", "\"X-A\"", "X-A;q=1", "X-A, @", "X-A, (x)", "X-\u{e4}", "X-A, *", ", *", "X-A:"])
     func malformedVary(vary: String) async throws {
         let fixture = CacheFixture()
@@ -175,7 +177,7 @@ struct ResponseCacheCredentialTests {
         }
     }
 
-    @Test("M-22: Empty members of Vary are ignored", arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
+    @Test("Empty members of Vary are ignored", .covers("M-22"), arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
     func emptyMembers(vary: String) async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
@@ -184,7 +186,7 @@ struct ResponseCacheCredentialTests {
         #expect(try await fixture.text("/a", ["X-A": "2"]) == (vary.contains("X-A") ? "network one" : "cache one"))
     }
 
-    @Test("M-22: An Accept-Charset field that a response varies by is compared without case and spaces")
+    @Test("An Accept-Charset field that a response varies by is compared without case and spaces", .covers("M-22"))
     func acceptCharset() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": "Accept-Charset, X-A"], "one")

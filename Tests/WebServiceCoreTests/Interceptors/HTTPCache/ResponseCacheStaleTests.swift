@@ -9,7 +9,7 @@ import FoundationNetworking
 @Suite("ResponseCache: Stale responses", .timeLimit(.minutes(10)))
 struct ResponseCacheStaleTests {
     @Test(
-        "M-22: must-revalidate and no-cache prevent the use of stale responses",
+        "Must-revalidate and no-cache prevent the use of stale responses", .covers("M-22"),
         arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {
         let fixture = CacheFixture()
@@ -25,7 +25,8 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.get().status == 503)
     }
 
-    @Test("M-22: stale-if-error applies to server errors and connection errors within its duration (RFC 5861)")
+    @Test(
+        "Stale-if-error applies to server errors and connection errors within its duration (RFC 5861)", .covers("M-22"))
     func staleIfError() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
@@ -57,7 +58,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", ["Cache-Control": "stale-if-error=11"]) == "cache one")
     }
 
-    @Test("M-22: A response too old for the request is used instead of an error only with stale-if-error")
+    @Test("A response too old for the request is used instead of an error only with stale-if-error", .covers("M-22"))
     func tooOldForRequest() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
@@ -73,7 +74,7 @@ struct ResponseCacheStaleTests {
         #expect(error?.code == .timedOut)
     }
 
-    @Test("M-22: stale-while-revalidate returns immediately, and one validation runs in a separate exchange")
+    @Test("Stale-while-revalidate returns immediately, and one validation runs in a separate exchange", .covers("M-22"))
     func staleWhileRevalidate() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
@@ -106,7 +107,7 @@ struct ResponseCacheStaleTests {
         #expect(try await fixture.text("/a", headers) == "network three")
     }
 
-    @Test("M-22: only-if-cached returns a response within stale-while-revalidate without a validation")
+    @Test("Only-if-cached returns a response within stale-while-revalidate without a validation", .covers("M-22"))
     func staleOnlyIfCached() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
@@ -121,7 +122,7 @@ struct ResponseCacheStaleTests {
         #expect(fixture.sent.values.count == 1)
     }
 
-    @Test("C-61: A background validation is bound to the account of its request")
+    @Test("A background validation is bound to the account of its request", .covers("C-61"))
     func validationAfterSignOut() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
@@ -170,7 +171,7 @@ struct ResponseCacheStaleTests {
     }
 
     @Test(
-        "M-22: A background validation passes through all interceptors, so a rejected token is refreshed"
+        "A background validation passes through all interceptors, so a rejected token is refreshed", .covers("M-22")
     )
     func validationRefreshes() async throws {
         let fixture = CacheFixture()

@@ -18,7 +18,9 @@ struct ResponseCacheStorageTests {
         try await test(try FileStorage(folder: folder, format: kind == .file ? .wrapped : .bare))
     }
 
-    @Test("C-61: An account never receives the stored response of another for the same URL", arguments: Kind.allCases)
+    @Test(
+        "An account never receives the stored response of another for the same URL", .covers("C-61"),
+        arguments: Kind.allCases)
     func accounts(kind: Kind) async throws {
         try await over(kind) { storage in
             let fixture = CacheFixture(storage)
@@ -45,7 +47,8 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "C-61: Without an account, a response is reused only for requests with the same credentials and cookies",
+        "Without an account, a response is reused only for requests with the same credentials and cookies",
+        .covers("C-61"),
         arguments: Kind.allCases)
     func nobody(kind: Kind) async throws {
         try await over(kind) { storage in
@@ -67,7 +70,7 @@ struct ResponseCacheStorageTests {
         }
     }
 
-    @Test("C-61: A response that arrives after the account has changed is stored for neither account")
+    @Test("A response that arrives after the account has changed is stored for neither account", .covers("C-61"))
     func accountChangesMeanwhile() async throws {
         let fixture = CacheFixture()
         fixture.signIn("ann")
@@ -85,7 +88,8 @@ struct ResponseCacheStorageTests {
     }
 
     @Test(
-        "C-61: A request sent again after the account has changed neither uses nor changes the cache of the new one"
+        "A request sent again after the account has changed neither uses nor changes the cache of the new one",
+        .covers("C-61")
     )
     func accountChangesBetweenAttempts() async throws {
         let retrying = ClosureInterceptor { request, next in

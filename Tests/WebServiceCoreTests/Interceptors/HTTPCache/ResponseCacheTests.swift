@@ -8,7 +8,7 @@ import FoundationNetworking
 
 @Suite("ResponseCache", .timeLimit(.minutes(10)))
 struct ResponseCacheTests {
-    @Test("M-22: A fresh response is returned from the cache with its age, and nothing is sent")
+    @Test("A fresh response is returned from the cache with its age, and nothing is sent", .covers("M-22"))
     func fresh() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "one")
@@ -28,7 +28,9 @@ struct ResponseCacheTests {
         #expect(fixture.failures.values.isEmpty)
     }
 
-    @Test("M-22: Equivalent spellings of a URL share a response, and URLs with another path, query or origin do not")
+    @Test(
+        "Equivalent spellings of a URL share a response, and URLs with another path, query or origin do not",
+        .covers("M-22"))
     func keys() async throws {
         let fixture = CacheFixture()
         fixture.serve { CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: $0.url) }
@@ -59,7 +61,7 @@ struct ResponseCacheTests {
         }
     }
 
-    @Test("M-22: A stale response is validated, and a 304 returns the stored body and makes it fresh again")
+    @Test("A stale response is validated, and a 304 returns the stored body and makes it fresh again", .covers("M-22"))
     func validation() async throws {
         let fixture = CacheFixture()
         fixture.serve(
@@ -79,7 +81,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "cache two")
     }
 
-    @Test("M-23: A 304 with another entity tag or after a redirect is not used")
+    @Test("A 304 with another entity tag or after a redirect is not used", .covers("M-23"))
     func wrong304() async throws {
         let fixture = CacheFixture()
         fixture.serve(["ETag": "\"1\""], "one")
@@ -100,7 +102,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "network three")
     }
 
-    @Test("M-23: A partial response is not stored, and range requests and If-Match bypass the cache")
+    @Test("A partial response is not stored, and range requests and If-Match bypass the cache", .covers("M-23"))
     func parts() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-1/9"], "pa", status: 206)
@@ -120,7 +122,7 @@ struct ResponseCacheTests {
         #expect(try await fixture.get("/never", ["If-None-Match": "\"1\""]).status == 304)
     }
 
-    @Test("M-22: A condition of the caller is evaluated against a fresh response, otherwise by the server")
+    @Test("A condition of the caller is evaluated against a fresh response, otherwise by the server", .covers("M-22"))
     func ownCondition() async throws {
         let fixture = CacheFixture()
         let headers: Headers = [
@@ -145,7 +147,9 @@ struct ResponseCacheTests {
         #expect(try await fixture.text() == "cache one")  // the 304 has validated the stored response
     }
 
-    @Test("M-22: A condition of the caller never turns a stored error status into a 304 (RFC 9110, section 13.2.1)")
+    @Test(
+        "A condition of the caller never turns a stored error status into a 304 (RFC 9110, section 13.2.1)",
+        .covers("M-22"))
     func conditionOfFailure() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "ETag": "\"1\""], "missing", status: 404)
@@ -168,7 +172,7 @@ struct ResponseCacheTests {
         #expect(fixture.sent.values.isEmpty)
     }
 
-    @Test("M-22: The directives of the request are applied")
+    @Test("The directives of the request are applied", .covers("M-22"))
     func requestDirectives() async throws {
         let fixture = CacheFixture()
         func text(_ directive: String) async throws -> String {

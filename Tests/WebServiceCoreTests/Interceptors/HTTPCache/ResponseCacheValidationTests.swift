@@ -9,7 +9,7 @@ import FoundationNetworking
 @Suite("ResponseCache: Validation", .timeLimit(.minutes(10)))
 struct ResponseCacheValidationTests {
     @Test(
-        "M-22: A 304 or a HEAD response that must not be stored removes the stored response",
+        "A 304 or a HEAD response that must not be stored removes the stored response", .covers("M-22"),
         arguments: [Request.Method.GET, .HEAD])
     func noStore(method: Request.Method) async throws {
         for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]]
@@ -27,7 +27,7 @@ struct ResponseCacheValidationTests {
         }
     }
 
-    @Test("M-22: The Vary field of a 304 applies to later requests")
+    @Test("The Vary field of a 304 applies to later requests", .covers("M-22"))
     func vary() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
@@ -40,7 +40,7 @@ struct ResponseCacheValidationTests {
         #expect(try await fixture.text("/a", ["X-A": "2"]) == "network two")
     }
 
-    @Test("M-22: A validating request with no-store does not store the fields of the 304")
+    @Test("A validating request with no-store does not store the fields of the 304", .covers("M-22"))
     func requestNoStore() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
@@ -53,7 +53,7 @@ struct ResponseCacheValidationTests {
         #expect(stored.source == .cache && stored.header("X-A") == nil)
     }
 
-    @Test("M-23: A 304 with another Last-Modified date is not used")
+    @Test("A 304 with another Last-Modified date is not used", .covers("M-23"))
     func otherDate() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Last-Modified": CachedResponseTests.text(-9)], "one")
@@ -66,7 +66,7 @@ struct ResponseCacheValidationTests {
         #expect(try await fixture.text() == "network older")
     }
 
-    @Test("M-22: A stored error status is requested without a condition (RFC 9110, section 15.4.5)")
+    @Test("A stored error status is requested without a condition (RFC 9110, section 15.4.5)", .covers("M-22"))
     func failure() async throws {
         let fixture = CacheFixture()
         let headers: Headers = ["Last-Modified": CachedResponseTests.text(-9)]
@@ -80,7 +80,7 @@ struct ResponseCacheValidationTests {
         #expect(fixture.sent.values.count == 2)
     }
 
-    @Test("M-22: A successful HEAD response does not make a stored error status fresh")
+    @Test("A successful HEAD response does not make a stored error status fresh", .covers("M-22"))
     func headOfFailure() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "missing", status: 404)
@@ -92,7 +92,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: A 304 with another entity tag is not used and removes the response (RFC 9111, section 4.3.4)",
+        "A 304 with another entity tag is not used and removes the response (RFC 9111, section 4.3.4)", .covers("M-23"),
         arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"1\""), ("\"1\"", "*"), ("\"1\"", "1")])
     func otherTag(stored: String, named: String) async throws {
         let fixture = CacheFixture()
@@ -111,7 +111,7 @@ struct ResponseCacheValidationTests {
         }
     }
 
-    @Test("M-23: A 304 with a weak entity tag validates the equal strong one")
+    @Test("A 304 with a weak entity tag validates the equal strong one", .covers("M-23"))
     func weakTag() async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
@@ -122,7 +122,8 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: A 304 to an unconditional request is a badServerResponse error and removes the stored response",
+        "A 304 to an unconditional request is a badServerResponse error and removes the stored response",
+        .covers("M-23"),
         arguments: [
             ["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"],
         ] as [Headers])
@@ -143,7 +144,8 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-23: A 304 for a condition of the caller is returned, and another entity tag removes the stored response"
+        "A 304 for a condition of the caller is returned, and another entity tag removes the stored response",
+        .covers("M-23")
     )
     func otherTagOfOwnCondition() async throws {
         let fixture = CacheFixture()
@@ -164,7 +166,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-22: An invalid entity tag or date is never sent as a condition",
+        "An invalid entity tag or date is never sent as a condition", .covers("M-22"),
         arguments: ["*", "1", "w/\"1\"", "\"1", "1\"", "W/1", "\"1\", \"2\"", "\"a\"b\"", "\"", "W/", "\"a b\""])
     func invalidValidators(tag: String) async throws {
         let fixture = CacheFixture()
@@ -177,7 +179,7 @@ struct ResponseCacheValidationTests {
     }
 
     @Test(
-        "M-22: A valid entity tag is sent unchanged", arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
+        "A valid entity tag is sent unchanged", .covers("M-22"), arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
     func validTags(tag: String) async throws {
         let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: tag)

@@ -23,7 +23,7 @@ struct DownloadPlanTests {
 
     // MARK: The request
 
-    @Test("D-04: a download continues where the partial file ends, if the version is the same")
+    @Test("A download continues where the partial file ends, if the version is the same", .covers("D-04"))
     func continuing() {
         #expect(Self.plan.offset == 400)
         #expect(Self.plan.headers["Range"] == "bytes=400-")
@@ -31,12 +31,14 @@ struct DownloadPlanTests {
         #expect(Self.plan.headers["Accept-Encoding"] == "identity")
     }
 
-    @Test("D-11: a partial file that is complete is asked about")
+    @Test("A partial file that is complete is asked about", .covers("D-11"))
     func complete() {
         #expect(DownloadPlan(continuing: Self.stored, length: 1_000, current: Self.current).offset == 1_000)
     }
 
-    @Test("D-12, D-13: without bytes, without a state, with too many bytes or without a validator all is requested")
+    @Test(
+        "Without bytes, without a state, with too many bytes or without a validator all is requested",
+        .covers("D-12", "D-13"))
     func beginning() {
         let weak = DownloadState(url: "https://h/a", headers: ["ETag": "W/\"1\""], total: 1_000)
         let other = DownloadState(url: "https://h/b", headers: ["ETag": Self.tag], total: 1_000)
@@ -52,7 +54,7 @@ struct DownloadPlanTests {
         }
     }
 
-    @Test("D-31: a piece is requested by its first and last byte")
+    @Test("A piece is requested by its first and last byte", .covers("D-31"))
     func piece() {
         let plan = DownloadPlan(piece: 100...199, of: Self.stored)
         #expect(plan.headers["Range"] == "bytes=100-199")
@@ -69,7 +71,7 @@ struct DownloadPlanTests {
 
     // MARK: The response
 
-    @Test("D-04, D-09: a part that begins at the end of the file is appended, also a short one")
+    @Test("A part that begins at the end of the file is appended, also a short one", .covers("D-04", "D-09"))
     func append() {
         #expect(Self.step("bytes 400-999/1000", ["ETag": Self.tag]) == .append(400...999))
         #expect(Self.step("bytes 400-400/1000") == .append(400...400))
@@ -77,7 +79,7 @@ struct DownloadPlanTests {
         #expect(Self.step("bytes 400-999/1000", ["Content-Encoding": "identity"]) == .append(400...999))
     }
 
-    @Test("D-07: a part that begins earlier is compared")
+    @Test("A part that begins earlier is compared", .covers("D-07"))
     func overlap() {
         #expect(Self.step("bytes 0-999/1000") == .overlap(0...999))
         #expect(Self.step("bytes 399-400/1000") == .overlap(399...400))
@@ -85,7 +87,7 @@ struct DownloadPlanTests {
     }
 
     @Test(
-        "D-06, D-08: a part of another version, with another or without a range is not used",
+        "A part of another version, with another or without a range is not used", .covers("D-06", "D-08"),
         arguments: [
             (nil, [:]), ("bytes */1000", [:]), ("lines 400-999/1000", [:]), ("bytes 401-999/1000", [:]),
             ("bytes 999-400/1000", [:]), ("bytes 400-1000/1000", [:]), ("bytes 400-1000/*", [:]),
@@ -98,7 +100,7 @@ struct DownloadPlanTests {
         #expect(Self.isRefused(Self.step(range, headers)))
     }
 
-    @Test("D-06: a part with another date of modification is not used")
+    @Test("A part with another date of modification is not used", .covers("D-06"))
     func otherDate() {
         let state = DownloadState(
             url: "https://h/a",
@@ -112,7 +114,7 @@ struct DownloadPlanTests {
             Self.isRefused(Self.step("bytes 400-999/1000", ["Last-Modified": DownloadStateTests.second], plan: plan)))
     }
 
-    @Test("D-10: a part that was not requested is an error")
+    @Test("A part that was not requested is an error", .covers("D-10"))
     func unrequested() {
         let plan = DownloadPlan(wholeFile: Self.current)
         guard case .fail = Self.step("bytes 0-999/1000", plan: plan) else {
@@ -125,14 +127,14 @@ struct DownloadPlanTests {
         }
     }
 
-    @Test("D-05, D-15: a whole file is used in place of the part")
+    @Test("A whole file is used in place of the part", .covers("D-05", "D-15"))
     func wholeFile() {
         #expect(Self.plan.step(status: 200, headers: ["Content-Length": "1000"]) == .wholeFile)
         #expect(Self.plan.step(status: 200, headers: ["Content-Range": "bytes 400-999/1000"]) == .wholeFile)
         #expect(DownloadPlan(wholeFile: Self.current).step(status: 200, headers: [:]) == .wholeFile)
     }
 
-    @Test("D-11: a range that cannot be satisfied is the end of a file of this length only")
+    @Test("A range that cannot be satisfied is the end of a file of this length only", .covers("D-11"))
     func unsatisfied() {
         func step(_ range: String?, length: Int64, total: Int64? = 1_000) -> DownloadPlan.Step {
             var state = Self.stored

@@ -12,7 +12,7 @@ struct DownloadStateTests {
         DownloadState(url: "https://h/a", headers: headers).validator
     }
 
-    @Test("D-12: only a strong entity tag is a validator")
+    @Test("Only a strong entity tag is a validator", .covers("D-12"))
     func tags() {
         #expect(Self.validator(["ETag": "\"a b\""]) == nil)
         #expect(Self.validator(["ETag": "\"a-ü\""]) == "\"a-ü\"")
@@ -23,7 +23,7 @@ struct DownloadStateTests {
         }
     }
 
-    @Test("D-12: a date is a validator if it is at least one second before the response")
+    @Test("A date is a validator if it is at least one second before the response", .covers("D-12"))
     func dates() {
         #expect(Self.validator(["Last-Modified": Self.date, "Date": Self.second]) == Self.date)
         #expect(Self.validator(["Last-Modified": Self.date, "Date": Self.date]) == nil)
@@ -33,7 +33,7 @@ struct DownloadStateTests {
         #expect(Self.validator([:]) == nil)
     }
 
-    @Test("D-14: another query is the same file for an entity tag, and another for a date")
+    @Test("Another query is the same file for an entity tag, and another for a date", .covers("D-14"))
     func urls() {
         let tagged = DownloadState(url: "https://h/a?token=1", headers: ["ETag": "\"1\""])
         let dated = DownloadState(
@@ -59,7 +59,7 @@ struct DownloadStateTests {
         #expect(Self.state.total == .max)
     }
 
-    @Test("D-13: a state with any changed bit, any missing end and of any other version is absent")
+    @Test("A state with any changed bit, any missing end and of any other version is absent", .covers("D-13"))
     func damage() throws {
         let bytes = try #require(Self.state.encoded)
         for index in bytes.indices {

@@ -6,7 +6,7 @@ import Testing
 @Suite("Names of downloaded files", .timeLimit(.minutes(10)))
 struct FileNameTests {
     @Test(
-        "D-25: a hostile name is reduced to one safe component",
+        "A hostile name is reduced to one safe component", .covers("D-25"),
         arguments: [
             ("../../x", "x"), ("..\\x", "x"), ("/etc/x", "x"), ("C:\\x", "x"), ("C:x", "Cx"), ("CON", "_CON"),
             ("con.txt", "_con.txt"), ("COM1", "_COM1"), ("lpt9.tar.gz", "_lpt9.tar.gz"), ("COM", "COM"),
@@ -21,13 +21,13 @@ struct FileNameTests {
     }
 
     @Test(
-        "D-25: a name of which nothing remains is not a name",
+        "A name of which nothing remains is not a name", .covers("D-25"),
         arguments: ["", ".", "..", " ", "/", "a/", "a\\", "../..", ":::", "\u{202E}", ". . .", "\n"])
     func empty(name: String) {
         #expect(FileName.component(name) == nil)
     }
 
-    @Test("D-25: a long name is truncated at a character, before its extension")
+    @Test("A long name is truncated at a character, before its extension", .covers("D-25"))
     func long() throws {
         #expect(
             FileName.component(String(repeating: "a", count: 300) + ".zip") == String(repeating: "a", count: 196)
@@ -45,7 +45,7 @@ struct FileNameTests {
                 + ".zip")
     }
 
-    @Test("D-25: the field has precedence over the URL, and the URL over the default")
+    @Test("The field has precedence over the URL, and the URL over the default", .covers("D-25"))
     func order() {
         func name(_ disposition: String?, _ url: String) -> String {
             FileName.suggested(disposition: disposition, url: url, default: "label")

@@ -36,7 +36,7 @@ struct PartFileTests {
 
     private static let state = DownloadState(url: "https://h/a", headers: ["ETag": "\"1\""], total: 10)
 
-    @Test("D-01: bytes and state are beside the destination, and both are gone at the end")
+    @Test("Bytes and state are beside the destination, and both are gone at the end", .covers("D-01"))
     func life() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -77,7 +77,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-24: a second download to the destination is refused, also in one process")
+    @Test("A second download to the destination is refused, also in one process", .covers("D-24"))
     func locked() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -94,7 +94,7 @@ struct PartFileTests {
         return nil
     }
 
-    @Test("D-23: an existing file is refused at the beginning and at the end, and is not changed")
+    @Test("An existing file is refused at the beginning and at the end, and is not changed", .covers("D-23"))
     func existing() throws {
         try withFolder { folder in
             let part = try open(folder, replaces: false)
@@ -112,7 +112,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-23: without an existing file, the part gets its name")
+    @Test("Without an existing file, the part gets its name", .covers("D-23"))
     func absent() throws {
         try withFolder { folder in
             let part = try open(folder, replaces: false)
@@ -124,7 +124,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-22: a link at the destination is replaced, and its target is not changed")
+    @Test("A link at the destination is replaced, and its target is not changed", .covers("D-22"))
     func link() throws {
         try withFolder { folder in
             let target = folder.appendingPathComponent("target")
@@ -142,7 +142,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-22: a link in place of the part is not followed")
+    @Test("A link in place of the part is not followed", .covers("D-22"))
     func linkedPart() throws {
         try withFolder { folder in
             let target = folder.appendingPathComponent("target")
@@ -154,7 +154,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-22: a folder, a FIFO and a missing folder are refused before anything is created")
+    @Test("A folder, a FIFO and a missing folder are refused before anything is created", .covers("D-22"))
     func unusable() throws {
         try withFolder { folder in
             try FileManager.default.createDirectory(
@@ -170,7 +170,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-02: a complete part that a killed process linked to the destination is not written to")
+    @Test("A complete part that a killed process linked to the destination is not written to", .covers("D-02"))
     func linkedTwice() throws {
         try withFolder { folder in
             let destination = folder.appendingPathComponent("a.iso")
@@ -184,7 +184,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-02: a file that a killed process left while it stored the state does not matter")
+    @Test("A file that a killed process left while it stored the state does not matter", .covers("D-02"))
     func leftOver() throws {
         try withFolder { folder in
             try Data("torn".utf8).write(to: folder.appendingPathComponent(".a.iso.webservice-new"))
@@ -195,7 +195,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-13: a damaged, large or special state is absent")
+    @Test("A damaged, large or special state is absent", .covers("D-13"))
     func damagedState() throws {
         try withFolder { folder in
             let part = try open(folder)
@@ -240,7 +240,7 @@ struct PartFileTests {
         }
     }
 
-    @Test("D-26: more bytes than are available are refused")
+    @Test("More bytes than are available are refused", .covers("D-26"))
     func space() throws {
         try withFolder { folder in
             let part = try open(folder)

@@ -12,7 +12,7 @@ struct TransferRateTests {
         #expect(value == expected, sourceLocation: sourceLocation)
     }
 
-    @Test("D-28: The rate is the average of the last three seconds, and unknown before a tenth of a second")
+    @Test("The rate is the average of the last three seconds, and unknown before a tenth of a second", .covers("D-28"))
     func rate() {
         var rate = TransferRate()
         expect(rate.add(0, at: 5 * Self.second), nil)
@@ -41,7 +41,7 @@ struct TransferRateTests {
         #expect(TransferProgress(bytesReceived: 9, bytesToReceive: 5, bytesPerSecond: 1).secondsRemaining == 0)
     }
 
-    @Test("D-29: A limit delays the bytes after those that exceed it, and makes up for long delays")
+    @Test("A limit delays the bytes after those that exceed it, and makes up for long delays", .covers("D-29"))
     func limit() {
         var limit = RateLimit(bytesPerSecond: 1_000, now: 0)
         expect(limit.take(500, at: 0), .milliseconds(500))

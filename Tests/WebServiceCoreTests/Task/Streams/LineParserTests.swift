@@ -4,7 +4,7 @@ import Testing
 @testable import WebServiceCore
 
 @Suite(.timeLimit(.minutes(5))) struct LineParserTests {
-    @Test("J-01: Every division of a body with CR, LF and CRLF results in the same lines")
+    @Test("Every division of a body with CR, LF and CRLF results in the same lines", .covers("J-01"))
     func divisions() {
         let body = Data("a\r\nb\rc\n\n\r\nd\r".utf8)
         #expect(body.count == 12)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("J-06: A four-byte character is preserved wherever it is divided")
+    @Test("A four-byte character is preserved wherever it is divided", .covers("J-06"))
     func characters() {
         let body = Data("a😀b\n😀\n".utf8)
         for chunks in Chunks.every(body) {
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test("J-07: Invalid UTF-8 is replaced in text and preserved in bytes")
+    @Test("Invalid UTF-8 is replaced in text and preserved in bytes", .covers("J-07"))
     func invalidText() {
         let body = Data([0x61, 0xFF, 0x0A, 0xE2, 0x82, 0x0A, 0xEF, 0xBB])
         for chunks in Chunks.every(body) {
@@ -60,7 +60,7 @@ import Testing
         #expect(LineParser().result(of: [Data([0xEF])]).elements == ["\u{FFFD}"])
     }
 
-    @Test("J-08: A line that exceeds the limit is an error at the limit, after the lines before it")
+    @Test("A line that exceeds the limit is an error at the limit, after the lines before it", .covers("J-08"))
     func limit() {
         var parser = LineParser()
         let chunk = Data(repeating: 0x61, count: 64 << 10)
@@ -78,7 +78,7 @@ import Testing
         #expect(parser.parse([]).error?.code == .elementTooLarge)
     }
 
-    @Test("J-08: The limit excludes the line break, however the body is divided")
+    @Test("The limit excludes the line break, however the body is divided", .covers("J-08"))
     func exactLimit() {
         for end in ["", "\n", "\r\n"] {
             for chunks in Chunks.standard(Data("\u{FEFF}abcd\nabcd\(end)".utf8)) {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("J-09: Parsing one line in small chunks takes time linear in its length")
+    @Test("Parsing one line in small chunks takes time linear in its length", .covers("J-09"))
     func longLine() {
         func time(_ size: Int) -> Double {
             let chunks = Chunks.of(1_460, Data(repeating: 0x61, count: size))

@@ -18,13 +18,14 @@ import Testing
     func standard(row: EventRow) { check(row) }
 
     @Test(
-        "V-18: Every pair of line breaks is recognized, however the stream is divided", arguments: EventRow.lineBreaks)
+        "Every pair of line breaks is recognized, however the stream is divided", .covers("V-18"),
+        arguments: EventRow.lineBreaks)
     func lineBreaks(row: EventRow) { check(row) }
 
-    @Test("V-17: Invalid UTF-8 is replaced as the standard specifies", arguments: EventRow.invalidText)
+    @Test("Invalid UTF-8 is replaced as the standard specifies", .covers("V-17"), arguments: EventRow.invalidText)
     func invalidText(row: EventRow) { check(row) }
 
-    @Test("V-18: A CRLF that is divided between two chunks is one line break")
+    @Test("A CRLF that is divided between two chunks is one line break", .covers("V-18"))
     func dividedLineBreak() throws {
         var parser = ServerSentEventParser()
         for chunk in ["data: a\r", "", "\ndata: b\r", "\n", "\r", "\ndata: c\r\n", "\r"] {
@@ -35,7 +36,7 @@ import Testing
         #expect(try parser.next() == nil)
     }
 
-    @Test("V-19: A CR at the end of the bytes dispatches the event immediately")
+    @Test("A CR at the end of the bytes dispatches the event immediately", .covers("V-19"))
     func promptness() throws {
         for body in ["data: a\r\r", "data: a\n\r", "data: a\r\n\r", "data: a\n\n", "data: a\r\n\r\n"] {
             var parser = ServerSentEventParser()
@@ -46,7 +47,7 @@ import Testing
         }
     }
 
-    @Test("V-09: The last event ID of an earlier connection applies until the stream sets one")
+    @Test("The last event ID of an earlier connection applies until the stream sets one", .covers("V-09"))
     func earlierID() {
         var parser = ServerSentEventParser(lastEventID: "5")
         #expect(parser.lastEventID == "5")
@@ -55,7 +56,7 @@ import Testing
         #expect(parser.lastEventID == "")
     }
 
-    @Test("V-15: The ID of an event becomes the last event ID only when the event is dispatched")
+    @Test("The ID of an event becomes the last event ID only when the event is dispatched", .covers("V-15"))
     func uncommittedID() {
         var parser = ServerSentEventParser()
         #expect(parser.parse([Data("id: 1\ndata: a\n\nid: 2\ndata: b\n".utf8)]).elements.count == 1)
@@ -83,7 +84,7 @@ import Testing
         }
     }
 
-    @Test("V-22: Parsing one line in small chunks, or lines that end with CR, takes linear time")
+    @Test("Parsing one line in small chunks, or lines that end with CR, takes linear time", .covers("V-22"))
     func linear() {
         func time(_ body: (Int) -> Data, _ size: Int) -> Double {
             let chunks = Chunks.of(1_460, body(size))
@@ -104,7 +105,7 @@ import Testing
         #expect(many <= few * 8, "\(few) s, \(many) s")
     }
 
-    @Test("V-22: 20,000 random streams result in the same events, however they are divided")
+    @Test("20,000 random streams result in the same events, however they are divided", .covers("V-22"))
     func mutations() {
         var generator = SeededGenerator(seed: 9_206)
         let seeds = (EventRow.standard + EventRow.lineBreaks + EventRow.invalidText).map(\.body).filter {

@@ -25,7 +25,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("H-26: An exchange started by a cancelled Swift task is cancelled")
+    @Test("An exchange started by a cancelled Swift task is cancelled", .covers("H-26"))
     func cancelledBefore() async {
         let session = HandSession()
         let work = Task {
@@ -82,7 +82,7 @@ struct TypedTaskCancelTests {
         #expect(exchange.log == ["resume", "cancel"])
     }
 
-    @Test("H-22: A typed task that is never resumed is deallocated together with its steps and observers")
+    @Test("A typed task that is never resumed is deallocated together with its steps and observers", .covers("H-22"))
     func neverResumed() {
         let freed = Collected<String>()
         do {
@@ -97,7 +97,7 @@ struct TypedTaskCancelTests {
         #expect(freed.values == ["step"])
     }
 
-    @Test("H-29: The steps of a completed typed task are deallocated")
+    @Test("The steps of a completed typed task are deallocated", .covers("H-29"))
     func ended() async throws {
         let freed = Collected<String>()
         do {
@@ -111,7 +111,7 @@ struct TypedTaskCancelTests {
         #expect(await freed.wait() == ["step"])
     }
 
-    @Test("H-26, G9: Each of 20,000 awaited tasks ends exactly once if it is cancelled at any stage")
+    @Test("Each of 20,000 awaited tasks ends exactly once if it is cancelled at any stage", .covers("H-26", "G9"))
     func races() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, data: Data("1".utf8)))

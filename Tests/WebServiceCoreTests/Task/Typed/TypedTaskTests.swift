@@ -67,7 +67,7 @@ struct TypedTaskTests {
         #expect(beer == Beer(name: "Ale"))
     }
 
-    @Test("L-01: A decoding error names the coding path and contains the body")
+    @Test("A decoding error names the coding path and contains the body", .covers("L-01"))
     func decodingError() async throws {
         let error = try await failure(
             service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
@@ -115,7 +115,7 @@ struct TypedTaskTests {
         #expect(try await service.GET("/x").string().value == text)
     }
 
-    @Test("M-12: Bytes that are invalid in the charset and unsupported charsets are decoding errors")
+    @Test("Bytes that are invalid in the charset and unsupported charsets are decoding errors", .covers("M-12"))
     func badCharsets() async throws {
         let broken = WebService.make(
             HandSession(Data([0xFF, 0xFE, 0xFF]), headers: ["Content-Type": "text/plain; charset=utf-8"]))
@@ -163,7 +163,7 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "M-13: Media types are compared without case and parameters, and a +json suffix matches JSON",
+        "Media types are compared without case and parameters, and a +json suffix matches JSON", .covers("M-13"),
         arguments: [
             ("application/json; charset=utf-8", true), ("APPLICATION/JSON", true), ("application/problem+json", true),
             ("text/html", false),
@@ -179,7 +179,8 @@ struct TypedTaskTests {
     }
 
     @Test(
-        "M-13: A pattern matches its own media type, type/* matches every subtype, and */* matches everything",
+        "A pattern matches its own media type, type/* matches every subtype, and */* matches everything",
+        .covers("M-13"),
         arguments: [
             ("text/plain", "text/*", true), ("TEXT/html; a=b", "text/*", true), ("text/", "text/*", true),
             ("textual/plain", "text/*", false),

@@ -127,7 +127,7 @@ struct RegistryTests {
         #expect(answers == ["duplicate": 999, "data": 1])
     }
 
-    @Test("M-28: Joined requests share one response, and cancelling one does not end the others")
+    @Test("Joined requests share one response, and cancelling one does not end the others", .covers("M-28"))
     func join() async throws {
         let tasks = (0..<4).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -147,7 +147,7 @@ struct RegistryTests {
         #expect(try await next.value == "two")
     }
 
-    @Test("M-28: Cancelling the last joined task cancels the request")
+    @Test("Cancelling the last joined task cancels the request", .covers("M-28"))
     func lastLeaves() async throws {
         let tasks = (0..<3).map { _ in service.perform(TextRequest(), duplicates: .join).resume() }
         let fetch = await endpoint.fetches.wait()[0]
@@ -160,7 +160,8 @@ struct RegistryTests {
         #expect(!service.containsRequests())
     }
 
-    @Test("M-28: If the task that started a joined HTTP request is cancelled, the others receive its response")
+    @Test(
+        "If the task that started a joined HTTP request is cancelled, the others receive its response", .covers("M-28"))
     func joinHTTP() async throws {
         struct Get: HTTPServiceRequest, Hashable {
             typealias Output = String
@@ -180,7 +181,7 @@ struct RegistryTests {
         #expect(second.task.request.url?.absoluteString == "https://h/v1/x")
     }
 
-    @Test("C-61: A request of one account does not join that of another")
+    @Test("A request of one account does not join that of another", .covers("C-61"))
     func joinOtherAccount() async throws {
         service.storageAccount = "alice"
         let alice = service.perform(TextRequest(), duplicates: .join).resume()

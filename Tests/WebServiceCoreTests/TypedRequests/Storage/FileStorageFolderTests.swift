@@ -36,7 +36,9 @@ struct FileStorageFolderTests {
         try #require(FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int)
     }
 
-    @Test("H-38, F26: A missing folder is created with its parents, and only the user can access it and its file")
+    @Test(
+        "A missing folder is created with its parents, and only the user can access it and its file",
+        .covers("H-38", "F26"))
     func missing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a/b c/ü")
@@ -47,7 +49,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: A umask of 0 gives other users no access to the folder or the file")
+    @Test("A umask of 0 gives other users no access to the folder or the file", .covers("H-38"))
     func umaskOfNothing() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -62,7 +64,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: A file at the path of the folder is rejected and not changed")
+    @Test("A file at the path of the folder is rejected and not changed", .covers("H-38"))
     func replacedByFile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -74,7 +76,8 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-38: A symbolic link at the path of the folder is rejected in any spelling, and its target is not changed",
+        "A symbolic link at the path of the folder is rejected in any spelling, and its target is not changed",
+        .covers("H-38"),
         arguments: ["", "/", "/.", "/./", "//"])
     func replacedByLink(end: String) async throws {
         try await withScratchFolder { parent in
@@ -91,7 +94,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: A folder that is removed between two calls is created again")
+    @Test("A folder that is removed between two calls is created again", .covers("H-38"))
     func removedMeanwhile() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -108,7 +111,9 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("H-38: While the folder is removed repeatedly, a call returns a complete entry, no entry or a typed error")
+    @Test(
+        "While the folder is removed repeatedly, a call returns a complete entry, no entry or a typed error",
+        .covers("H-38"))
     func removedWhileOpen() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a")
@@ -140,7 +145,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-38: A folder or file without permissions is an error, not a missing entry",
+        "A folder or file without permissions is an error, not a missing entry", .covers("H-38"),
         .enabled(if: geteuid() != 0, "root bypasses file permissions"))
     func permissions() async throws {
         try await withScratchFolder { folder in
@@ -250,7 +255,7 @@ struct FileStorageFolderTests {
     }
 
     @Test(
-        "H-36, F26: A store on a full disk fails with ENOSPC, and only the old entry remains",
+        "A store on a full disk fails with ENOSPC, and only the old entry remains", .covers("H-36", "F26"),
         .enabled(if: SmallDisk.canBeMounted, "requires permission to mount a tmpfs"))
     func fullDisk() async throws {
         try await withScratchFolder { folder in

@@ -13,7 +13,7 @@ import Glibc
 
 @Suite("FileStorage with limits", .timeLimit(.minutes(10)))
 struct FileStorageLimitTests {
-    @Test("H-42: The newest entries remain after storing ten times the maximum number")
+    @Test("The newest entries remain after storing ten times the maximum number", .covers("H-42"))
     func count() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -29,7 +29,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("H-42: The newest entries remain after storing ten times the maximum number of bytes")
+    @Test("The newest entries remain after storing ten times the maximum number of bytes", .covers("H-42"))
     func bytes() async throws {
         try await withScratchFolder { folder in
             let clock = TestClock()
@@ -142,7 +142,7 @@ struct FileStorageLimitTests {
         }
     }
 
-    @Test("H-43: If the clock is set back, the limits apply and the newest entries remain")
+    @Test("If the clock is set back, the limits apply and the newest entries remain", .covers("H-43"))
     func clockSetBack() async throws {
         try await withScratchFolder { folder in
             let time = Mutex(4_000_000_000.0)

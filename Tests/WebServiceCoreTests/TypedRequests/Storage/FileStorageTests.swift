@@ -49,7 +49,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("C-60: Entries of all identifiers are stored inside the folder and can be read")
+    @Test("Entries of all identifiers are stored inside the folder and can be read", .covers("C-60"))
     func identifiers() async throws {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("storage")
@@ -75,7 +75,8 @@ struct FileStorageTests {
     }
 
     @Test(
-        "C-64: Every string of the Big List of Naughty Strings is valid as identifier, classification and account",
+        "Every string of the Big List of Naughty Strings is valid as identifier, classification and account",
+        .covers("C-64"),
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyStrings() async throws {
         let strings = try Corpora.naughtyStrings()
@@ -96,7 +97,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-17: Identifiers that look alike identify different entries")
+    @Test("Identifiers that look alike identify different entries", .covers("M-17"))
     func lookAlikes() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)
@@ -111,7 +112,9 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-18: An entry without bytes differs from a missing entry", arguments: [FileStorage.Format.wrapped, .bare])
+    @Test(
+        "An entry without bytes differs from a missing entry", .covers("M-18"),
+        arguments: [FileStorage.Format.wrapped, .bare])
     func empty(format: FileStorage.Format) async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, format: format)
@@ -125,7 +128,7 @@ struct FileStorageTests {
         }
     }
 
-    @Test("M-18: An entry of 32 MiB and a slice of other data are restored completely")
+    @Test("An entry of 32 MiB and a slice of other data are restored completely", .covers("M-18"))
     func big() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)

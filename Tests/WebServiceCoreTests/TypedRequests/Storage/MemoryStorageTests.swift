@@ -8,7 +8,7 @@ struct MemoryStorageTests {
     private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
     private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
 
-    @Test("M-17, C-60: Any string is an identifier, and identifiers are compared by their bytes")
+    @Test("Any string is an identifier, and identifiers are compared by their bytes", .covers("M-17", "C-60"))
     func identifiers() throws {
         let storage = MemoryStorage()
         let identifiers = [
@@ -39,7 +39,7 @@ struct MemoryStorageTests {
         #expect(Set(keys.map(\.fileName)).count == keys.count)
     }
 
-    @Test("M-18: An entry without bytes is an entry")
+    @Test("An entry without bytes is an entry", .covers("M-18"))
     func empty() throws {
         let storage = MemoryStorage()
         try storage.store(entry(""), for: key("a"))
@@ -47,7 +47,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("b")) == nil)
     }
 
-    @Test("H-42: The most recently used entries remain within both limits after storing ten times as many")
+    @Test("The most recently used entries remain within both limits after storing ten times as many", .covers("H-42"))
     func limits() throws {
         let storage = MemoryStorage(maximumCount: 100, maximumBytes: 1 << 20)
         for number in 0..<1_000 {
@@ -65,7 +65,7 @@ struct MemoryStorageTests {
         #expect(small.bytes > 9_800)
     }
 
-    @Test("M-18: An entry that exceeds the limit is a typed error, and the old one remains")
+    @Test("An entry that exceeds the limit is a typed error, and the old one remains", .covers("M-18"))
     func tooLarge() throws {
         let storage = MemoryStorage(maximumBytes: 100)
         try storage.store(entry("old"), for: key("a"))
@@ -78,7 +78,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("M-18: An entry of exactly the maximum size is stored, and one byte more is an error")
+    @Test("An entry of exactly the maximum size is stored, and one byte more is an error", .covers("M-18"))
     func exactFit() throws {
         let size = key("a").bytes.count + 10
         let storage = MemoryStorage(maximumBytes: size)
@@ -88,7 +88,7 @@ struct MemoryStorageTests {
         #expect(storage.entry(for: key("a"))?.data == Data("0123456789".utf8))
     }
 
-    @Test("M-18: The counts are correct after storing 200,000 keys with a limit of 20,000")
+    @Test("The counts are correct after storing 200,000 keys with a limit of 20,000", .covers("M-18"))
     func manyKeys() throws {
         let storage = MemoryStorage(maximumCount: 20_000, maximumBytes: .max)
         for number in 0..<200_000 { try storage.store(entry("x"), for: key("\(number)")) }
@@ -98,7 +98,7 @@ struct MemoryStorageTests {
         #expect(storage.bytes == 0)
     }
 
-    @Test("H-44: Entries remain intact while eight threads store, read and remove them")
+    @Test("Entries remain intact while eight threads store, read and remove them", .covers("H-44"))
     func threads() {
         let storage = MemoryStorage(maximumCount: 50)
         Thread.concurrently(8) { thread in
@@ -150,7 +150,7 @@ struct XXHash64Tests {
     }
 
     @Test(
-        "G4: Each naughty string is a distinct identifier, classification and account",
+        "Each naughty string is a distinct identifier, classification and account", .covers("G4"),
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyKeys() throws {
         let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map {

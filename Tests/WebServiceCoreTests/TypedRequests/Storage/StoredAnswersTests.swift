@@ -229,7 +229,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored newer")
     }
 
-    @Test("H-36: A storage failure never fails the request and is reported to the observer")
+    @Test("A storage failure never fails the request and is reported to the observer", .covers("H-36"))
     func failing() async throws {
         let service = service([HandStorage(failure: TestError(name: "full"))])
         #expect(try await perform(RawText(), "one", by: service).get() == "one")
@@ -261,7 +261,7 @@ struct StoredAnswersTests {
         #expect(storage.calls.values.isEmpty)
     }
 
-    @Test("M-19: Stored bytes that the current type cannot decode are reported as missing, with the reason")
+    @Test("Stored bytes that the current type cannot decode are reported as missing, with the reason", .covers("M-19"))
     func versions() async throws {
         struct Old: Codable, Sendable { var name: String }
         struct New: Codable, Sendable { var title: String }
@@ -289,7 +289,7 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(ValueText(name: "typed"))) == .noStoredData)
     }
 
-    @Test("H-43: Stored values expire by age, and a date in the future counts as missing")
+    @Test("Stored values expire by age, and a date in the future counts as missing", .covers("H-43"))
     func ages() async throws {
         let service = service([MemoryStorage()])
         await perform(RawText(), "one", by: service)
@@ -337,7 +337,8 @@ struct StoredAnswersTests {
     }
 
     @Test(
-        "C-61: An account reads only its own entries, and a late response is stored for the requesting account"
+        "An account reads only its own entries, and a late response is stored for the requesting account",
+        .covers("C-61")
     )
     func accounts() async throws {
         let service = service([MemoryStorage()])
@@ -354,7 +355,7 @@ struct StoredAnswersTests {
         #expect(try await service.stored(RawText()).value.value == "stored alice's")
     }
 
-    @Test("C-61: A response with no-store is not stored")
+    @Test("A response with no-store is not stored", .covers("C-61"))
     func noStore() async throws {
         struct Get: HTTPServiceRequest, RawStorableRequest {
             var path: String
