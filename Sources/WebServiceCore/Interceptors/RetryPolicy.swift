@@ -178,7 +178,7 @@ extension RetryPolicy: ContinuationPolicy {
     ) async throws -> Bool {
         guard let reason = reason(toRetry: .failure(error)) else { return false }
         switch decide(request, attempt: attempt, spent: spent, asked: nil) {
-        case .stop(let why):
+        case .stop(let why), .fail(let why):
             context.log.record(.noRetry, "\(reason), \(why)")
             return false
         case .wait(let pause, let why):
