@@ -235,7 +235,7 @@ struct StreamTests {
             }
         }
         defer { server.stop() }
-        let log = try await session.service(server).GET("/").setDeadline(.seconds(3)).stream().value
+        let log = try await session.service(server).GET("/").setDeadline(.seconds(15)).stream().value
         let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
         #expect(error?.code == .deadline)
     }

@@ -12,8 +12,8 @@ import FoundationNetworking
 /// `httpBodyStream` is never sent again, and a body that can be read only once fails with
 /// ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half
 /// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server
-/// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in the
-/// task's ``Timeline``.
+/// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in
+/// the task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the

@@ -36,8 +36,8 @@ final class ExchangeContext: Sendable {
         set { streaming.withLock { $0.bufferSize = newValue } }
     }
 
-    /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly. Fewer
-    /// wake-ups cost less processor time.
+    /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
+    /// Fewer wake-ups cost less processor time.
     var batchSize: Int {
         get { streaming.withLock { $0.batchSize } }
         set { streaming.withLock { $0.batchSize = newValue } }

@@ -288,12 +288,10 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Adds an observer of progress.
     func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) {
-        let relay = state.withLock { state in
-            let relay = state.progress ?? ProgressRelay()
-            state.progress = relay
-            return relay
-        }
-        relay.add(handler)
+        state.withLock { state in
+            state.progress = state.progress ?? ProgressRelay()
+            return state.progress
+        }?.add(handler)
     }
 
     /// Delivers progress to the observers; `nil` without any.
