@@ -183,7 +183,9 @@ struct UploadTests {
             return
         }
         let error = await #expect(throws: WebServiceError.self) { _ = try await once.value }
-        #expect(error?.code == .bodyNotReplayable && error?.status == status && error?.body == Data("moved".utf8))
+        #expect(error?.code == .bodyNotReplayable && error?.status == status)
+        // On Linux, a URLSession does not deliver the body of a redirect.
+        if session != .urlSession { #expect(error?.body == Data("moved".utf8)) }
         #expect(server.receivedRequests.count == count + 1)
     }
 
@@ -198,7 +200,7 @@ struct UploadTests {
         let service = try session.service(server)
         let chunks = Chunks([10, 100_000])
         for isReplayable in [true, false] {
-            service.interceptors = [Authentication(RefreshedTokens())]
+            service.interceptors = [Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })]
             let body = isReplayable ? Request.Body.stream(length: nil) { chunks } : .stream(chunks)
             let task = service.POST("/").setBody(body).data()
             if isReplayable {
@@ -312,10 +314,4 @@ final class Fed: AsyncSequence, Sendable {
     }
 
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: stream.makeAsyncIterator(), reads: reads) }
-}
-
-/// A provider whose first credential is rejected by the server.
-private struct RefreshedTokens: TokenProvider {
-    func credential() async throws -> Credential? { .bearer("old") }
-    func refresh(_ credential: Credential?) async throws -> Credential { .bearer("new") }
 }

@@ -222,6 +222,7 @@ final class CurlHandle {
         detail[0] = 0
         guard isRefused, let request = exchange?.submission.request else { return }
         isRefused = false
+        failure = nil
         sendings = 0
         headLines = 0
         isWithinLine = false
