@@ -49,7 +49,7 @@ extension FuzzTarget {
         }
         // The conversion by Foundation takes most of the time, so only every eighth length is
         // checked.
-        guard bytes.count % 8 == 0, let response = head.urlResponse else { return }
+        guard bytes.count % 8 == 0, let response = head.urlResponse as? HTTPURLResponse else { return }
         try require(response.statusCode == head.status, "the status of urlResponse is different")
     }
 
