@@ -149,7 +149,7 @@ enum Child {
         var streams: [StreamedResponse] = []
         let before = memory()
         for _ in 0..<count { streams.append(try await service.GET("/").stream().value) }
-        let each = (memory() - before) / count >> 10
+        let each = (memory() - before) / (count * 1024)
         print("\(streams.count) idle streams: \(each) KiB each, with the threads of the server")
         exit(0)
     }

@@ -25,7 +25,8 @@ struct Sample {
         let start = ContinuousClock.now
         let line = ([program] + arguments).map { "'\($0)'" }.joined(separator: " ") + " > '\(output.path)'"
         var process = pid_t()
-        var words: [UnsafeMutablePointer<CChar>?] = ["/bin/sh", "-c", "exec \(line)"].map { strdup($0) } + [nil]
+        let command: [String] = ["/bin/sh", "-c", "exec \(line)"]
+        var words: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
         defer { for word in words { free(word) } }
         guard posix_spawn(&process, "/bin/sh", nil, nil, &words, environ) == 0 else { throw Failure(status: errno) }
         var (status, usage) = (Int32(0), rusage())

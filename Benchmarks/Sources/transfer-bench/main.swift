@@ -11,7 +11,6 @@ import WebServiceCurl
 // Each transfer runs in a process of its own, so that its processor time and its largest memory are
 // those of the transfer.
 
-setvbuf(stdout, nil, Int32(_IOLBF), 0)
 let arguments = Array(CommandLine.arguments.dropFirst())
 
 if arguments.first == "--child", arguments.count >= 2 {
