@@ -134,6 +134,7 @@ extension ServiceCore {
         activity?.add(-1)
 
         let isWanted = Once<Bool>()
+        let date = clock.date
         let storable = rawData?.isStorable == false ? nil : place
         // The change is ordered before any waiter receives the result, so a subsequent read sees
         // the stored value.
@@ -146,7 +147,7 @@ extension ServiceCore {
                 try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested })
                     else { return }
-                    await self.store(output, rawData, of: request, in: storable, typed)
+                    await self.store(output, rawData, of: request, in: storable, date, typed)
                 }
             } catch {
                 refusal = error

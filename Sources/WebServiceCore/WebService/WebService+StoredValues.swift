@@ -120,13 +120,15 @@ extension ServiceCore {
     }
 
     /// Stores a response and reports any error.
+    ///
+    /// - Parameter date: The time at which the response was received.
     func store<Request: ServiceRequest>(
         _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace,
-        _ typed: TypedConfiguration
+        _ date: Date, _ typed: TypedConfiguration
     ) async {
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
-            try await place.storage.store(StorageEntry(content, date: clock.date), for: place.key)
+            try await place.storage.store(StorageEntry(content, date: date), for: place.key)
         } catch {
             typed.report(.store, place, place.storage, error)
         }

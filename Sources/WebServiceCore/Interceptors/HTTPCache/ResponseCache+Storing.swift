@@ -35,14 +35,15 @@ extension ResponseCache {
     func update(
         _ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
-        queue(.store, key) { [self] in
+        let date = clock.date
+        return queue(.store, key) { [self] in
             guard !flight.isOvertaken else { return }
             let old = await read(key)
             var variants = old ?? CachedVariants()
             change(&variants)
             if variants.responses.isEmpty { return old?.responses.isEmpty == true ? () : await erase(key) }
             do {
-                try await storage.store(StorageEntry(.value(variants.data(for: key)), date: clock.date), for: key)
+                try await storage.store(StorageEntry(.value(variants.data(for: key)), date: date), for: key)
             } catch {
                 report(.store, key, error)
                 await erase(key)  // the stored entry is older than the response already delivered

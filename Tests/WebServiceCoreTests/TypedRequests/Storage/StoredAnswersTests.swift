@@ -307,6 +307,19 @@ struct StoredAnswersTests {
         #expect(await code(service.stored(RawText(), maximumAge: .seconds(1_000_000_000))) == .noStoredData)
     }
 
+    @Test("The date of a stored value is that of its response, even if the storage is slow")
+    func dateOfResponse() async throws {
+        let gate = Once<Bool>()
+        let service = service([HandStorage(gate: gate)])
+        await perform(RawText(), "one", by: service)
+        await perform(RawText(), "two", by: service)
+        calendar.advance(60)
+        gate.set(true)
+        let stored = try await service.stored(RawText()).value
+        #expect(stored.value == "stored two")
+        #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
+    }
+
     @Test("The classification selects the storage, and each delete method removes only its entries")
     func classifications() async throws {
         let user = DataClassification("user")
