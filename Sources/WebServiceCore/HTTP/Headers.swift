@@ -81,8 +81,8 @@ public struct Headers: Sendable, Hashable {
 
     /// Returns the values of a repeated field as one value (RFC 9110, section 5.3); `nil` if there
     /// are none.
-    static func joined(_ values: [String], isCookie: Bool = false) -> String? {
-        values.isEmpty ? nil : values.joined(separator: isCookie ? "; " : ", ")
+    static func joined(_ values: [String]) -> String? {
+        values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
     /// Returns the fields with one value per name, as Foundation requires.
@@ -90,19 +90,16 @@ public struct Headers: Sendable, Hashable {
     /// Each name is spelled as in its first field. Repeated fields are joined with a comma (RFC
     /// 9110, section 5.3), `Cookie` with a semicolon (RFC 6265, section 5.4).
     package func combined() -> [String: String] {
-        var places: [Name: Int] = [:]
-        var values: [(name: String, values: [String])] = []
+        var names = Set<Name>(minimumCapacity: fields.count)
+        var combined = [String: String](minimumCapacity: fields.count)
         for field in fields {
-            let name = Name(field.name)
-            if let place = places[name] {
-                values[place].values.append(field.value)
+            let (isFirst, name) = names.insert(Name(field.name))
+            if isFirst {
+                combined[field.name] = field.value
             } else {
-                places[name] = values.count
-                values.append((field.name, [field.value]))
+                combined[name.rawValue, default: ""] += (name == .cookie ? "; " : ", ") + field.value
             }
         }
-        var combined: [String: String] = [:]
-        for (name, values) in values { combined[name] = Self.joined(values, isCookie: Name(name) == .cookie) }
         return combined
     }
 
@@ -184,7 +181,8 @@ extension Headers.Name {
 
     /// Hashes the name without regard to ASCII case.
     public func hash(into hasher: inout Hasher) {
-        hasher.combine(rawValue.asciiLowercased())
+        for byte in rawValue.utf8 { hasher.combine(ASCII.lowercased(byte)) }
+        hasher.combine(UInt8.max)  // separates the name from what is hashed next
     }
 }
 

@@ -92,7 +92,7 @@ extension ServiceCore {
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
         ) { turn in
-            Task {
+            Task.startingImmediately {
                 if let turn, await !turn.value { return }
                 await self.fly(request, endpoint, context, place, typed)
             }
@@ -105,6 +105,9 @@ extension ServiceCore {
             return answer.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
+        case .starts:
+            task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id)))
+            registry.start(flight)
         case .waits(let id):
             task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
         case .duplicate:

@@ -19,7 +19,7 @@ extension ServiceCore {
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
         let typed = configuration.typed
-        let work = Task {
+        let work = Task.startingImmediately {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed)
                 answer.set(.success(value))

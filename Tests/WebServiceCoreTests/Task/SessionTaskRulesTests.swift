@@ -300,4 +300,16 @@ struct SessionTaskRulesTests {
             .resume()
         #expect(await values.wait() == [42])
     }
+
+    #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
+    @Test("An exchange with one handler takes the lock of its task at most 8 times")
+    func locks() async {
+        let session = HandSession()
+        let values = Collected<Int>()
+        let task = WebService.make(session).GET("/x").response { _, _ in values.add(1) }.resume()
+        session.exchanges.values.first?.answer()
+        #expect(await values.wait() == [1])
+        #expect((5...8).contains(task.shared.lockCount))
+    }
+    #endif
 }

@@ -37,7 +37,7 @@ extension RequestRegistry {
             // Later flights are removed first, so that removing one does not start the next.
             let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
             insert(flight, searches, waiter, isQueued: mode == .queue && !same.isEmpty)
-            return (.waits(flight.id), replaced)
+            return (.starts, replaced)
         }
 
         mutating func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
@@ -62,7 +62,6 @@ extension RequestRegistry {
             flight.places = searches.map { place(flight.id, $0) }
             flight.waiters[flight.id] = waiter
             flight.turn = isQueued ? Once<Bool>() : nil
-            flight.work = flight.start(flight.turn)
             flights[flight.id] = flight
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
         }

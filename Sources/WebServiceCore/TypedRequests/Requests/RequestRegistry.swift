@@ -16,8 +16,7 @@ final class RequestRegistry: Sendable {
         let key: RequestKey?
         /// The storage key of the response.
         let storageKey: StorageKey?
-        /// Creates the task that executes the request, after its turn if there is one. Called with
-        /// the lock held, so it may only create a Swift task.
+        /// Starts the Swift task that executes the request, after its turn if there is one.
         let start: @Sendable (_ turn: Once<Bool>?) -> Task<Void, Never>
         /// The lines in which equal flights are looked up. The last one determines the duplicates.
         let lines: [Line]
@@ -99,7 +98,9 @@ final class RequestRegistry: Sendable {
 
     /// The result of entering a request.
     enum Entrance {
-        /// The request waits for the response of this flight, which is a new or an existing one.
+        /// The request waits for the response of a new flight, which is to be started.
+        case starts
+        /// The request waits for the response of this flight, which is in progress.
         case waits(UInt64)
         case duplicate
     }
@@ -131,6 +132,18 @@ final class RequestRegistry: Sendable {
             // if another request entered in between.
             for index in searches.indices { searches[index].compare(candidates[index]) }
         }
+    }
+
+    /// Starts a flight that was entered, unless it was abandoned in the meantime.
+    func start(_ flight: Flight) {
+        guard let entered = state.withLock({ $0.flights[flight.id] }) else { return }
+        let work = flight.start(entered.turn)
+        let isInProgress = state.withLock { state in
+            state.flights[flight.id]?.work = work
+            return state.flights[flight.id] != nil
+        }
+        // A flight that was abandoned before its work was known is cancelled here.
+        if !isInProgress { work.cancel() }
     }
 
     /// Ends a flight.
