@@ -8,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Spellings that a new user tries before reading the Guide.
-@Suite("Guessed spellings", .timeLimit(.minutes(2)))
+@Suite("Guessed spellings", .timeLimit(.minutes(10)))
 struct GuessedSpellingTests {
     private struct Rename: ParameterizedRequest {
         typealias Output = Void

@@ -120,11 +120,12 @@ public struct WebServiceError: Error, Sendable {
 }
 
 extension WebServiceError: RedactedReflectable, LocalizedError {
-    /// The code and the message, truncated to 1,000 bytes.
+    /// The code, the message, and the method and URL of the request, truncated to 1,000 bytes.
     ///
-    /// It is safe to log: it contains no URL, header value or body.
+    /// It is safe to log: it contains no user information, query, header value or body.
     public var description: String {
-        "\(code): \(message)".cut(to: Self.maximumLength)
+        let place = request.flatMap { $0.url == nil ? nil : " (\($0))" } ?? ""
+        return "\(code): \(message)\(place)".cut(to: Self.maximumLength)
     }
 
     /// The same as ``description``.

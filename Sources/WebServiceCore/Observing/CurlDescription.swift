@@ -25,8 +25,8 @@ extension Request {
     ///   `printf` and piped.
     /// - A body from a provider or a stream is not known before the request is sent and is replaced
     ///   by `[body created when sent]`. Providers are not called.
-    /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the
-    ///   description of the error that ``urlRequest()`` throws.
+    /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
+    ///   message of the error that ``urlRequest()`` throws.
     ///
     /// - Parameter redaction: The values to replace with placeholders. A body that cannot be
     ///   inspected, such as bytes that are not UTF-8 or the parts of a ``multipart`` body, is
@@ -40,7 +40,7 @@ extension Request {
             return CurlDescription.command(for: try request.encode(), self, redaction)
         } catch {
             // Quoted, because some shells do not recognize comments in interactive mode.
-            return "# \(CurlDescription.quoted(error.description.escapingControls))"
+            return "# \(CurlDescription.quoted("\(error.code): \(error.message)".escapingControls))"
         }
     }
 }

@@ -92,10 +92,10 @@ public final class RequestLogger: ServicePassthroughDelegate {
         url.map { redaction.url($0.absoluteString) } ?? "(no URL)"
     }
 
-    /// Returns a description of an error without values that may be secret: the description of a
-    /// `WebServiceError`, the name of an enum case without a payload, otherwise the type and code.
+    /// Returns a description of an error without values that may be secret: the code and message of
+    /// a `WebServiceError`, the name of an enum case without a payload, otherwise the type and code.
     private func describe(_ error: any Error) -> String {
-        if let error = error as? WebServiceError { return error.description }
+        if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
         let mirror = Mirror(reflecting: error)
         if mirror.displayStyle == .enum, mirror.children.isEmpty { return "\(type(of: error)).\(error)" }
         return "\(type(of: error)) \((error as NSError).code)"

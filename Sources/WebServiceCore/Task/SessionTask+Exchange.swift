@@ -60,9 +60,18 @@ extension SessionTask {
     /// - Returns: Whether this result counts.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
+        let result = result.mapError(locating)
         guard let action = shared.withLock({ $0.complete(result, isInterrupted: isInterrupted) }) else { return false }
         perform(action, result)
         return true
+    }
+
+    /// Returns the error with the request of this exchange, unless it has one.
+    func locating(_ error: any Error) -> any Error {
+        guard var error = error as? WebServiceError, error.request == nil else { return error }
+        let request = request
+        if request.url != nil { error.request = request }
+        return error
     }
 
     func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {

@@ -9,12 +9,12 @@ import FoundationNetworking
 
 /// The header fields and bodies that are sent to another origin.
 extension RedirectPolicyTests {
-    /// A secret that is planted in every part of a request and searched for in everything that is
-    /// sent.
+    /// A secret that is planted in every part of a request but its path, and searched for in
+    /// everything that is sent.
     static let secret = "s3cr3t"
 
     static func planted(_ method: Request.Method, _ url: String) -> Request {
-        .make(method, url + "/\(secret)/x?token=\(secret)") {
+        .make(method, url + "/a/x?token=\(secret)") {
             $0.headers = [
                 "Authorization": "Bearer \(secret)", "Cookie": "sid=\(secret)", "X-API-Key": secret, "x-custom": secret,
                 "Referer": "https://a/?\(secret)",

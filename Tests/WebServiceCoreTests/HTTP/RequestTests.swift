@@ -56,7 +56,7 @@ import FoundationNetworking
             )
             #expect(!printed(error).contains("s3cret"))
             #expect(
-                error.description == "decoding: no JSON"
+                error.description == "decoding: no JSON" + (request.url == nil ? "" : " (\(request))")
                     && error.debugDescription == error.description
                     && error.localizedDescription == error.description)
             if case .failure(let error) = Result(catching: { try request.urlRequest() }) {

@@ -195,6 +195,9 @@ struct StepInput: Sendable {
     /// The request. Computed on access, because most steps do not use it.
     var request: Request { task.request }
 
+    /// Returns the error with the request of the exchange.
+    func locating(_ error: any Error) -> any Error { task.locating(error) }
+
     /// Returns the error that the error mappers of the request and the service create for an
     /// unacceptable response.
     func mappedError(for response: Response) -> (any Error)? {
@@ -225,6 +228,7 @@ private final class ResultBox<Value: Sendable>: Sendable {
 
     /// - Returns: The error, if it originated in this step.
     func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
+        let result = result.mapError(input.locating)
         state.withLock { $0 = result }
         guard input.failure == nil, case .failure(let error) = result else { return nil }
         return error
