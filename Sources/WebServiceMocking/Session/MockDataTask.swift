@@ -13,10 +13,16 @@ final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
+    /// A result, and the delay after which it is delivered.
+    struct Answer: Sendable {
+        var result: Result
+        var delay = Duration.zero
+    }
+
     private struct State {
         var phase = DataTaskState.suspended
         var completion: Completion?
-        var alarm: Alarm?
+        var alarms: [Alarm] = []
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -26,33 +32,33 @@ final class MockDataTask: DataTask, AlarmTarget {
 
         /// - Returns: Whether the alarm is needed; otherwise the caller cancels it.
         mutating func watch(_ alarm: Alarm) -> Bool {
-            if completion != nil { self.alarm = alarm }
+            if completion != nil { alarms.append(alarm) }
             return completion != nil
         }
 
-        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarm: Alarm?)? {
+        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarms: [Alarm])? {
             guard let completion else { return nil }
-            defer { alarm = nil }
+            defer { alarms = [] }
             self.phase = phase
             self.completion = nil
-            return (completion, alarm)
+            return (completion, alarms)
         }
     }
 
     private let shared: Mutex<State>
     private let clock: TaskClock
-    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
+    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
 
     /// Creates a suspended task.
     ///
     /// - Parameters:
-    ///   - clock: Measures the timeout.
+    ///   - clock: Measures the timeout and the delay.
     ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
     ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
     ///     determines the result in the background, or throws the error of the request.
     init(
         clock: TaskClock, completion: @escaping Completion,
-        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
+        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
     ) {
         shared = Mutex(State(completion: completion))
         self.clock = clock
@@ -65,21 +71,30 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     func resume() {
         guard shared.withLock({ $0.start() }) else { return }
-        let answer: @Sendable () -> Result
+        let answer: @Sendable () -> Answer
         do {
             let sent = try send()
             answer = sent.answer
-            let alarm = clock.schedule(after: sent.timeout, self)
-            if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
+            schedule(after: sent.timeout, self)
         } catch {
-            answer = { (nil, nil, error) }
+            answer = { Answer(result: (nil, nil, error)) }
         }
         DispatchQueue.global().async { [self] in
             guard state == .running else { return }
-            let (data, response, error) = answer()
-            if error is NoAnswer { return }  // completed by the timeout or by cancel()
-            end(.completed)?(data, response, error)
+            let answer = answer()
+            guard answer.delay > .zero else { return deliver(answer.result) }
+            schedule(after: answer.delay, DelayedResult(task: self, result: answer.result))
         }
+    }
+
+    private func schedule(after delay: Duration, _ target: any AlarmTarget) {
+        let alarm = clock.schedule(after: delay, target)
+        if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
+    }
+
+    fileprivate func deliver(_ result: Result) {
+        if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
+        end(.completed)?(result.0, result.1, result.2)
     }
 
     /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
@@ -100,8 +115,22 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     private func end(_ phase: DataTaskState) -> Completion? {
-        guard let (completion, alarm) = shared.withLock({ $0.end(phase) }) else { return nil }
-        if let alarm { clock.cancel(alarm) }
+        guard let (completion, alarms) = shared.withLock({ $0.end(phase) }) else { return nil }
+        for alarm in alarms { clock.cancel(alarm) }
         return completion
+    }
+}
+
+/// Delivers the result of a task when its delay has passed.
+private final class DelayedResult: AlarmTarget {
+    private let task: MockDataTask
+    private let result: MockDataTask.Result
+
+    init(task: MockDataTask, result: MockDataTask.Result) {
+        (self.task, self.result) = (task, result)
+    }
+
+    func ring() {
+        DispatchQueue.global().async { [self] in task.deliver(result) }
     }
 }
