@@ -112,7 +112,8 @@ let package = Package(
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"], swiftSettings: settings),
         .testTarget(
             name: "GuideTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"] + curlDependency + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"] + curlDependency
+                + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(

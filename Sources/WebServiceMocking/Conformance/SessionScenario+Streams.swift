@@ -8,8 +8,10 @@ import FoundationNetworking
 /// Responses that are received in parts, over sessions that conform to `StreamingSession`.
 extension SessionScenario {
     static let streams: [SessionScenario] = [
-        stream("the head is delivered before the body, and each chunk before the server sends the next one") {
-            stage, session in
+        stream(
+            "the head is delivered before the body, and each chunk before the server sends the next one",
+            needsWire: true
+        ) { stage, session in
             let gate = Tally()
             stage.serve { _ in
                 ScenarioReply(
@@ -66,7 +68,7 @@ extension SessionScenario {
             try await stage.eventually("the exchange ends") { receiver.isOver }
             try stage.expect("the body", receiver.bytes.count, is: 2_000_000)
         },
-        stream("trailer fields are delivered, or not at all") { stage, session in
+        stream("trailer fields are delivered, or not at all", needsWire: true) { stage, session in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
             response.trailers["X-Checksum"] = "1234"
             stage.serve { [response] _ in ScenarioReply(response) }
@@ -97,8 +99,10 @@ extension SessionScenario {
             try stage.expect(events == [.head(200), .end(trailers: [])], "one head and one end", "\(events)")
             try stage.expect("the body", receiver.bytes == Data("ale".utf8), is: true)
         },
-        stream("an exchange cancelled during its body completes once as cancelled and closes the connection") {
-            stage, session in
+        stream(
+            "an exchange cancelled during its body completes once as cancelled and closes the connection",
+            needsWire: true
+        ) { stage, session in
             let closed = Tally()
             stage.serve { request in
                 guard request.target == "/endless" else { return ScenarioReply(200, "next") }
@@ -151,9 +155,10 @@ extension SessionScenario {
 
     /// Returns a scenario that applies to a `StreamingSession` and returns immediately for others.
     private static func stream(
-        _ name: String, _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
+        _ name: String, needsWire: Bool = false,
+        _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
     ) -> SessionScenario {
-        SessionScenario(name, needsWire: true) { stage in
+        SessionScenario(name, needsWire: needsWire) { stage in
             if let session = stage.session as? any StreamingSession { try await play(stage, session) }
         }
     }

@@ -76,7 +76,8 @@ public struct MockResponse: Sendable {
 
     /// The error of a body that could not be encoded, or of ``error(_:)``.
     ///
-    /// A ``MockServer`` sends it with the status 500, or closes the connection (``Wire/disconnect``).
+    /// A ``MockServer`` sends it with the status 500, or closes the connection for
+    /// ``Wire/disconnect``.
     var failure: (any Error)?
 
     /// Creates a response without header fields or a body.
@@ -158,11 +159,9 @@ extension MockResponse: MockableDataTaskResult {
         case .disconnect: return (nil, nil, URLError(.networkConnectionLost))
         case .cut(let count), .reset(let count), .stall(let count):
             guard let missing = missingBytes(after: count, request.sentMethod) else { return (body, response, nil) }
-            if case .stall = wire { return (nil, nil, NoAnswer()) }
-            let hasHead = missing <= body.count
-            return (
-                hasHead ? body.dropLast(missing) : nil, hasHead ? response : nil, URLError(.networkConnectionLost)
-            )
+            var error: any Error = URLError(.networkConnectionLost)
+            if case .stall = wire { error = NoAnswer() }
+            return missing <= body.count ? (body.dropLast(missing), response, error) : (nil, nil, error)
         case .fixedLength, .chunked, .untilClose, .drip, .raw: return (body, response, nil)
         }
     }

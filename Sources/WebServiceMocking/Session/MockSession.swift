@@ -124,12 +124,17 @@ public final class MockSession: MockableSession, StreamingSession {
         if response?.wire == .endless, let maximum = request.maximumResponseBytes {
             throw WebServiceError.tooLarge(maximum, Request(request.request), nil)
         }
-        let triple = limited(result.dataTaskResult(request: request.request), to: request)
+        let triple = limited(result.dataTaskResult(request: request.request), length: response?.data.count, to: request)
         return MockDataTask.Answer(result: triple, delay: response?.delay ?? .zero)
     }
 
-    private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {
-        guard let maximum = request.maximumResponseBytes, let count = result.0?.count, count > maximum
+    /// - Parameter length: The length that the head of the response announces; `nil` for that of
+    ///   the body.
+    private static func limited(_ result: MockDataTask.Result, length: Int?, to request: SentRequest)
+        -> MockDataTask.Result
+    {
+        guard let maximum = request.maximumResponseBytes, let body = result.0,
+            max(body.count, length ?? 0) > maximum, body.count > maximum || result.2 != nil
         else { return result }
         return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.request), result.1))
     }

@@ -84,7 +84,8 @@ extension SentRequest: IncomingRequest {
         let authority = url.firstRange(of: "://")?.upperBound ?? url.startIndex
         let end = url[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
         let rest = url[end...].prefix { $0 != "#" }
-        let head = RequestHead(method: method, target: rest.hasPrefix("/") ? String(rest) : "/\(rest)", headers: headers)
+        let target = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+        let head = RequestHead(method: method, target: target, headers: headers)
         return ReceivedRequest(head: head, body: body ?? Data(), origin: String(url[..<end]))
     }
 }

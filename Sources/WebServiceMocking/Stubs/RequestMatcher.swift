@@ -158,6 +158,10 @@ public struct RequestMatcher: Sendable, CustomStringConvertible {
     public static func `where`(
         _ description: String, _ predicate: @escaping @Sendable (_ request: ReceivedRequest) -> Bool
     ) -> RequestMatcher {
-        RequestMatcher(description) { predicate($0.request) } explain: { _ in "condition not met: \(description)" }
+        RequestMatcher(description) {
+            predicate($0.request)
+        } explain: { _ in
+            "condition not met: \(description)"
+        }
     }
 }

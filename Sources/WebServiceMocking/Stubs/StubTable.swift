@@ -154,8 +154,8 @@ public final class StubTable: Sendable {
         }
         guard !closest.isEmpty else { return "\(start); there are no stubs" }
         let lines = closest.map { stub, mismatches in
-            let omitted = mismatches.count > maximum ? "; …" : ""
-            return "\n  \(stub) (\(stub.location.text)): \(mismatches.prefix(maximum).joined(separator: "; "))\(omitted)"
+            let reasons = mismatches.prefix(maximum).joined(separator: "; ")
+            return "\n  \(stub) (\(stub.location.text)): \(reasons)\(mismatches.count > maximum ? "; …" : "")"
         }
         return "\(start); the closest of \(stubs.count) \(stubs.count == 1 ? "stub" : "stubs"):\(lines.joined())"
     }

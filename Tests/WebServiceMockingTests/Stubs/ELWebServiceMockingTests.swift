@@ -11,7 +11,7 @@ import FoundationNetworking
 @Suite(.timeLimit(.minutes(10))) struct ELWebServiceMockingTests {
     private let session = MockSession()
 
-    @Test("The state of a mocked task is suspended, then running, then completed, and canceling or completed after cancel")
+    @Test("The state of a mocked task follows resume and cancel, and ends with completed")
     func states() async throws {
         session.on(.GET, "/held", MockResponse.status(200).after(.seconds(60)))
         session.on(.GET, "/a", 200)
