@@ -171,8 +171,7 @@ extension MockResponse: MockableDataTaskResult {
         var whole = self
         whole.wire = .fixedLength
         let head = RequestHead(method: Request.Method(rawValue: method), target: "/")
-        // A response that cannot be written is a complete response with the status 500.
-        guard let bytes = try? whole.message(answering: head).bytes.count else { return nil }
+        guard let bytes = try? whole.message(answering: head).bytes.count else { return nil }  // a complete 500
         return count < bytes ? bytes - max(count, 0) : nil
     }
 

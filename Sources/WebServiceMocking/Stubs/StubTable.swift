@@ -150,7 +150,7 @@ public final class StubTable: Sendable {
             let place = closest.firstIndex { $0.mismatches.count > mismatches.count } ?? closest.count
             guard place < maximum else { continue }
             closest.insert((stub, mismatches), at: place)
-            if closest.count > maximum { closest.removeLast() }
+            closest = Array(closest.prefix(maximum))
         }
         guard !closest.isEmpty else { return "\(start); there are no stubs" }
         let lines = closest.map { stub, mismatches in
