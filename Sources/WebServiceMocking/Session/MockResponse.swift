@@ -61,6 +61,9 @@ public struct MockResponse: Sendable {
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
+    /// The sequence of the body; `nil` if ``data`` is the body.
+    var chunks: MockChunks?
+
     /// Called with the connection after the response is sent and before the next request is read.
     ///
     /// With ``Wire/raw(_:)`` the connection then stays open.
@@ -91,6 +94,28 @@ public struct MockResponse: Sendable {
     public init(statusCode: Int, writer: @escaping @Sendable (_ body: MockBodyWriter) throws -> Void) {
         self.init(statusCode: statusCode)
         self.writer = writer
+    }
+
+    /// Creates a response whose body is an asynchronous sequence.
+    ///
+    /// ```swift
+    /// session.addStub(MockResponse(statusCode: 200, chunks: tokens()))
+    /// ```
+    /// A ``MockSession`` delivers each element when the sequence produces it, and waits while the
+    /// reader of a stream is paused. An error of the sequence is the error of the request. The
+    /// timeout applies until the first call of the sequence. The sequence is cancelled with the
+    /// task. A ``MockServer`` ignores it; see ``writer``.
+    ///
+    /// - Parameters:
+    ///   - statusCode: The status code.
+    ///   - chunks: The sequence, evaluated once for each request.
+    public init<Chunks: AsyncSequence & Sendable>(
+        statusCode: Int, chunks: @autoclosure @escaping @Sendable () -> Chunks
+    ) where Chunks.Element == Data {
+        self.init(statusCode: statusCode)
+        self.chunks = MockChunks(produce: { take in
+            for try await chunk in chunks() { try await take(chunk) }
+        })
     }
 
     /// Creates a response with a JSON body and `Content-Type: application/json`.
@@ -143,7 +168,8 @@ extension MockResponse: MockableDataTaskResult {
         else {
             return (nil, nil, URLError(.badServerResponse))
         }
-        return (hasContent(for: request.sentMethod) ? data : Data(), response, nil)
+        guard hasContent(for: request.sentMethod) else { return (Data(), response, nil) }
+        return (chunks == nil ? data : nil, response, chunks)
     }
 
     /// Returns whether the response to a method has a body (RFC 9110, sections 6.4.1 and 15.3.6).
@@ -153,6 +179,16 @@ extension MockResponse: MockableDataTaskResult {
         default: method != "HEAD"
         }
     }
+}
+
+/// The result of a stub whose body is a sequence. It accompanies the head of the response.
+struct MockChunks: Error {
+    /// The maximum number of bytes of a body that is collected; `nil` for no limit.
+    var maximum: Int?
+    /// Returns the error of a longer body.
+    var tooLarge: @Sendable () -> any Error = { URLError(.dataLengthExceedsMaximum) }
+    /// Calls the closure with each element.
+    let produce: @Sendable (_ take: @Sendable (Data) async throws -> Void) async throws -> Void
 }
 
 /// The result of a stub that does not respond.

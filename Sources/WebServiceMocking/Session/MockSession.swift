@@ -133,7 +133,7 @@ public final class MockSession: StreamingSession {
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         DeliveringTask(receiver) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
-            return MockDataTask(clock: clock) { data, response, error in
+            return MockDataTask(clock: clock, delivery: delivery) { data, response, error in
                 if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
                 delivery.finish(data, response, error)
             } send: { [self] in
@@ -149,8 +149,13 @@ public final class MockSession: StreamingSession {
     }
 
     private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {
-        guard let maximum = request.maximumResponseBytes, result.2 == nil, let count = result.0?.count, count > maximum
-        else { return result }
-        return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.encodable), result.1))
+        guard let maximum = request.maximumResponseBytes else { return result }
+        let response = result.1
+        let tooLarge: @Sendable () -> WebServiceError = { .tooLarge(maximum, Request(request.encodable), response) }
+        if let chunks = result.2 as? MockChunks {
+            return (nil, result.1, MockChunks(maximum: maximum, tooLarge: tooLarge, produce: chunks.produce))
+        }
+        guard result.2 == nil, let count = result.0?.count, count > maximum else { return result }
+        return (nil, nil, tooLarge())
     }
 }
