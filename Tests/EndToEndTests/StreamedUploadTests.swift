@@ -46,8 +46,7 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "A paused response stays paused while the request body continues", .covers("U-03"),
-        .disabled("fails over libcurl 7.88: the exchange does not continue in both directions"))
+        "A paused response stays paused while the request body continues", .covers("U-03"))
     func bothDirections() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -221,8 +220,7 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"),
-        .disabled("libcurl before 8.8 does not notice a closed connection while it waits for the body"))
+        "A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"))
     func closedByServer() async throws {
         let server = try MockServer()
         defer { server.stop() }
