@@ -183,6 +183,27 @@ extension StubScenario {
             for try await line in service.GET("/").lines() { lines.append(line) }
             return [lines.joined(separator: ",")]
         },
+        StubScenario("a sequence is streamed, each element when it is produced", ["a, b, c", "200 abc"]) {
+            stubs, service in
+            let (elements, producer) = AsyncStream.makeStream(of: Data.self)
+            stubs.on(.GET, "/live", .stream(elements, contentType: "text/plain"))
+            stubs.on(
+                .GET, "/whole",
+                .stream(
+                    AsyncStream { continuation in
+                        for text in ["a", "b", "c"] { continuation.yield(Data(text.utf8)) }
+                        continuation.finish()
+                    }))
+            var received: [String] = []
+            let rest = Mutex(["b\n", "c\n"])
+            producer.yield(Data("a\n".utf8))
+            for try await line in service.GET("/live").lines() {
+                received.append(line)
+                let next = rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+                if let next { producer.yield(Data(next.utf8)) } else { producer.finish() }
+            }
+            return [received.joined(separator: ", "), await service.GET("/whole").outcome()]
+        },
         StubScenario("progress is reported up to the end", ["7 of 7, 11 of 11"]) { stubs, service in
             stubs.on(.POST, "/", MockResponse(statusCode: 200, data: Data(count: 11)))
             let last = Mutex(TransferProgress())

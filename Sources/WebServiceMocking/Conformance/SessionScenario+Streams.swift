@@ -8,10 +8,8 @@ import FoundationNetworking
 /// Responses that are received in parts, over sessions that conform to `StreamingSession`.
 extension SessionScenario {
     static let streams: [SessionScenario] = [
-        stream(
-            "the head is delivered before the body, and each chunk before the server sends the next one",
-            needsWire: true
-        ) { stage, session in
+        stream("the head is delivered before the body, and each chunk before the server sends the next one") {
+            stage, session in
             let gate = Tally()
             stage.serve { _ in
                 ScenarioReply(
@@ -20,7 +18,7 @@ extension SessionScenario {
                             try body.wait(for: number, of: gate)
                             try body.write(Data("chunk \(number),".utf8))
                         }
-                    })
+                    }, mock: MockResponse(statusCode: 200, chunks: chunks(waitingFor: gate)))
             }
             let receiver = ScenarioReceiver()
             let task = session.streamTask(request: try stage.request().encode(), receiver: receiver)
@@ -68,10 +66,12 @@ extension SessionScenario {
             try await stage.eventually("the exchange ends") { receiver.isOver }
             try stage.expect("the body", receiver.bytes.count, is: 2_000_000)
         },
-        stream("trailer fields are delivered, or not at all", needsWire: true) { stage, session in
+        stream("trailer fields are delivered, or not at all") { stage, session in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
             response.trailers["X-Checksum"] = "1234"
-            stage.serve { [response] _ in ScenarioReply(response) }
+            stage.serve { [response] _ in
+                ScenarioReply(response, mock: MockResponse(statusCode: 200, data: Data("ale".utf8)))
+            }
             let receiver = ScenarioReceiver()
             let task = session.streamTask(request: try stage.request().encode(), receiver: receiver)
             task.resume()
@@ -99,10 +99,8 @@ extension SessionScenario {
             try stage.expect(events == [.head(200), .end(trailers: [])], "one head and one end", "\(events)")
             try stage.expect("the body", receiver.bytes == Data("ale".utf8), is: true)
         },
-        stream(
-            "an exchange cancelled during its body completes once as cancelled and closes the connection",
-            needsWire: true
-        ) { stage, session in
+        stream("an exchange cancelled during its body completes once as cancelled and closes the connection") {
+            stage, session in
             let closed = Tally()
             stage.serve { request in
                 guard request.target == "/endless" else { return ScenarioReply(200, "next") }
@@ -113,7 +111,7 @@ extension SessionScenario {
                             try body.write(Data(count: 50_000))
                             body.pause(for: .milliseconds(1))
                         }
-                    })
+                    }, mock: MockResponse(statusCode: 200, chunks: endlessChunks(closing: closed)))
             }
             let receiver = ScenarioReceiver(pauseAfter: 100_000)
             let task = session.streamTask(request: try stage.request("/endless").encode(), receiver: receiver)
@@ -153,12 +151,33 @@ extension SessionScenario {
         },
     ]
 
+    /// Returns three chunks, each of which waits for an event.
+    private static func chunks(waitingFor gate: Tally) -> AsyncStream<Data> {
+        let last = Mutex(0)
+        return AsyncStream {
+            let number = last.withLock { last in
+                last += 1
+                return last
+            }
+            let isOpen = number <= 3 ? await gate.wait(for: number, limit: .seconds(30)) : false
+            return isOpen ? Data("chunk \(number),".utf8) : nil
+        }
+    }
+
+    /// Returns chunks without end, whose deallocation is an event.
+    private static func endlessChunks(closing closed: Tally) -> AsyncStream<Data> {
+        let end = DeallocationTally(closed)
+        return AsyncStream {
+            withExtendedLifetime(end) {}
+            return Data(count: 50_000)
+        }
+    }
+
     /// Returns a scenario that applies to a `StreamingSession` and returns immediately for others.
     private static func stream(
-        _ name: String, needsWire: Bool = false,
-        _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
+        _ name: String, _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
     ) -> SessionScenario {
-        SessionScenario(name, needsWire: needsWire) { stage in
+        SessionScenario(name) { stage in
             if let session = stage.session as? any StreamingSession { try await play(stage, session) }
         }
     }
@@ -170,4 +189,15 @@ extension MockBodyWriter {
         let end = ContinuousClock.now + .seconds(30)
         while tally.count < number, ContinuousClock.now < end { pause(for: .milliseconds(1)) }
     }
+}
+
+/// Counts its deallocation.
+private final class DeallocationTally: Sendable {
+    private let tally: Tally
+
+    init(_ tally: Tally) {
+        self.tally = tally
+    }
+
+    deinit { tally.add() }
 }

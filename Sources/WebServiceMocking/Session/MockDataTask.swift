@@ -23,6 +23,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         var phase = DataTaskState.suspended
         var completion: Completion?
         var alarms: [Alarm] = []
+        /// The Swift task that iterates the sequence of the body.
+        var body: Task<Void, Never>?
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -36,32 +38,36 @@ final class MockDataTask: DataTask, AlarmTarget {
             return completion != nil
         }
 
-        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarms: [Alarm])? {
+        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarms: [Alarm], body: Task<Void, Never>?)?
+        {
             guard let completion else { return nil }
-            defer { alarms = [] }
+            defer { (alarms, body) = ([], nil) }
             self.phase = phase
             self.completion = nil
-            return (completion, alarms)
+            return (completion, alarms, body)
         }
     }
 
     private let shared: Mutex<State>
     private let clock: TaskClock
+    private let delivery: BodyDelivery?
     private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
 
     /// Creates a suspended task.
     ///
     /// - Parameters:
     ///   - clock: Measures the timeout and the delay.
+    ///   - delivery: Receives a body that is a sequence in parts; `nil` to complete with all bytes.
     ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
     ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
     ///     determines the result in the background, or throws the error of the request.
     init(
-        clock: TaskClock, completion: @escaping Completion,
+        clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
         send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
     ) {
         shared = Mutex(State(completion: completion))
         self.clock = clock
+        self.delivery = delivery
         self.send = send
     }
 
@@ -94,7 +100,46 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     fileprivate func deliver(_ result: Result) {
         if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
+        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1) }
         end(.completed)?(result.0, result.1, result.2)
+    }
+
+    /// Iterates the sequence of a body.
+    private func deliver(_ chunks: MockChunks, _ response: URLResponse?) {
+        let alarms = shared.withLock { state in
+            defer { state.alarms = [] }
+            return state.alarms
+        }
+        for alarm in alarms { clock.cancel(alarm) }
+        if let delivery, let response { delivery.receive(ResponseHead(response), length: nil) }
+        let body = Task { [self] in
+            let collected = Mutex(Data())
+            do {
+                try await chunks.produce { chunk in
+                    try Task.checkCancellation()
+                    guard let delivery else {
+                        let count = collected.withLock { data in
+                            data.append(chunk)
+                            return data.count
+                        }
+                        if let maximum = chunks.maximum, count > maximum { throw chunks.tooLarge() }
+                        return
+                    }
+                    delivery.receive(chunk)
+                    await delivery.room()
+                }
+                guard let completion = end(.completed) else { return }
+                if let delivery { return delivery.finish(.success([:])) }
+                completion(collected.withLock { $0 }, response, nil)
+            } catch {
+                end(.completed)?(nil, nil, error)
+            }
+        }
+        let isNeeded = shared.withLock { state in
+            if state.completion != nil { state.body = body }
+            return state.phase == .running
+        }
+        if !isNeeded { body.cancel() }
     }
 
     /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
@@ -115,8 +160,9 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     private func end(_ phase: DataTaskState) -> Completion? {
-        guard let (completion, alarms) = shared.withLock({ $0.end(phase) }) else { return nil }
+        guard let (completion, alarms, body) = shared.withLock({ $0.end(phase) }) else { return nil }
         for alarm in alarms { clock.cancel(alarm) }
+        body?.cancel()
         return completion
     }
 }

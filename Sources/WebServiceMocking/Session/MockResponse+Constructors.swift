@@ -80,6 +80,23 @@ extension MockResponse {
         return response
     }
 
+    /// Returns a response whose body is an asynchronous sequence.
+    ///
+    /// ```swift
+    /// session.on(.GET, "/ticks", .stream(ticks(), contentType: "text/event-stream"))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - chunks: The sequence, evaluated once for each request; see ``init(statusCode:chunks:)``.
+    ///   - contentType: The media type. Defaults to `application/octet-stream`.
+    ///   - status: The status code. Defaults to 200.
+    public static func stream<Chunks: AsyncSequence & Sendable>(
+        _ chunks: @autoclosure @escaping @Sendable () -> Chunks, contentType: String = "application/octet-stream",
+        status: Int = 200
+    ) -> MockResponse where Chunks.Element == Data {
+        MockResponse(statusCode: status, chunks: chunks()).header(.contentType, contentType)
+    }
+
     /// Returns a response that fails.
     ///
     /// - Parameter error: The error of a request of a ``MockSession``. A ``MockServer`` closes the

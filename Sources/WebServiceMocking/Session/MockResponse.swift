@@ -69,6 +69,9 @@ public struct MockResponse: Sendable {
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
+    /// The sequence of the body; `nil` if ``data`` is the body.
+    var chunks: MockChunks?
+
     /// Called with the connection after the response is sent and before the next request is read.
     ///
     /// With ``Wire/raw(_:)`` the connection then stays open.
@@ -101,6 +104,29 @@ public struct MockResponse: Sendable {
     public init(statusCode: Int, writer: @escaping @Sendable (_ body: MockBodyWriter) throws -> Void) {
         self.init(statusCode: statusCode)
         self.writer = writer
+    }
+
+    /// Creates a response whose body is an asynchronous sequence.
+    ///
+    /// ```swift
+    /// session.addStub(MockResponse(statusCode: 200, chunks: tokens()))
+    /// ```
+    /// A ``MockSession`` delivers each element when the sequence produces it, and waits while the
+    /// reader of a stream is paused. An error of the sequence is the error of the request. The
+    /// timeout applies until the first call of the sequence. A ``MockServer`` sends each element as
+    /// a chunk, and an error of the sequence closes the connection. The sequence is cancelled with
+    /// the task or the connection.
+    ///
+    /// - Parameters:
+    ///   - statusCode: The status code.
+    ///   - chunks: The sequence, evaluated once for each request.
+    public init<Chunks: AsyncSequence & Sendable>(
+        statusCode: Int, chunks: @autoclosure @escaping @Sendable () -> Chunks
+    ) where Chunks.Element == Data {
+        self.init(statusCode: statusCode)
+        self.chunks = MockChunks(produce: { take in
+            for try await chunk in chunks() { try await take(chunk) }
+        })
     }
 
     /// Creates a response with a JSON body and `Content-Type: application/json`.
@@ -153,8 +179,12 @@ extension MockResponse: MockableDataTaskResult {
         else {
             return (nil, nil, URLError(.badServerResponse))
         }
-        let body = hasContent(for: request.sentMethod) ? data : Data()
+        let hasContent = hasContent(for: request.sentMethod)
+        let body = hasContent ? data : Data()
         switch wire {
+        case .fixedLength, .chunked, .untilClose, .drip, .raw:
+            if hasContent, let chunks { return (nil, response, chunks) }
+            return (body, response, nil)
         case .noAnswer, .endless: return (nil, nil, NoAnswer())
         case .disconnect: return (nil, nil, URLError(.networkConnectionLost))
         case .cut(let count), .reset(let count), .stall(let count):
@@ -162,7 +192,6 @@ extension MockResponse: MockableDataTaskResult {
             var error: any Error = URLError(.networkConnectionLost)
             if case .stall = wire { error = NoAnswer() }
             return missing <= body.count ? (body.dropLast(missing), response, error) : (nil, nil, error)
-        case .fixedLength, .chunked, .untilClose, .drip, .raw: return (body, response, nil)
         }
     }
 

@@ -76,7 +76,7 @@ public final class MockSession: MockableSession, StreamingSession {
         let mayPause = receiver.mayPause
         return DeliveringTask(receiver) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
-            return MockDataTask(clock: clock) { data, response, error in
+            return MockDataTask(clock: clock, delivery: delivery) { data, response, error in
                 if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
                 guard let response, let data else { return delivery.finish(data, response, error) }
                 delivery.receive(ResponseHead(response), length: error == nil ? Int64(data.count) : nil)
@@ -133,10 +133,16 @@ public final class MockSession: MockableSession, StreamingSession {
     private static func limited(_ result: MockDataTask.Result, length: Int?, to request: SentRequest)
         -> MockDataTask.Result
     {
-        guard let maximum = request.maximumResponseBytes, let body = result.0,
-            max(body.count, length ?? 0) > maximum, body.count > maximum || result.2 != nil
-        else { return result }
-        return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.request), result.1))
+        guard let maximum = request.maximumResponseBytes else { return result }
+        let response = result.1
+        let tooLarge: @Sendable () -> WebServiceError = { .tooLarge(maximum, Request(request.request), response) }
+        if let chunks = result.2 as? MockChunks {
+            return (nil, response, MockChunks(maximum: maximum, tooLarge: tooLarge, produce: chunks.produce))
+        }
+        guard let count = result.0?.count, max(count, result.2 == nil ? 0 : length ?? 0) > maximum else {
+            return result
+        }
+        return (nil, nil, tooLarge())
     }
 }
 
