@@ -19,6 +19,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         var delay = Duration.zero
     }
 
+    private typealias Ending = (completion: Completion, alarms: [Alarm], body: Task<Void, Never>?)
+
     private struct State {
         var phase = DataTaskState.suspended
         var completion: Completion?
@@ -38,8 +40,7 @@ final class MockDataTask: DataTask, AlarmTarget {
             return completion != nil
         }
 
-        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarms: [Alarm], body: Task<Void, Never>?)?
-        {
+        mutating func end(_ phase: DataTaskState) -> Ending? {
             guard let completion else { return nil }
             defer { (alarms, body) = ([], nil) }
             self.phase = phase
