@@ -36,7 +36,7 @@ enum MemoryProbe {
             for try await chunk in try await service.GET(url).stream().value.body {
                 count += chunk.count
                 if rate > 0 {
-                    try await Task.sleep(until: start + .milliseconds(count / (rate / 1_000)), clock: .continuous)
+                    await elapse(start + .milliseconds(count / (rate / 1_000)) - .now)
                 }
             }
             tell("bytes \(count)")
@@ -64,10 +64,10 @@ enum MemoryProbe {
         for _ in 0..<count { streams.append(try await service.GET(url).stream().value) }
         tell("opened \((residentBytes() - before) / max(count, 1))")
         let readers = streams.map { stream in Task { for try await _ in stream.body {} } }
-        try await Task.sleep(for: .seconds(4))
+        await elapse(.seconds(4))
         tell("read \((residentBytes() - before) / max(count, 1))")
         let start = clock()
-        try await Task.sleep(for: .seconds(3))
+        await elapse(.seconds(3))
         tell("processor \((clock() - start) / 1_000)")  // milliseconds
         for reader in readers { reader.cancel() }
         for reader in readers { _ = await reader.result }
