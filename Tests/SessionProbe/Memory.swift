@@ -61,7 +61,7 @@ enum MemoryProbe {
         var streams = [try await service.GET(url).stream().value]
         streams.reserveCapacity(count + 1)
         let before = residentBytes()
-        for _ in 0..<count { streams.append(try await service.GET(url).stream().value) }
+        for _ in 0..<count { streams.append(try await service.GET(url).setTimeout(.seconds(3_600)).stream().value) }
         tell("opened \((residentBytes() - before) / max(count, 1))")
         let readers = streams.map { stream in Task { for try await _ in stream.body {} } }
         await elapse(.seconds(4))
