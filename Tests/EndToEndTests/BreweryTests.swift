@@ -81,7 +81,7 @@ struct BreweryTests {
         let run = try await run(Self.program, arguments)
         #expect(run.status == 0)
         let lines = run.output.split(separator: "\n")
-        #expect(lines.count > 15)
+        #expect(lines.count > 9)
         #expect(lines.filter { $0.count > 80 } == [])
     }
 

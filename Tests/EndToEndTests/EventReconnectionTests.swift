@@ -97,7 +97,7 @@ struct EventReconnectionTests {
         for path in ["/none", "/empty"] {
             let count = server.receivedRequests.count
             await #expect(throws: WebServiceError.self) { try await all(service(server).GET(path).events(quick)) }
-            #expect(server.receivedRequests.count <= count + 11)
+            #expect(server.receivedRequests.count <= count + 21)
         }
     }
 

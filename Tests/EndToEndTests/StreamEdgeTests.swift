@@ -71,6 +71,7 @@ struct StreamEdgeTests {
             return response
         }
         server.on(.GET, "/") { _ in MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) } }
+        server.on(.GET, "/open") { _ in MockResponse(statusCode: 200) { $0.pause(for: .seconds(60)) } }
         let service = try service(server)
         let silent = service.GET("/silent").stream()
         let result = Task { await silent.result }
@@ -80,7 +81,7 @@ struct StreamEdgeTests {
             return #expect(Bool(false), "the task did not fail")
         }
         #expect(error.code == .cancelled)
-        let task = service.GET("/").stream()
+        let task = service.GET("/open").stream()
         let body = try await task.value.body
         task.cancel()
         #expect(await read(body).code == .cancelled)
@@ -258,15 +259,14 @@ struct StreamEdgeTests {
             return response
         }
         defer { server.stop() }
-        var hash = RunningHash(.sha256)
-        var (count, chunks) = (0, 0)
+        let doubled = content + content
+        var (count, chunks, isEqual) = (0, 0, true)
         for try await chunk in try await service(server).GET("/").stream(bufferSize: 1).value.body {
+            let start = count % content.count
+            isEqual = isEqual && doubled[start..<start + chunk.count] == chunk
             (count, chunks) = (count + chunk.count, chunks + 1)
-            chunk.withUnsafeBytes { hash.update($0) }
         }
-        var expected = RunningHash(.sha256)
-        for _ in 0..<size >> 20 { content.withUnsafeBytes { expected.update($0) } }
-        #expect(count == size && chunks >= size / (64 << 10) && hash.value == expected.value, "\(chunks) chunks")
+        #expect(count == size && chunks >= size / (64 << 10) && isEqual, "\(chunks) chunks")
     }
 
     @Test("A paused stream that is not read is cancelled, and its connection is closed", .covers("S-33"))
@@ -291,7 +291,7 @@ struct StreamEdgeTests {
     func races() async throws {
         let server = try MockServer { request in
             MockResponse(statusCode: 200) { body in
-                for _ in 0..<20 { try body.write(Data(count: 20_000)) }
+                for _ in 0..<5 { try body.write(Data(count: 8_000)) }
                 if request.path == "/cut" { throw CancellationError() }
             }
         }
@@ -309,7 +309,7 @@ struct StreamEdgeTests {
             }
             for task in tasks { task.resume() }
             for task in tasks {
-                DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(.random(in: 0...4_000))) {
+                DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(.random(in: 0...20_000))) {
                     task.cancel()
                     task.receiveMore()
                 }

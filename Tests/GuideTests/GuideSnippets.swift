@@ -567,6 +567,16 @@ struct GuideSnippets {
         for try await part in service.GET("/pictures").parts() {
             pictures.append(part.data)
         }
+        let mock = MockSession()
+        let chunks = AsyncStream<Data> { continuation in
+            continuation.yield(Data("one".utf8))
+            continuation.finish()
+        }
+        mock.addStub(MockResponse(statusCode: 200, chunks: chunks))
+        service.session = mock
+        for try await line in service.GET("/log").lines() {
+            #expect(line == "one")
+        }
         #expect(size == 8 && lines == ["one", "two"])
         #expect(brewers.map(\.name) == ["Long Trail"] && pictures == [Data("label".utf8)])
     }
@@ -628,8 +638,17 @@ struct GuideSnippets {
         service.PUT("/videos/8").setBody(file: video)
             .configure { $0.options.expectsContinue = .seconds(1) }
             .resume()
-        while server.receivedRequests.count < 4 { await Task.yield() }
-        let bodies = server.receivedRequests.map { $0.path + " " + String(decoding: $0.body, as: UTF8.self) }
+        let log = video
+        service.PUT("/log/9").setBody(file: log, contentType: "text/plain")
+            .configure { $0.options.compressesBody = true }
+            .resume()
+        while server.receivedRequests.count < 5 { await Task.yield() }
+        let (compressed, plain) = (
+            server.receivedRequests.filter { $0.headers["Content-Encoding"] == "gzip" },
+            server.receivedRequests.filter { $0.headers["Content-Encoding"] == nil }
+        )
+        #expect(compressed.map(\.path) == ["/log/9"])
+        let bodies = plain.map { $0.path + " " + String(decoding: $0.body, as: UTF8.self) }
         #expect(bodies.sorted() == ["/log 5", "/readings 5", "/videos/7 frames", "/videos/8 frames"])
     }
 

@@ -25,6 +25,14 @@ func probeDownload(_ url: String, to path: String, connections: Int) async throw
     return 0
 }
 
+/// Returns when a duration has elapsed.
+func elapse(_ duration: Duration) async {
+    let nanoseconds = Int(max(duration, .zero) / .nanoseconds(1))
+    await withCheckedContinuation { continuation in
+        DispatchQueue.global().asyncAfter(deadline: .now() + .nanoseconds(nanoseconds)) { continuation.resume() }
+    }
+}
+
 /// Downloads a file, and sends other requests over the same session in the meantime.
 ///
 /// Prints the longest duration of a request in milliseconds.
@@ -42,7 +50,7 @@ func probeLatency(_ url: String, to path: String, beside other: String) async th
         _ = try await service.GET(other).data().value
         longest = max(longest, start.duration(to: .now))
         count += 1
-        try await Task.sleep(for: .milliseconds(20))
+        await elapse(.milliseconds(20))
     }
     _ = try await download.value
     tell("\(longest / .milliseconds(1)) \(count)")

@@ -14,7 +14,7 @@ import Musl
 /// Each line of output is the name of a measurement, a space and a number.
 enum MemoryProbe {
     /// - Parameters:
-    ///   - mode: `upload`, `read`, `idle` or `hold`.
+    ///   - mode: `upload`, `read`, `idle`, `hold` or `drain`.
     ///   - url: The URL of the request.
     ///   - argument: The path of the file to upload, the number of bytes to read per second, or the
     ///     number of idle streams.
@@ -24,8 +24,11 @@ enum MemoryProbe {
         service.session = try CurlSession()
         switch mode {
         case "upload":
+            let server = try Server("drain")
             let body = Request.Body.file(URL(fileURLWithPath: argument))
-            _ = try await service.PUT(url).setBody(body).setDeadline(.seconds(3_600)).data().value
+            let count = try await service.PUT(server.url).setBody(body).setDeadline(.seconds(3_600)).string().value
+            tell("bytes \(count)")
+            server.stop()
         case "read":
             let rate = Int(argument) ?? 0
             let start = ContinuousClock.now
@@ -33,12 +36,13 @@ enum MemoryProbe {
             for try await chunk in try await service.GET(url).stream().value.body {
                 count += chunk.count
                 if rate > 0 {
-                    try await Task.sleep(until: start + .milliseconds(count / (rate / 1_000)), clock: .continuous)
+                    await elapse(start + .milliseconds(count / (rate / 1_000)) - .now)
                 }
             }
             tell("bytes \(count)")
         case "idle": try await idle(service, Int(argument) ?? 0)
-        case "hold": hold()
+        case "hold": serve { client, _ in send(client, held, held.count, Int32(MSG_NOSIGNAL)) }
+        case "drain": serve(drain)
         default: return false
         }
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
@@ -50,35 +54,62 @@ enum MemoryProbe {
 
     /// Opens streams of a server in a child process, and reads their first bytes.
     private static func idle(_ service: WebService, _ count: Int) async throws {
-        let server = Process()
-        let (input, output) = (Pipe(), Pipe())
-        server.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-        server.arguments = ["memory", "hold", "http://127.0.0.1", "0"]
-        (server.standardInput, server.standardOutput) = (input, output)
-        try server.run()
-        defer { server.terminate() }
-        let port = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
-            .trimmingCharacters(in: .whitespacesAndNewlines)
-        let url = "http://127.0.0.1:\(port)/"
+        let server = try Server("hold")
+        defer { server.stop() }
+        let url = server.url
         // The memory that every process needs is not that of the streams.
         var streams = [try await service.GET(url).stream().value]
         streams.reserveCapacity(count + 1)
         let before = residentBytes()
-        for _ in 0..<count { streams.append(try await service.GET(url).stream().value) }
+        for _ in 0..<count { streams.append(try await service.GET(url).setTimeout(.seconds(3_600)).stream().value) }
         tell("opened \((residentBytes() - before) / max(count, 1))")
         let readers = streams.map { stream in Task { for try await _ in stream.body {} } }
-        try await Task.sleep(for: .seconds(1))
+        await elapse(.seconds(4))
         tell("read \((residentBytes() - before) / max(count, 1))")
         let start = clock()
-        try await Task.sleep(for: .seconds(3))
+        await elapse(.seconds(3))
         tell("processor \((clock() - start) / 1_000)")  // milliseconds
         for reader in readers { reader.cancel() }
         for reader in readers { _ = await reader.result }
         tell("ended \(readers.count)")
     }
 
-    /// Answers every connection with the head and the first chunk of a body that does not end.
-    private static func hold() {
+    /// A server in a child process.
+    private struct Server {
+        let url: String
+        private let process = Process()
+        private let input = Pipe()
+
+        init(_ mode: String) throws {
+            let output = Pipe()
+            process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
+            process.arguments = ["memory", mode, "http://127.0.0.1", "0"]
+            (process.standardInput, process.standardOutput) = (input, output)
+            try process.run()
+            let port = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+            url = "http://127.0.0.1:\(port.trimmingCharacters(in: .whitespacesAndNewlines))/"
+        }
+
+        func stop() { process.terminate() }
+    }
+
+    /// The head and the first chunk of a body that does not end.
+    private static let held = Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n".utf8)
+
+    /// Reads a request with `Content-Length`, and responds with the number of bytes of its body.
+    private static func drain(_ client: Int32, _ start: [UInt8]) {
+        let text = String(decoding: start, as: UTF8.self)
+        guard let head = text.range(of: "\r\n\r\n"), let field = text.range(of: "Content-Length: ") else { return }
+        let length = Int(text[field.upperBound...].prefix { $0.isNumber }) ?? 0
+        var count = text[head.upperBound...].utf8.count
+        var room = [UInt8](repeating: 0, count: 256 << 10)
+        while count < length, case let more = recv(client, &room, room.count, 0), more > 0 { count += more }
+        let answer = Array("HTTP/1.1 200 OK\r\nContent-Length: \("\(count)".count)\r\n\r\n\(count)".utf8)
+        send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Accepts connections until standard input ends, and passes their first bytes to the closure.
+    private static func serve(_ answer: (_ client: Int32, _ start: [UInt8]) -> Void) {
         #if canImport(Glibc)
         let type = Int32(SOCK_STREAM.rawValue)
         #else
@@ -101,12 +132,12 @@ enum MemoryProbe {
             while readLine() != nil {}
             exit(0)
         }
-        let answer = Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n".utf8)
         while true {
             let client = accept(listener, nil, nil)
             guard client >= 0 else { exit(1) }
             var room = [UInt8](repeating: 0, count: 4_096)
-            if recv(client, &room, room.count, 0) > 0 { send(client, answer, answer.count, Int32(MSG_NOSIGNAL)) }
+            let count = recv(client, &room, room.count, 0)
+            if count > 0 { answer(client, Array(room[..<count])) }
         }
     }
 
