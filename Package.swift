@@ -75,11 +75,14 @@ let package = Package(
     products: [
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
+        .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
         .executable(name: "brewery", targets: ["Brewery"]),
     ] + curlProducts + sqliteProducts,
     targets: [
         .target(name: "WebServiceCore", swiftSettings: settings),
         .target(name: "WebServiceMocking", dependencies: ["WebServiceCore"], swiftSettings: settings),
+        .target(
+            name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
         .executableTarget(
             name: "Brewery",
             dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
@@ -105,8 +108,12 @@ let package = Package(
             name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
             swiftSettings: settings),
         .testTarget(
+            name: "WebServiceTestingTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"], swiftSettings: settings),
+        .testTarget(
             name: "GuideTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"] + curlDependency
+                + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(

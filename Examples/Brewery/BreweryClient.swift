@@ -47,6 +47,11 @@ extension BreweryAPI {
         }
     }
 
+    /// The reply to a question, token by token.
+    func chat(_ question: String) -> BodySequence<Chat.Token> {
+        webService.POST("/chat").setJSON(["question": question]).events(Chat.Token.self) { $0.data == "[DONE]" }
+    }
+
     func menu() -> ServiceTask {
         webService.GET("/menu")
     }

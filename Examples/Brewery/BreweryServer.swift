@@ -37,6 +37,8 @@ enum BreweryServer {
                 return try json(200, cellar.archive(from: number("offset") ?? 0, limit: number("limit") ?? 10))
             case (.GET, 1, "poster"):
                 return MockResponse(file: poster, eTag: "\"1\"", for: request)
+            case (.POST, 1, "chat"):
+                return reply
             case (.GET, 1, "menu"):
                 return MockResponse(statusCode: 200, data: Data("<html>Today: soup</html>".utf8))
             default:
@@ -45,6 +47,21 @@ enum BreweryServer {
             return MockResponse(statusCode: 400, json: ["error": "the request body is malformed"])
         }
     }
+
+    /// A reply in the event format of the APIs of large language models.
+    private static let reply: MockResponse = {
+        var response = MockResponse(statusCode: 200) { body in
+            let text = "I recommend the Long Trail Ale from Vermont. It is malty, mild and served fresh."
+            for token in text.split(separator: " ", omittingEmptySubsequences: false) {
+                let json = try JSONEncoder().encode(Chat.Token(token: token == "I" ? "I" : " \(token)"))
+                try body.write(Data("data: ".utf8) + json + Data("\n\n".utf8))
+                body.pause(for: .milliseconds(20))
+            }
+            try body.write(Data("data: [DONE]\n\n".utf8))
+        }
+        response.headers[.contentType] = "text/event-stream"
+        return response
+    }()
 
     /// A file of a megabyte.
     static let poster = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) })

@@ -99,6 +99,12 @@ struct Demo {
             output("\nDownload: a poster of one megabyte, cancelled and continued")
             try await download()
 
+            output("\nChat: a reply as server-sent events, token by token")
+            var tokens: [String] = []
+            for try await token in client.chat(Chat.question) { tokens.append(token.token) }
+            say(tokens.joined())
+            say("\(count(tokens.count, "token")), each printed when it arrives by 'brewery chat'")
+
             output("\nTyped: the specials, with a token refresh and a retry after a 503")
             let authentication = Authentication(
                 TokenSource({ .bearer("stale") }) { _ in

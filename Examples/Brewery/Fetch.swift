@@ -51,13 +51,7 @@ struct Fetch {
                 }
                 connections = number
             case "--sha256": checksum = .sha256(try Options.value(of: argument, from: &rest))
-            case "--transport":
-                let value = try Options.value(of: argument, from: &rest)
-                guard let transport = Options.Transport(rawValue: value) else {
-                    throw Options.Problem(
-                        message: "--transport needs 'foundation' or 'curl', not \(Options.quoted(value))")
-                }
-                self.transport = transport
+            case "--transport": transport = try Options.transport(of: argument, from: &rest)
             case _ where argument.hasPrefix("-") || !url.isEmpty:
                 throw Options.Problem(message: "unknown argument \(Options.quoted(argument))")
             default: url = argument

@@ -22,6 +22,7 @@ struct Options {
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
                        [--store FOLDER] [--verbose] [--help]
                brewery fetch URL [OPTION]...
+               brewery chat [QUESTION] [OPTION]...
 
         Sends requests to a small brewery API, one at a time, and prints the results.
 
@@ -36,7 +37,8 @@ struct Options {
           --verbose         log every request and response, secrets redacted
           --help            print this
 
-        'brewery fetch' downloads a file; see 'brewery fetch --help'.
+        'brewery fetch' downloads a file, and 'brewery chat' prints a reply while the
+        server produces it; see 'brewery fetch --help' and 'brewery chat --help'.
 
         The exit status is 0 if every step had the expected result, 1 if one had not,
         64 for wrong arguments, 69 if the server cannot be reached, and 74 if standard
@@ -53,19 +55,8 @@ struct Options {
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             switch argument {
-            case "--server":
-                let value = try Self.value(of: argument, from: &rest)
-                guard let url = URL(string: value), let scheme = url.scheme?.lowercased(),
-                    ["http", "https"].contains(scheme),
-                    url.host?.isEmpty == false
-                else { throw Problem(message: "--server needs an http or https URL, not \(Self.quoted(value))") }
-                server = value
-            case "--transport":
-                let value = try Self.value(of: argument, from: &rest)
-                guard let transport = Transport(rawValue: value) else {
-                    throw Problem(message: "--transport needs 'foundation' or 'curl', not \(Self.quoted(value))")
-                }
-                self.transport = transport
+            case "--server": server = try Self.url(of: argument, from: &rest)
+            case "--transport": transport = try Self.transport(of: argument, from: &rest)
             case "--store":
                 store = try Self.value(of: argument, from: &rest)
             case "--verbose": isVerbose = true
@@ -75,6 +66,22 @@ struct Options {
             }
         }
         if servesOnly, server != nil { throw Problem(message: "--serve and --server exclude each other") }
+    }
+
+    static func url(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {
+        let value = try value(of: option, from: &rest)
+        guard let url = URL(string: value), let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
+            url.host?.isEmpty == false
+        else { throw Problem(message: "\(option) needs an http or https URL, not \(quoted(value))") }
+        return value
+    }
+
+    static func transport(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> Transport {
+        let value = try value(of: option, from: &rest)
+        guard let transport = Transport(rawValue: value) else {
+            throw Problem(message: "\(option) needs 'foundation' or 'curl', not \(quoted(value))")
+        }
+        return transport
     }
 
     static func value(of option: String, from rest: inout ArraySlice<String>) throws(Problem) -> String {

@@ -10,7 +10,14 @@ let unwritable: Int32 = 74
 /// Exits with the status 74 if standard output cannot be written.
 func output(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { wrapped(String($0)) }
-    do { try FileHandle.standardOutput.write(contentsOf: Data("\(lines.joined(separator: "\n"))\n".utf8)) } catch {
+    output(piece: lines.joined(separator: "\n") + "\n")
+}
+
+/// Writes text to standard output unchanged and without a line break.
+///
+/// Exits with the status 74 if standard output cannot be written.
+func output(piece: String) {
+    do { try FileHandle.standardOutput.write(contentsOf: Data(piece.utf8)) } catch {
         complain("brewery: standard output cannot be written: \(error.localizedDescription)")
         exit(unwritable)
     }

@@ -42,6 +42,17 @@ if arguments.first == "fetch" {
     }
 }
 
+if arguments.first == "chat" {
+    if arguments.contains("--help") {
+        output(Chat.help)
+        exit(0)
+    }
+    do { exit(await (try Chat(Array(arguments.dropFirst()))).run()) } catch {
+        complain("brewery: \(error.message)\nusage: brewery chat [OPTION]...; 'brewery chat --help' lists the options")
+        exit(wrongUsage)
+    }
+}
+
 let options: Options
 do { options = try Options(arguments) } catch {
     complain("brewery: \(error.message)\n\(Options.usage)")

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WebServiceCore
 import WebServiceMocking
 
 /// The demo as a user runs it: the real program, its output and its exit status.
@@ -62,6 +63,7 @@ struct BreweryTests {
             "failed as expected: decoding", "3 brewers\n",
             "3 brewers, from the server", "####..... 20 brewers", "######### 45 brewers", "poster: 1.0 MB",
             "continued where the first download ended",
+            "I recommend the Long Trail Ale from Vermont.", "15 tokens",
             "refreshing the token",
             "1 brewer: #1 Long Trail (vermont)", "-> 401", "with a newer credential", "-> 503",
             "Retry-After of 1.0 seconds", "Done.",
@@ -72,12 +74,14 @@ struct BreweryTests {
         #expect(!run.output.contains("1 brewers"))
     }
 
-    @Test("No line of standard output is longer than 80 columns", arguments: [[], ["--help"], ["--verbose"]])
+    @Test(
+        "No line of standard output is longer than 80 columns",
+        arguments: [[], ["--help"], ["--verbose"], ["chat", "--help"]])
     func columns(arguments: [String]) async throws {
         let run = try await run(Self.program, arguments)
         #expect(run.status == 0)
         let lines = run.output.split(separator: "\n")
-        #expect(lines.count > 15)
+        #expect(lines.count > 9)
         #expect(lines.filter { $0.count > 80 } == [])
     }
 
@@ -131,8 +135,8 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 20)
-        #expect(run.output.components(separatedBy: "<-- ").count == 20)
+        #expect(run.output.components(separatedBy: "--> ").count == 21)
+        #expect(run.output.components(separatedBy: "<-- ").count == 21)
         #expect(run.output.contains("!!! "))
     }
 
@@ -154,6 +158,25 @@ struct BreweryTests {
         #expect(run.status == 64)
         #expect(run.output.isEmpty)
         #expect(run.errors == "brewery: \(message)\nusage: brewery [OPTION]...; 'brewery --help' lists the options\n")
+    }
+
+    @Test("brewery chat prints the tokens of the reply, and fails if the reply is cut or the server is another one")
+    func chat() async throws {
+        let run = try await brewery("chat", "Which one?")
+        #expect(run.status == 0 && run.errors.isEmpty)
+        #expect(
+            run.output == "I recommend the Long Trail Ale from Vermont. It is malty, mild and served fresh.\n")
+        let server = try MockServer { _ in
+            var response = MockResponse(statusCode: 200, data: Data("data: {\"token\":\"cut\"}\n\n".utf8))
+            response.headers[.contentType] = "text/event-stream"
+            return response
+        }
+        let cut = try await brewery("chat", "--server", server.baseURLString, "--transport", "foundation")
+        #expect(cut.status == 1 && cut.output == "cut\n" && cut.errors.contains("streamEndedEarly"))
+        #expect(server.receivedRequests.first?.body == Data(#"{"question":"Which beer do you recommend?"}"#.utf8))
+        server.stop()
+        #expect(try await brewery("chat", "--server", server.baseURLString).status == 1)
+        #expect(try await brewery("chat", "a", "b").status == 64)
     }
 
     @Test("--help explains the options")

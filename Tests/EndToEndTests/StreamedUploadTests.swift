@@ -46,8 +46,7 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "A paused response stays paused while the request body continues", .covers("U-03"),
-        .disabled("fails over libcurl 7.88: the exchange does not continue in both directions"))
+        "A paused response stays paused while the request body continues", .covers("U-03"))
     func bothDirections() async throws {
         let server = try MockServer()
         defer { server.stop() }
@@ -221,8 +220,54 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"),
-        .disabled("libcurl before 8.8 does not notice a closed connection while it waits for the body"))
+        "A response that ends while the sequence is awaited is complete or lost, with each framing",
+        .covers("U-03", "U-08"), arguments: ["chunked", "until close", "cut", "cut length", "cut head"], [nil, 1_000])
+    func endedResponse(framing: String, length: Int64?) async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var response = MockResponse(statusCode: 200, data: Data("response".utf8))
+        switch framing {
+        case "chunked": response.wire = .chunked(size: 3)
+        case "until close": response.wire = .untilClose
+        case "cut": response.wire = .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nresp".utf8))
+        case "cut length": response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nresp".utf8))
+        default: response.wire = .raw(Data("HTTP/1.1 200 O".utf8))
+        }
+        server.onHead(.POST, "/", response)
+        let chunks = Fed()
+        chunks.send("first")
+        let task = try service(server).POST("/").setBody(.stream(chunks, length: length)).setTimeout(.seconds(60))
+        switch await task.data().result {
+        case .success(let data): #expect(data == Data("response".utf8) && !framing.hasPrefix("cut"))
+        case .failure(let error):
+            #expect((error as? URLError)?.code == .networkConnectionLost && framing.hasPrefix("cut"), "\(error)")
+        }
+        await eventually("the sequence is cancelled, and the connection is closed") {
+            chunks.isCancelled && server.openConnectionCount == 0
+        }
+        #expect(server.receivedRequests.isEmpty)
+    }
+
+    @Test("A sequence is sent once over a new connection if the server has closed the last one", .covers("U-11"))
+    func closedConnection() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var response = MockResponse(statusCode: 200)
+        response.wire = .cut(after: .max)
+        server.on(.GET, "/", response)
+        server.on(.POST, "/", MockResponse(statusCode: 200, text: "done"))
+        let service = try service(server)
+        for _ in 1...10 {
+            _ = try await service.GET("/").data().value
+            let chunks = Chunks([10, 20])
+            #expect(try await service.POST("/").setBody(.stream(chunks)).data().value == Data("done".utf8))
+        }
+        #expect(
+            server.receivedRequests.filter { $0.method == .POST }.map(\.body.count) == Array(repeating: 30, count: 10))
+    }
+
+    @Test(
+        "A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"))
     func closedByServer() async throws {
         let server = try MockServer()
         defer { server.stop() }

@@ -2,6 +2,11 @@ import Foundation
 import Testing
 public import WebServiceCore
 import WebServiceMocking
+import WebServiceTesting
+
+#if canImport(XCTest)
+import XCTest
+#endif
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
@@ -562,6 +567,16 @@ struct GuideSnippets {
         for try await part in service.GET("/pictures").parts() {
             pictures.append(part.data)
         }
+        let mock = MockSession()
+        let chunks = AsyncStream<Data> { continuation in
+            continuation.yield(Data("one".utf8))
+            continuation.finish()
+        }
+        mock.addStub(MockResponse(statusCode: 200, chunks: chunks))
+        service.session = mock
+        for try await line in service.GET("/log").lines() {
+            #expect(line == "one")
+        }
         #expect(size == 8 && lines == ["one", "two"])
         #expect(brewers.map(\.name) == ["Long Trail"] && pictures == [Data("label".utf8)])
     }
@@ -623,8 +638,17 @@ struct GuideSnippets {
         service.PUT("/videos/8").setBody(file: video)
             .configure { $0.options.expectsContinue = .seconds(1) }
             .resume()
-        while server.receivedRequests.count < 4 { await Task.yield() }
-        let bodies = server.receivedRequests.map { $0.path + " " + String(decoding: $0.body, as: UTF8.self) }
+        let log = video
+        service.PUT("/log/9").setBody(file: log, contentType: "text/plain")
+            .configure { $0.options.compressesBody = true }
+            .resume()
+        while server.receivedRequests.count < 5 { await Task.yield() }
+        let (compressed, plain) = (
+            server.receivedRequests.filter { $0.headers["Content-Encoding"] == "gzip" },
+            server.receivedRequests.filter { $0.headers["Content-Encoding"] == nil }
+        )
+        #expect(compressed.map(\.path) == ["/log/9"])
+        let bodies = plain.map { $0.path + " " + String(decoding: $0.body, as: UTF8.self) }
         #expect(bodies.sorted() == ["/log 5", "/readings 5", "/videos/7 frames", "/videos/8 frames"])
     }
 
@@ -969,11 +993,74 @@ struct GuideSnippets {
     }
 
     @Test("A mock session responds with the stubs that match")
-    func mockSessions() async throws {
+    func stubs() async throws {
         let session = MockSession()
-        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail"]]]))
+        session.on(.GET, "/v1/brewers", .json([Brewer(name: "Long Trail")]))
+        session.on(.GET, "/v1/brewers/{name}") { request in
+            .json(Brewer(name: request.pathParameters["name"] ?? ""))
+        }
         service.session = session
 
+        let names = try await service.GET("/brewers").decode([Brewer].self).value.map(\.name)
+        #expect(names == ["Long Trail"])
+        #expect(try await service.GET("/brewers/Ale").decode(Brewer.self).value.name == "Ale")
+
+        session.on(.path("/v1/brewers") && .query("state", "vermont"), .json([Brewer(name: "Hill Farmstead")]))
+        session.on(.method(.POST) && .json(["name": "Trillium"]), .status(201))
+        session.on(.form(["user": "ann"]) && !.header("Authorization"), .problem(401, title: "Please log in"))
+        session.on(.where("a large body") { $0.body.count > 1_000_000 }, .status(413))
+
+        func status(_ task: ServiceTask) async throws -> Int {
+            try await task.data().validateNothing().response.status
+        }
+        let vermont = service.GET("/brewers").setQueryParameters(["state": "vermont"])
+        #expect(try await vermont.decode([Brewer].self).value == [Brewer(name: "Hill Farmstead")])
+        #expect(try await status(service.POST("/brewers").setJSON(["name": "Trillium", "city": "Boston"])) == 201)
+        #expect(try await status(service.POST("/login").setFormParameters(["user": "ann"])) == 401)
+        #expect(try await status(service.PUT("/photo").setBody(Data(count: 1_000_001))) == 413)
+
+        session.on(.GET, "/v1/label", [503, 503, .json(["color": "red"])])
+        session.on(.GET, "/v1/slow", .text("late").after(.milliseconds(20)))
+        session.on(.GET, "/v1/offline", .error(URLError(.notConnectedToInternet)))
+        session.on(.DELETE, "/v1/brewers/*", 204).times(1)
+
+        var statuses: [Int] = []
+        for _ in 0..<4 { statuses.append(try await status(service.GET("/label"))) }
+        #expect(statuses == [503, 503, 200, 200])
+        #expect(try await service.GET("/slow").string().value == "late")
+        #expect((await service.GET("/offline").data().result.failure as? URLError)?.code == .notConnectedToInternet)
+        #expect(try await status(service.DELETE("/brewers/7")) == 204)
+
+        session.on(.GET, "/v1/motd", .text("cheers")).optional()
+        try session.verify()
+
+        #expect((await service.DELETE("/brewers/7").data().result.failure as? WebServiceError)?.code == .noStub)
+        #expect(throws: VerificationError.self) { try session.verify() }
+    }
+
+    @Test("A matcher lists the differences from a recorded request")
+    func recordedRequests() async throws {
+        session.on(.POST, "/v1/orders", 201)
+        let task = service.POST("/orders?rush=1").setJSON(["brewer": "Long Trail", "kegs": 2, "note": "cold"])
+        _ = try await task.data().value
+        let order = try #require(session.receivedRequests.first)
+        #expect(order.method == .POST && order.queryItems.map(\.name) == ["rush"])
+        #expect(RequestMatcher.json(["brewer": "Long Trail", "kegs": 2]).mismatches(in: order) == [])
+    }
+
+    @Test(.mockService) func brewersOfAState() async throws {
+        let mock = try MockService.current
+        mock.on(.path("/brewers") && .query("state", "vermont"), .json([Brewer(name: "Long Trail")]))
+        let client = BreweryClient(webService: mock.service)
+        let brewers = try await client.brewers(inState: "vermont").decode([Brewer].self).value
+        #expect(brewers == [Brewer(name: "Long Trail")])
+    }
+
+    @Test("The stubs of ELWebService match by a closure")
+    func closureStubs() async throws {
+        let session = MockSession()
+        service.session = session
+        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [["name": "Long Trail"]]]))
         session.stub(MockResponse(statusCode: 404)) { request in
             request.urlRequestValue.url?.path.contains("/nobody") == true
         }
@@ -998,14 +1085,12 @@ struct GuideSnippets {
         #expect(seen.withLock { $0 } == ["200 35", "404 0", "201 1", "-1009"])
     }
 
-    @Test("A mock server responds to its routes and records the requests")
+    @Test("A mock server responds from its stubs and records the requests")
     func mockServers() async throws {
         let server = try MockServer()
         defer { server.stop() }
-        server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: [["name": "Long Trail"]]))
-        server.on(.POST, "/brewers") { request in
-            MockResponse(statusCode: request.body.isEmpty ? 400 : 201)
-        }
+        server.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+        server.on(.POST, "/brewers") { request in .status(request.body.isEmpty ? 400 : 201) }
         let service = WebService(baseURLString: server.baseURLString)
 
         await service.GET("/brewers").finish()
@@ -1013,6 +1098,20 @@ struct GuideSnippets {
         #expect(server.receivedRequests.map(\.method) == [.GET, .POST])
     }
 }
+
+#if canImport(XCTest)
+/// The snippet for XCTest.
+final class BreweryCases: XCTestCase {
+    func testBrewersOfAState() async throws {
+        try await withMockService { mock in
+            mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+            let client = BreweryClient(webService: mock.service)
+            let brewers = try await client.brewers(inState: "vermont").decode([Brewer].self).value
+            XCTAssertEqual(brewers.count, 1)
+        }
+    }
+}
+#endif
 
 extension Result {
     fileprivate var failure: Failure? { if case .failure(let error) = self { error } else { nil } }

@@ -13,6 +13,8 @@ import FoundationNetworking
 //     session-probe probe <name of a probe>
 //     session-probe fork …, see probeFork(_:_:)
 //     session-probe download <URL> <path of a file> <number of connections>
+//     session-probe latency <URL of a file> <path> <URL of other requests>
+//     session-probe memory upload|read|idle <URL> <argument>, see MemoryProbe
 //
 // Without a name, all scenarios run one after another, and the duration of each is printed. The
 // exit status is 0 for success, 1 for a failure, 2 for wrong arguments, and 3 for a probe that is
@@ -32,6 +34,20 @@ if arguments.count == 4, arguments[0] == "download", let connections = Int(argum
         exit(1)
     }
 }
+if arguments.count == 4, arguments[0] == "latency" {
+    do { exit(try await probeLatency(arguments[1], to: arguments[2], beside: arguments[3])) } catch {
+        tell("failed: \(error)")
+        exit(1)
+    }
+}
+#if WEBSERVICE_CURL && os(Linux)
+if arguments.count == 4, arguments[0] == "memory" {
+    do { exit(try await MemoryProbe.run(arguments[1], arguments[2], arguments[3]) ? 0 : 2) } catch {
+        tell("failed: \(error)")
+        exit(1)
+    }
+}
+#endif
 let sessions: [String: @Sendable () -> any Session] = [
     "foundationSession": { FoundationSession.shared },
     "urlSession": { URLSession(configuration: FoundationSession.defaultConfiguration) },

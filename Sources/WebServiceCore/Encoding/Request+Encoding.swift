@@ -57,12 +57,15 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
             let url = try encodeURL(urlParameters)
-            let (data, source, stream) = try encodeContent()
+            let isCompressed = options.compressesBody && headers["Content-Encoding"] == nil
+            let content = try encodeContent()
+            let (data, source, stream) = isCompressed ? try Self.compress(content) : content
             let hasSource = source != nil || stream != nil
             if method.forbidsBody, data?.isEmpty == false || hasSource || template?.httpBodyStream != nil {
                 throw WebServiceError(.encoding, "a \(method) request cannot have a body (RFC 9110, section 9.3)")
             }
-            let headers = try checkedHeaders()
+            var headers = try checkedHeaders()
+            if isCompressed, stream != nil || data?.isEmpty == false { headers.add("gzip", for: "Content-Encoding") }
             let isTyped = data == nil && !hasSource || !headers.isEmpty && headers[.contentType] != nil
             let type = isTyped ? nil : contentType
             return EncodedRequest(
@@ -105,8 +108,10 @@ extension Request: URLRequestEncodable {
         return pairs.writer
     }
 
+    private typealias EncodedContent = (Data?, BodySource?, StreamedBody?)
+
     /// Returns the body as bytes, as a source that is read while it is sent, or as a stream.
-    private func encodeContent() throws(WebServiceError) -> (Data?, BodySource?, StreamedBody?) {
+    private func encodeContent() throws(WebServiceError) -> EncodedContent {
         if parametersBelongInBody, let parameters {
             guard template?.httpBodyStream == nil else {
                 throw WebServiceError(
@@ -127,6 +132,13 @@ extension Request: URLRequestEncodable {
         case .stream(let stream, _): return stream.length == 0 ? (Data(), nil, nil) : (nil, nil, stream)
         case .invalid(let error): throw error
         }
+    }
+
+    private static func compress(_ content: EncodedContent) throws(WebServiceError) -> EncodedContent {
+        let (data, source, stream) = content
+        if let source { return (nil, nil, StreamedBody(compressing: source)) }
+        guard let data, !data.isEmpty else { return (data, nil, stream?.compressed()) }
+        return (try GzipEncoder().finish(with: data), nil, nil)
     }
 
     private func encode(_ form: MultipartFormData) throws(WebServiceError) -> BodySource {

@@ -85,7 +85,7 @@ extension Request {
         ///
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
         /// element wait in memory. The idle timeout does not run while the sequence is awaited. A
-        /// complete response that arrives before the end of the body ends the sequence. All other
+        /// complete response and the end of the connection end the sequence, at any time. All other
         /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
         /// unlinked temporary file in the meantime.
         ///

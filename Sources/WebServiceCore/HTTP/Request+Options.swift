@@ -31,6 +31,17 @@ extension Request {
         /// without a body and for other sessions.
         public var expectsContinue: Duration?
 
+        /// A Boolean value that indicates whether the body is compressed with gzip.
+        ///
+        /// The request has the header field `Content-Encoding: gzip` (RFC 9110, section 8.4.1.3),
+        /// which the server must support. Bytes in memory are compressed when the request is
+        /// encoded. Files and streams are compressed while they are sent, with an unknown length,
+        /// and each element of a stream can be decoded when it arrives. Without zlib, the request
+        /// fails with ``WebServiceError/Code/encoding``. Has no effect for an empty body, for an
+        /// input stream of Foundation, and if the request has a header field `Content-Encoding`.
+        /// Defaults to `false`.
+        public var compressesBody = false
+
         /// The deadline: the longest duration of the whole exchange.
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and

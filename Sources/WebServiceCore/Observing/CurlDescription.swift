@@ -25,6 +25,7 @@ extension Request {
     ///   `printf` and piped.
     /// - A body from a provider or a stream is not known before the request is sent and is replaced
     ///   by `[body created when sent]`. Providers are not called.
+    /// - A body that is compressed when it is sent is shown uncompressed.
     /// - For a request that cannot be encoded, the result is a comment, `# '…'`, with the code and
     ///   message of the error that ``urlRequest()`` throws.
     ///
@@ -34,6 +35,7 @@ extension Request {
     public func curlDescription(redaction: Redaction? = .standard) -> String {
         do throws(WebServiceError) {
             var request = self
+            request.options.compressesBody = false
             if hasBodyProvider, case .provider(let contentType, _) = content.content {
                 request.content = .data(CurlDescription.unknownBody, contentType: contentType)
             }

@@ -220,7 +220,11 @@ final class ResponseStream: BodyReceiver {
             if isReady(state, now) {
                 state.lastRead = now
                 state.lastCount = state.buffer.count
-                defer { state.isPaused = false }
+                defer {
+                    state.isPaused = false
+                    // A stream may be idle for a long time.
+                    state.buffer.releaseMemory()
+                }
                 return (.bytes(state.buffer.take()), state.isPaused ? state.task : nil)
             }
             switch state.result {

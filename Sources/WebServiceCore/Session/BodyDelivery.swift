@@ -33,6 +33,8 @@ package final class BodyDelivery: Sendable {
         /// The number of buffered bytes.
         var waiting = 0
         var isDelivering = false
+        /// The producer that waits for room.
+        var producer: CheckedContinuation<Void, Never>?
         var isPaused = false
         /// A Boolean value that indicates whether ``receiveMore()`` was called during a delivery.
         var wantsMore = false
@@ -165,14 +167,27 @@ package final class BodyDelivery: Sendable {
 
     /// Ends the exchange without delivering the buffered parts.
     package func abort(_ error: any Error) {
-        let (delivers, released) = state.withLock { $0.abort(error) }
-        withExtendedLifetime(released) {}
-        if delivers { deliver() }
+        let (abortion, producer) = state.withLock { ($0.abort(error), $0.producer.take()) }
+        withExtendedLifetime(abortion.released) {}
+        producer?.resume()
+        if abortion.delivers { deliver() }
+    }
+
+    /// Waits while the receiver is paused. Called by one task at a time.
+    package func room() async {
+        await withCheckedContinuation { continuation in
+            let isPaused = state.withLock { state in
+                if state.isPaused { state.producer = continuation }
+                return state.isPaused
+            }
+            if !isPaused { continuation.resume() }
+        }
     }
 
     /// Continues a paused delivery on another thread.
     package func receiveMore() {
-        let continues = state.withLock { $0.receiveMore() }
+        let (continues, producer) = state.withLock { ($0.receiveMore(), $0.producer.take()) }
+        producer?.resume()
         if continues { DispatchQueue.global().async { self.deliver() } }
     }
 

@@ -58,6 +58,14 @@ struct BodyBuffer: ~Copyable, @unchecked Sendable {
         capacity = 0
     }
 
+    /// Returns the memory of an empty buffer to the pool.
+    mutating func releaseMemory() {
+        guard isEmpty, let bytes else { return }
+        BodyMemory.shared.give(bytes, capacity)
+        self.bytes = nil
+        capacity = 0
+    }
+
     private mutating func grow(to wanted: Int) {
         let wanted = BodyMemory.capacity(for: wanted)
         guard wanted > capacity else { return }

@@ -37,6 +37,8 @@ struct Connections {
         private var exchanges = 0
         /// The only exchange on the connection; `nil` if there is none or more than one.
         private var user: CurlHandle?
+        /// The other end of the socket that replaced the connection; -1 if there is none.
+        private var sink: Int32 = -1
 
         fileprivate init(_ socket: Int32) {
             self.socket = socket
@@ -74,6 +76,36 @@ struct Connections {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0
                 || (errno != EAGAIN && errno != EINTR)
+        }
+
+        /// Replaces the socket by one that nobody reads, which closes the connection to the server.
+        ///
+        /// libcurl keeps the descriptor. It can complete the exchange, and the server receives no
+        /// further bytes of the request.
+        func divert() {
+            var ends: (Int32, Int32) = (-1, -1)
+            let isCreated = withUnsafeMutableBytes(of: &ends) {
+                socketpair(AF_UNIX, Self.pairType, 0, $0.baseAddress?.assumingMemoryBound(to: Int32.self)) == 0
+            }
+            guard isCreated else { return giveUp() }
+            sink = ends.1
+            _ = fcntl(ends.1, F_SETFD, FD_CLOEXEC)
+            _ = fcntl(ends.0, F_SETFL, O_NONBLOCK)
+            if dup2(ends.0, socket) < 0 { giveUp() }
+            _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+            close(ends.0)
+        }
+
+        #if canImport(Glibc)
+        private static let pairType = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        #else
+        private static let pairType = SOCK_STREAM
+        #endif
+
+        /// Closes the other end of the socket that replaced the connection.
+        fileprivate func closeSink() {
+            if sink >= 0 { close(sink) }
+            sink = -1
         }
 
         /// Shuts the connection down to prevent its reuse. libcurl still closes the socket.
@@ -114,6 +146,7 @@ struct Connections {
     mutating func closed(_ socket: Int32) {
         guard let connection = self[socket] else { return }
         connections[Int(socket)] = nil
+        connection.closeSink()
         count -= 1
         if let ends = connection.ends { known[ends] = nil } else { unnamed.removeAll { $0 === connection } }
     }

@@ -42,6 +42,8 @@ final class CurlEngine {
     private var uploads: [ObjectIdentifier: CurlHandle] = [:]
     /// The handles whose responses are complete, but not their streamed request bodies.
     var answered: [CurlHandle] = []
+    /// The handles with streamed request bodies for which libcurl may have stopped receiving.
+    private var deaf: [CurlHandle] = []
 
     private struct Ended {
         let transfer: CurlTransfer
@@ -89,7 +91,7 @@ final class CurlEngine {
         limitConnections()
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumIdleConnections))
         ccurl_multi_set_callbacks(
-            multi, { _, socket, what, context, _ in CurlEngine.from(context).watch(socket, what) },
+            multi, { easy, socket, what, context, _ in CurlEngine.from(context).watch(easy, socket, what) },
             { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) },
             Unmanaged.passUnretained(self).toOpaque()
         )
@@ -217,6 +219,12 @@ final class CurlEngine {
         silenceMoment = min(silenceMoment, start &+ handle.idleLimit)
     }
 
+    private func handle(_ easy: UnsafeMutableRawPointer) -> CurlHandle {
+        var context: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
+        return CurlHandle.from(context)
+    }
+
     /// Completes the ended exchanges and starts waiting ones.
     ///
     /// Repeats until none has ended, because a new exchange may end immediately.
@@ -224,6 +232,7 @@ final class CurlEngine {
         repeat {
             endAnswered()
             takeMessages()
+            endBodies()
         } while tell()
     }
 
@@ -237,13 +246,27 @@ final class CurlEngine {
         answered.removeAll()
     }
 
+    /// Ends the request bodies of ``deaf``, which closes their connections.
+    ///
+    /// libcurl stops receiving at the end of the response or of the connection, but it does not
+    /// complete the exchange before the end of the request body. Without further bytes of the body,
+    /// it returns the result.
+    private func endBodies() {
+        while let handle = deaf.popLast() {
+            guard handle.isUploading, !handle.isPaused, !handle.isBodyOver, !done.contains(where: { $0 === handle }),
+                let connection = handle.connection,
+                connections[connection.socket] === connection, !poller.isReading(connection.socket)
+            else { continue }
+            poller.replace(connection.socket) { connection.divert() }
+            proceed(handle) { $0.endBody() }
+        }
+    }
+
     private func takeMessages() {
         var remaining: CInt = 0
         while let message = curl_multi_info_read(multi, &remaining) {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
-            var context: UnsafeMutableRawPointer?
-            ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
-            let handle = CurlHandle.from(context)
+            let handle = self.handle(easy)
             guard let transfer = handle.exchange?.submission.transfer else { continue }
             let code = ccurl_message_result(message)
             if handle.mustBeginAgain {
@@ -295,6 +318,7 @@ final class CurlEngine {
         if let error = action(handle) {
             end(handle, error)
         } else {
+            if handle.isUploading { deaf.append(handle) }
             silenceMoment = min(silenceMoment, now &+ handle.idleLimit)
         }
     }
@@ -404,7 +428,10 @@ final class CurlEngine {
         return 0
     }
 
-    private func watch(_ socket: curl_socket_t, _ what: CInt) -> CInt {
+    private func watch(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: CInt) -> CInt {
+        if !uploads.isEmpty, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT), let easy {
+            deaf.append(handle(easy))
+        }
         switch what {
         case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)
         case CInt(CURL_POLL_OUT): poller.watch(socket, for: .writable)

@@ -72,6 +72,24 @@ struct Poller: ~Copyable {
         }
     }
 
+    /// Returns whether libcurl watches the socket for bytes.
+    func isReading(_ socket: Int32) -> Bool {
+        let known = interest(socket)
+        return known.isWatched && known.registered.contains(.readable)
+    }
+
+    /// Replaces the file of a descriptor and watches it for the same events.
+    mutating func replace(_ socket: Int32, _ action: () -> Void) {
+        let known = interest(socket)
+        if !known.registered.isEmpty { deregister(socket) }
+        action()
+        if known.isWatched, !known.registered.isEmpty {
+            register(socket, known.registered, isNew: true)
+        } else {
+            update(socket) { $0.registered = [] }
+        }
+    }
+
     /// Stops watching the socket.
     mutating func unwatch(_ socket: Int32) {
         let known = interest(socket)

@@ -37,6 +37,8 @@ final class CurlHandle {
     private var upload: OutgoingBody?
     /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
     private(set) var isAwaitingBody = false
+    /// A Boolean value that indicates whether the request body ends before its last byte.
+    private(set) var isBodyOver = false
     /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
     /// not streamed.
     private var remaining: Int64?
@@ -254,6 +256,7 @@ final class CurlHandle {
             upload?.cancel()
             upload = nil
             isAwaitingBody = false
+            isBodyOver = false
             remaining = nil
             expectation = nil
             sendings = 0
@@ -308,6 +311,7 @@ final class CurlHandle {
             self.connection = connection
         }
         sendings += 1
+        isBodyOver = false
         if sendings == 1 { return true }
         // libcurl counts resends over the lifetime of a handle and fails at the sixth.
         isWorn = true
@@ -409,6 +413,16 @@ final class CurlHandle {
         return proceed(isPaused ? CURLPAUSE_RECV : CURLPAUSE_CONT)
     }
 
+    /// Ends the request body before its last byte.
+    ///
+    /// - Returns: The error that ends the exchange; `nil` if it continues.
+    func endBody() -> (any Error)? {
+        isBodyOver = true
+        isAwaitingBody = false
+        forbidReuse()
+        return proceed(CURLPAUSE_CONT)
+    }
+
     /// - Parameter pauses: The directions that remain paused.
     private func proceed(_ pauses: CInt) -> (any Error)? {
         let code = curl_easy_pause(easy, pauses)
@@ -429,7 +443,7 @@ final class CurlHandle {
 
     func sendBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
         lastActivity = engine.now
-        guard upload != nil else { return 0 }
+        guard upload != nil, !isBodyOver else { return 0 }
         do {
             guard let count = try upload?.read(into: room) else {
                 isAwaitingBody = true

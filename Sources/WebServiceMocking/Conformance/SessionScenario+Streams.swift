@@ -18,7 +18,7 @@ extension SessionScenario {
                             try body.wait(for: number, of: gate)
                             try body.write(Data("chunk \(number),".utf8))
                         }
-                    })
+                    }, mock: MockResponse(statusCode: 200, chunks: chunks(waitingFor: gate)))
             }
             let receiver = ScenarioReceiver()
             let task = session.streamTask(request: try stage.request().encode(), receiver: receiver)
@@ -69,7 +69,9 @@ extension SessionScenario {
         stream("trailer fields are delivered, or not at all") { stage, session in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
             response.trailers["X-Checksum"] = "1234"
-            stage.serve { [response] _ in ScenarioReply(response) }
+            stage.serve { [response] _ in
+                ScenarioReply(response, mock: MockResponse(statusCode: 200, data: Data("ale".utf8)))
+            }
             let receiver = ScenarioReceiver()
             let task = session.streamTask(request: try stage.request().encode(), receiver: receiver)
             task.resume()
@@ -109,7 +111,7 @@ extension SessionScenario {
                             try body.write(Data(count: 50_000))
                             body.pause(for: .milliseconds(1))
                         }
-                    })
+                    }, mock: MockResponse(statusCode: 200, chunks: endlessChunks(closing: closed)))
             }
             let receiver = ScenarioReceiver(pauseAfter: 100_000)
             let task = session.streamTask(request: try stage.request("/endless").encode(), receiver: receiver)
@@ -149,11 +151,33 @@ extension SessionScenario {
         },
     ]
 
+    /// Returns three chunks, each of which waits for an event.
+    private static func chunks(waitingFor gate: Tally) -> AsyncStream<Data> {
+        let last = Mutex(0)
+        return AsyncStream {
+            let number = last.withLock { last in
+                last += 1
+                return last
+            }
+            let isOpen = number <= 3 ? await gate.wait(for: number, limit: .seconds(30)) : false
+            return isOpen ? Data("chunk \(number),".utf8) : nil
+        }
+    }
+
+    /// Returns chunks without end, whose deallocation is an event.
+    private static func endlessChunks(closing closed: Tally) -> AsyncStream<Data> {
+        let end = DeallocationTally(closed)
+        return AsyncStream {
+            withExtendedLifetime(end) {}
+            return Data(count: 50_000)
+        }
+    }
+
     /// Returns a scenario that applies to a `StreamingSession` and returns immediately for others.
     private static func stream(
         _ name: String, _ play: @escaping @Sendable (ScenarioStage, any StreamingSession) async throws -> Void
     ) -> SessionScenario {
-        SessionScenario(name, needsWire: true) { stage in
+        SessionScenario(name) { stage in
             if let session = stage.session as? any StreamingSession { try await play(stage, session) }
         }
     }
@@ -165,4 +189,15 @@ extension MockBodyWriter {
         let end = ContinuousClock.now + .seconds(30)
         while tally.count < number, ContinuousClock.now < end { pause(for: .milliseconds(1)) }
     }
+}
+
+/// Counts its deallocation.
+private final class DeallocationTally: Sendable {
+    private let tally: Tally
+
+    init(_ tally: Tally) {
+        self.tally = tally
+    }
+
+    deinit { tally.add() }
 }

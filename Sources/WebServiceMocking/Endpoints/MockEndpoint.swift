@@ -9,6 +9,7 @@ public final class MockEndpoint: ServiceEndpoint {
     /// A Boolean value that indicates whether mocked requests count as activity.
     public let countsAsActivity: Bool
     private let hidesStoredData: Bool
+    private let mocksEveryRequest: Bool
     private let adapter: @Sendable (any ServiceRequest) -> (any MockableRequest)?
     private let helpers = Mutex<[String: Task<any Sendable, any Error>]>([:])
 
@@ -18,24 +19,27 @@ public final class MockEndpoint: ServiceEndpoint {
     ///   - hidesStoredData: Whether raw data that is stored for mocked requests is ignored.
     ///     Defaults to `false`: the endpoints after this one process it.
     ///   - countsAsActivity: Whether mocked requests count as activity. Defaults to `true`.
+    ///   - mocksEveryRequest: Whether ``MockableRequest/isMocked`` is ignored, for tests in which
+    ///     every request that has a mock is mocked. Defaults to `false`.
     ///   - adapter: Returns the mock for a request, or `nil` if the request is not mocked. Allows
     ///     mocks for types that do not conform to ``MockableRequest``. The output of the mock must
     ///     have the output type of the original request; otherwise the request fails with
     ///     `WebServiceError.Code.unexpectedOutput`. Defaults to the request itself, if it conforms.
     public init(
-        hidesStoredData: Bool = false, countsAsActivity: Bool = true,
+        hidesStoredData: Bool = false, countsAsActivity: Bool = true, mocksEveryRequest: Bool = false,
         adapter: @escaping @Sendable (_ request: any ServiceRequest) -> (any MockableRequest)? = {
             $0 as? any MockableRequest
         }
     ) {
         self.hidesStoredData = hidesStoredData
         self.countsAsActivity = countsAsActivity
+        self.mocksEveryRequest = mocksEveryRequest
         self.adapter = adapter
     }
 
     /// Returns whether the request is mocked.
     public func supports(_ request: any ServiceRequest) -> Bool {
-        adapter(request)?.isMocked == true
+        adapter(request).map { mocksEveryRequest || $0.isMocked } ?? false
     }
 
     /// Waits for the delay of the mock and returns its output.

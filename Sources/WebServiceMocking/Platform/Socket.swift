@@ -149,6 +149,14 @@ struct Socket: Sendable, Hashable {
         }
     }
 
+    /// A Boolean value that indicates whether the peer has closed its side or the connection has
+    /// ended.
+    var isDisconnected: Bool {
+        var byte: UInt8 = 0
+        let count = recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+        return count == 0 || count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR
+    }
+
     /// Makes ``release()`` end the connection with a reset.
     func resetAtRelease() {
         var option = linger(l_onoff: 1, l_linger: 0)

@@ -5,10 +5,8 @@ public import WebServiceCore
 ///
 /// ```swift
 /// let server = try MockServer()
-/// server.on(.GET, "/brewers", MockResponse(statusCode: 200, json: [["name": "Long Trail"]]))
-/// server.on(.POST, "/brewers") { request in
-///     MockResponse(statusCode: request.body.isEmpty ? 400 : 201)
-/// }
+/// server.on(.GET, "/brewers", .json([["name": "Long Trail"]]))
+/// server.on(.POST, "/brewers") { request in .status(request.body.isEmpty ? 400 : 201) }
 /// let service = WebService(baseURLString: server.baseURLString)
 /// ```
 ///
@@ -16,12 +14,13 @@ public import WebServiceCore
 /// deallocation. Each connection has its own thread, so a handler may block. The requests of one
 /// connection are handled sequentially. A malformed request receives the status 400, 413, 414, 431,
 /// 501 or 505, ends the connection and is not recorded. All members may be called from any thread.
-public final class MockServer: Sendable {
+///
+/// Handlers are called on the thread of the connection. If a handler throws, the server responds
+/// with the status 500 and a description of the error. ``StubResponder/receivedRequests`` contains
+/// the complete requests, and remains available after ``stop()``.
+public final class MockServer: StubResponder {
     /// Returns the response to a request.
-    ///
-    /// Called on the thread of the connection, concurrently for different connections. If it
-    /// throws, the server responds with the status 500 and a description of the error.
-    public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
+    public typealias Handler = Stub.Handler
 
     /// The TCP port on which the server listens.
     public let port: Int
@@ -29,13 +28,16 @@ public final class MockServer: Sendable {
     /// The URL of the server: `http://127.0.0.1:` and the port, without a trailing slash.
     public let baseURL: URL
 
+    /// The stubs and the requests.
+    public var stubTable: StubTable { loop.stubTable }
+
     let loop: ServerLoop
     private let thread: JoinableThread
 
     /// Creates and starts a server.
     ///
-    /// - Parameter handler: Responds to requests without a route. Defaults to `nil`: such requests
-    ///   receive a 404 that names the method, the path and the routes.
+    /// - Parameter handler: Responds to requests without a stub. Defaults to `nil`: such requests
+    ///   receive a 404 that names the method, the path and the closest stubs.
     /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
     ///   because the process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
@@ -65,45 +67,6 @@ public final class MockServer: Sendable {
     /// ``baseURL`` as a string.
     public var baseURLString: String { baseURL.absoluteString }
 
-    /// Adds a route with a fixed response.
-    ///
-    /// If several routes have the same method and path, the last one added is used.
-    ///
-    /// - Parameters:
-    ///   - method: The method.
-    ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
-    ///   - response: The response to every matching request.
-    public func on(_ method: Request.Method, _ path: String, _ response: MockResponse) {
-        on(method, path) { _ in response }
-    }
-
-    /// Adds a route with a sequence of responses; the last one is repeated.
-    ///
-    /// ```swift
-    /// server.on(.GET, "/user", [503, 503, MockResponse(statusCode: 200, json: user)])
-    /// ```
-    /// An empty sequence responds with the status 500. See ``on(_:_:_:)-(_,_,MockResponse)``.
-    public func on(_ method: Request.Method, _ path: String, _ responses: [MockResponse]) {
-        let remaining = Mutex(responses[...])
-        on(method, path) { _ in
-            remaining.withLock { $0.count > 1 ? $0.popFirst() : $0.first } ?? MockResponse(statusCode: 500)
-        }
-    }
-
-    /// Adds a route with a handler.
-    ///
-    /// If several routes have the same method and path, the last one added is used.
-    ///
-    /// - Parameters:
-    ///   - method: The method.
-    ///   - path: The path as it appears in the request line, percent-encoded. A query is ignored.
-    ///   - handler: Returns the response. The server retains it until ``stop()``, so a handler that
-    ///     retains the server keeps both alive until then.
-    public func on(_ method: Request.Method, _ path: String, handler: @escaping Handler) {
-        let route = Route(method: method, path: String(path.prefix { $0 != "?" }), handler: handler)
-        loop.state.withLock { if !$0.isStopping { $0.routes.append(route) } }
-    }
-
     /// Adds a route that responds before the body of the request has arrived.
     ///
     /// The response is sent when the header is complete, without an interim response
@@ -120,13 +83,6 @@ public final class MockServer: Sendable {
         loop.state.withLock { $0.earlyResponses.append((method, path, response)) }
     }
 
-    /// The complete requests in the order of arrival.
-    ///
-    /// A request is recorded before its handler is called.
-    public var receivedRequests: [ReceivedRequest] {
-        loop.state.withLock { $0.received }
-    }
-
     /// The number of connections accepted so far.
     public var connectionCount: Int {
         loop.state.withLock { $0.connectionCount }
@@ -140,12 +96,12 @@ public final class MockServer: Sendable {
     /// Closes every connection, ends every thread and releases the port.
     ///
     /// Returns after all threads have ended, so it waits for handlers that are still running.
-    /// Called from a handler of this server, it returns immediately. ``receivedRequests`` remains
-    /// available. Further calls have no effect.
+    /// Called from a handler of this server, it returns immediately. Further calls have no effect.
     public func stop() {
         let (isFirst, letGo) = loop.state.withLock { $0.stop() }
         defer { withExtendedLifetime(letGo) {} }
         guard isFirst else { return }
+        stubTable.close()
         loop.wakeUp.signal()
         if ServerLoop.current === loop { thread.detach() } else { thread.join() }
     }

@@ -50,6 +50,7 @@ struct ServerConnection: Sendable {
     private func send(_ response: MockResponse, answering request: RequestHead?) -> ResponseMessage.Ending {
         do {
             let message = try response.message(answering: request)
+            if response.delay > .zero { socket.pause(for: response.delay) }
             guard write(message) else { return .disconnect }
             response.surplus?(socket)
             return message.ending

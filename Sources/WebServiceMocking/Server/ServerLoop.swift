@@ -9,11 +9,9 @@ import WebServiceCore
 /// server stops.
 final class ServerLoop: Sendable {
     struct State {
-        var routes: [Route] = []
         var fallback: MockServer.Handler?
         /// The responses before the body. `nil` suppresses `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
-        var received: [ReceivedRequest] = []
         var connectionCount = 0
         /// Connections that are still being served.
         var openConnectionCount = 0
@@ -32,13 +30,13 @@ final class ServerLoop: Sendable {
             openConnectionCount -= 1
         }
 
-        /// Marks the server as stopping and removes the handlers, which may retain the server.
+        /// Marks the server as stopping and removes the handler, which may retain the server.
         ///
-        /// - Returns: Whether this is the first call, and the handlers, to be released outside the
+        /// - Returns: Whether this is the first call, and the handler, to be released outside the
         ///   lock.
-        mutating func stop() -> (isFirst: Bool, letGo: ([Route], MockServer.Handler?)) {
-            defer { (isStopping, routes, fallback) = (true, [], nil) }
-            return (!isStopping, (routes, fallback))
+        mutating func stop() -> (isFirst: Bool, letGo: MockServer.Handler?) {
+            defer { (isStopping, fallback) = (true, nil) }
+            return (!isStopping, fallback)
         }
 
         fileprivate mutating func takeEnded() -> (isStopping: Bool, ended: [Int]) {
@@ -60,6 +58,7 @@ final class ServerLoop: Sendable {
     /// The loop that serves a connection on the current thread.
     @TaskLocal static var current: ServerLoop?
 
+    let stubTable = StubTable()
     let state: Mutex<State>
     let wakeUp: WakeUp
     private let listener: Socket
@@ -119,21 +118,20 @@ final class ServerLoop: Sendable {
     }
 
     private func answer(_ request: ReceivedRequest) -> MockResponse {
-        let path = request.path
-        let (routes, fallback) = state.withLock {
-            $0.received.append(request)
-            return ($0.routes, $0.fallback)
-        }
-        guard let handler = routes.last(where: { $0.method == request.method && $0.path == path })?.handler ?? fallback
-        else {
-            let list = routes.map { "\($0.method) \($0.path)" }.joined(separator: ", ")
-            return MockResponse(
-                statusCode: 404, text: "no route for \(request.method) \(path); the routes are: \(list)\n")
-        }
+        let arrival = stubTable.receive(request)
         do {
-            return try handler(request)
+            guard let match = stubTable.match(request, arrival) else {
+                if let fallback = state.withLock({ $0.fallback }) { return try fallback(request) }
+                return MockResponse(statusCode: 404, text: stubTable.recordUnmatched(request, arrival) + "\n")
+            }
+            switch match.stub.responder {
+            case .handler(let handler): return try handler(match.request ?? request)
+            case .sequence(let responses): return responses.response(ofCall: match.call)
+            case .result, nil: return MockResponse(statusCode: 500)  // the server is stopping
+            }
         } catch {
-            return MockResponse(statusCode: 500, text: "the handler for \(request.method) \(path) threw: \(error)\n")
+            return MockResponse(
+                statusCode: 500, text: "the handler for \(request.method) \(request.path) threw: \(error)\n")
         }
     }
 }
@@ -144,11 +142,4 @@ enum EarlyRoute {
     /// No interim response is sent.
     case silence
     case response(MockResponse)
-}
-
-/// A handler of a ``MockServer`` and the method and path that it handles.
-struct Route: Sendable {
-    let method: Request.Method
-    let path: String
-    let handler: MockServer.Handler
 }

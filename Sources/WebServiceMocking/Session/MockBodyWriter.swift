@@ -25,6 +25,9 @@ public struct MockBodyWriter: Sendable {
         }
     }
 
+    /// A Boolean value that indicates whether the client has closed its side of the connection.
+    var isDisconnected: Bool { socket.isDisconnected }
+
     /// Waits for a duration, or until the client closes the connection.
     public func pause(for duration: Duration) {
         socket.pause(for: duration)

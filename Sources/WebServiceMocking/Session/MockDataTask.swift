@@ -13,10 +13,20 @@ final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
     typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
 
+    /// A result, and the delay after which it is delivered.
+    struct Answer: Sendable {
+        var result: Result
+        var delay = Duration.zero
+    }
+
+    private typealias Ending = (completion: Completion, alarms: [Alarm], body: Task<Void, Never>?)
+
     private struct State {
         var phase = DataTaskState.suspended
         var completion: Completion?
-        var alarm: Alarm?
+        var alarms: [Alarm] = []
+        /// The Swift task that iterates the sequence of the body.
+        var body: Task<Void, Never>?
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -26,36 +36,39 @@ final class MockDataTask: DataTask, AlarmTarget {
 
         /// - Returns: Whether the alarm is needed; otherwise the caller cancels it.
         mutating func watch(_ alarm: Alarm) -> Bool {
-            if completion != nil { self.alarm = alarm }
+            if completion != nil { alarms.append(alarm) }
             return completion != nil
         }
 
-        mutating func end(_ phase: DataTaskState) -> (completion: Completion, alarm: Alarm?)? {
+        mutating func end(_ phase: DataTaskState) -> Ending? {
             guard let completion else { return nil }
-            defer { alarm = nil }
+            defer { (alarms, body) = ([], nil) }
             self.phase = phase
             self.completion = nil
-            return (completion, alarm)
+            return (completion, alarms, body)
         }
     }
 
     private let shared: Mutex<State>
     private let clock: TaskClock
-    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
+    private let delivery: BodyDelivery?
+    private let send: @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
 
     /// Creates a suspended task.
     ///
     /// - Parameters:
-    ///   - clock: Measures the timeout.
+    ///   - clock: Measures the timeout and the delay.
+    ///   - delivery: Receives a body that is a sequence in parts; `nil` to complete with all bytes.
     ///   - completion: Called once on a background queue, after `resume()` or `cancel()`.
     ///   - send: Called once, within the first `resume()`. Returns the timeout and a closure that
     ///     determines the result in the background, or throws the error of the request.
     init(
-        clock: TaskClock, completion: @escaping Completion,
-        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Result)
+        clock: TaskClock, delivery: BodyDelivery? = nil, completion: @escaping Completion,
+        send: @escaping @Sendable () throws -> (timeout: Duration, answer: @Sendable () -> Answer)
     ) {
         shared = Mutex(State(completion: completion))
         self.clock = clock
+        self.delivery = delivery
         self.send = send
     }
 
@@ -65,21 +78,69 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     func resume() {
         guard shared.withLock({ $0.start() }) else { return }
-        let answer: @Sendable () -> Result
+        let answer: @Sendable () -> Answer
         do {
             let sent = try send()
             answer = sent.answer
-            let alarm = clock.schedule(after: sent.timeout, self)
-            if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
+            schedule(after: sent.timeout, self)
         } catch {
-            answer = { (nil, nil, error) }
+            answer = { Answer(result: (nil, nil, error)) }
         }
         DispatchQueue.global().async { [self] in
             guard state == .running else { return }
-            let (data, response, error) = answer()
-            if error is NoAnswer { return }  // completed by the timeout or by cancel()
-            end(.completed)?(data, response, error)
+            let answer = answer()
+            guard answer.delay > .zero else { return deliver(answer.result) }
+            schedule(after: answer.delay, DelayedResult(task: self, result: answer.result))
         }
+    }
+
+    private func schedule(after delay: Duration, _ target: any AlarmTarget) {
+        let alarm = clock.schedule(after: delay, target)
+        if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
+    }
+
+    fileprivate func deliver(_ result: Result) {
+        if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
+        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1) }
+        end(.completed)?(result.0, result.1, result.2)
+    }
+
+    /// Iterates the sequence of a body.
+    private func deliver(_ chunks: MockChunks, _ response: URLResponse?) {
+        let alarms = shared.withLock { state in
+            defer { state.alarms = [] }
+            return state.alarms
+        }
+        for alarm in alarms { clock.cancel(alarm) }
+        if let delivery, let response { delivery.receive(ResponseHead(response), length: nil) }
+        let body = Task { [self] in
+            let collected = Mutex(Data())
+            do {
+                try await chunks.produce { chunk in
+                    try Task.checkCancellation()
+                    guard let delivery else {
+                        let count = collected.withLock { data in
+                            data.append(chunk)
+                            return data.count
+                        }
+                        if let maximum = chunks.maximum, count > maximum { throw chunks.tooLarge() }
+                        return
+                    }
+                    delivery.receive(chunk)
+                    await delivery.room()
+                }
+                guard let completion = end(.completed) else { return }
+                if let delivery { return delivery.finish(.success([:])) }
+                completion(collected.withLock { $0 }, response, nil)
+            } catch {
+                end(.completed)?(nil, nil, error)
+            }
+        }
+        let isNeeded = shared.withLock { state in
+            if state.completion != nil { state.body = body }
+            return state.phase == .running
+        }
+        if !isNeeded { body.cancel() }
     }
 
     /// Has no effect: the request is sent by `resume()` and cannot be held back afterwards.
@@ -100,8 +161,23 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     private func end(_ phase: DataTaskState) -> Completion? {
-        guard let (completion, alarm) = shared.withLock({ $0.end(phase) }) else { return nil }
-        if let alarm { clock.cancel(alarm) }
+        guard let (completion, alarms, body) = shared.withLock({ $0.end(phase) }) else { return nil }
+        for alarm in alarms { clock.cancel(alarm) }
+        body?.cancel()
         return completion
+    }
+}
+
+/// Delivers the result of a task when its delay has passed.
+private final class DelayedResult: AlarmTarget {
+    private let task: MockDataTask
+    private let result: MockDataTask.Result
+
+    init(task: MockDataTask, result: MockDataTask.Result) {
+        (self.task, self.result) = (task, result)
+    }
+
+    func ring() {
+        DispatchQueue.global().async { [self] in task.deliver(result) }
     }
 }

@@ -37,10 +37,18 @@ public struct MockResponse: Sendable {
     /// The HTTP version. Defaults to `HTTP/1.1`.
     public var version = "HTTP/1.1"
 
+    /// The delay before the response. Defaults to zero; see ``after(_:)``.
+    public var delay = Duration.zero
+
     /// The way in which a ``MockServer`` sends the response.
     ///
-    /// A ``MockSession`` evaluates only ``Wire/noAnswer``: the request fails with
-    /// `URLError.timedOut` after its timeout, unless it is cancelled first.
+    /// A ``MockSession`` delivers the body as a whole, and fails as a real session does. With
+    /// ``Wire/disconnect``, and with ``Wire/cut(after:)`` and ``Wire/reset(after:)`` before the end
+    /// of the response, the error is `URLError.networkConnectionLost`; a stream receives the bytes
+    /// before it. With ``Wire/noAnswer``, and with ``Wire/stall(after:)`` before the end of the
+    /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
+    /// ``WebServiceError/Code/responseTooLarge`` if the request has a limit, and otherwise
+    /// `URLError.timedOut`. The bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength
 
     /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
@@ -61,14 +69,19 @@ public struct MockResponse: Sendable {
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
+    /// The sequence of the body; `nil` if ``data`` is the body.
+    var chunks: MockChunks?
+
     /// Called with the connection after the response is sent and before the next request is read.
     ///
     /// With ``Wire/raw(_:)`` the connection then stays open.
     var surplus: (@Sendable (Socket) -> Void)?
 
-    /// The error of a body that could not be encoded; a ``MockServer`` sends it with the status
-    /// 500.
-    private(set) var failure: (any Error)?
+    /// The error of a body that could not be encoded, or of ``error(_:)``.
+    ///
+    /// A ``MockServer`` sends it with the status 500, or closes the connection for
+    /// ``Wire/disconnect``.
+    var failure: (any Error)?
 
     /// Creates a response without header fields or a body.
     public init(statusCode: Int) {
@@ -91,6 +104,29 @@ public struct MockResponse: Sendable {
     public init(statusCode: Int, writer: @escaping @Sendable (_ body: MockBodyWriter) throws -> Void) {
         self.init(statusCode: statusCode)
         self.writer = writer
+    }
+
+    /// Creates a response whose body is an asynchronous sequence.
+    ///
+    /// ```swift
+    /// session.addStub(MockResponse(statusCode: 200, chunks: tokens()))
+    /// ```
+    /// A ``MockSession`` delivers each element when the sequence produces it, and waits while the
+    /// reader of a stream is paused. An error of the sequence is the error of the request. The
+    /// timeout applies until the first call of the sequence. A ``MockServer`` sends each element as
+    /// a chunk, and an error of the sequence closes the connection. The sequence is cancelled with
+    /// the task or the connection.
+    ///
+    /// - Parameters:
+    ///   - statusCode: The status code.
+    ///   - chunks: The sequence, evaluated once for each request.
+    public init<Chunks: AsyncSequence & Sendable>(
+        statusCode: Int, chunks: @autoclosure @escaping @Sendable () -> Chunks
+    ) where Chunks.Element == Data {
+        self.init(statusCode: statusCode)
+        self.chunks = MockChunks(produce: { take in
+            for try await chunk in chunks() { try await take(chunk) }
+        })
     }
 
     /// Creates a response with a JSON body and `Content-Type: application/json`.
@@ -130,12 +166,12 @@ extension MockResponse: MockableDataTaskResult {
     /// Returns the body and an `HTTPURLResponse`, or an error.
     ///
     /// The body is empty, not `nil`, for a response without one. Repeated header fields are joined
-    /// with `", "`, as by Foundation. The error is that of JSON that could not be encoded, or
-    /// `URLError.badURL` for a request without a URL. For ``Wire/noAnswer`` it is an internal error
-    /// that ``MockSession`` does not report.
+    /// with `", "`, as by Foundation. The error is that of JSON that could not be encoded,
+    /// `URLError.badURL` for a request without a URL, or `URLError.networkConnectionLost`, with the
+    /// bytes before it, for an incomplete response (``wire``). A response that does not end has an
+    /// internal error that ``MockSession`` does not report.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         if let failure { return (nil, nil, failure) }
-        if case .noAnswer = wire { return (nil, nil, NoAnswer()) }
         guard let url = url ?? request.sentURL else { return (nil, nil, URLError(.badURL)) }
         guard
             let response = HTTPURLResponse(
@@ -143,7 +179,29 @@ extension MockResponse: MockableDataTaskResult {
         else {
             return (nil, nil, URLError(.badServerResponse))
         }
-        return (hasContent(for: request.sentMethod) ? data : Data(), response, nil)
+        let hasContent = hasContent(for: request.sentMethod)
+        let body = hasContent ? data : Data()
+        switch wire {
+        case .fixedLength, .chunked, .untilClose, .drip, .raw:
+            if hasContent, let chunks { return (nil, response, chunks) }
+            return (body, response, nil)
+        case .noAnswer, .endless: return (nil, nil, NoAnswer())
+        case .disconnect: return (nil, nil, URLError(.networkConnectionLost))
+        case .cut(let count), .reset(let count), .stall(let count):
+            guard let missing = missingBytes(after: count, request.sentMethod) else { return (body, response, nil) }
+            var error: any Error = URLError(.networkConnectionLost)
+            if case .stall = wire { error = NoAnswer() }
+            return missing <= body.count ? (body.dropLast(missing), response, error) : (nil, nil, error)
+        }
+    }
+
+    /// Returns the number of bytes that a server does not send; `nil` if it sends all of them.
+    private func missingBytes(after count: Int, _ method: String) -> Int? {
+        var whole = self
+        whole.wire = .fixedLength
+        let head = RequestHead(method: Request.Method(rawValue: method), target: "/")
+        guard let bytes = try? whole.message(answering: head).bytes.count else { return nil }  // a complete 500
+        return count < bytes ? bytes - max(count, 0) : nil
     }
 
     /// Returns whether the response to a method has a body (RFC 9110, sections 6.4.1 and 15.3.6).
@@ -157,3 +215,10 @@ extension MockResponse: MockableDataTaskResult {
 
 /// The result of a stub that does not respond.
 struct NoAnswer: Error {}
+
+extension [MockResponse] {
+    /// Returns the response to a call, counted from 1; the last one is repeated.
+    func response(ofCall call: Int) -> MockResponse {
+        indices.contains(call - 1) ? self[call - 1] : last ?? MockResponse(statusCode: 500)
+    }
+}

@@ -9,8 +9,8 @@ public import FoundationNetworking
 ///
 /// ```swift
 /// let session = MockSession()
-/// session.addStub(MockResponse(statusCode: 200, json: ["foo": "bar"]))
-/// session.addStub(URLError(.timedOut)) { $0.urlRequestValue.url?.path == "/slow" }
+/// session.on(.GET, "/brewers/{id}") { request in .json(Brewer(id: request.pathParameters["id"])) }
+/// session.on(.GET, "/slow", .error(URLError(.timedOut)))
 /// service.session = session
 /// ```
 ///
@@ -26,24 +26,17 @@ public import FoundationNetworking
 ///
 /// If several stubs match, the last one added before `resume()` is used. If none matches, the
 /// request fails with a `WebServiceError` with the code `noStub`, which names the method, the path
-/// and the source locations of the stubs. All members may be called from any thread.
-public final class MockSession: StreamingSession {
+/// and the closest stubs with their differences. Matchers and handlers are called on a background
+/// queue. All members may be called from any thread.
+public final class MockSession: MockableSession, StreamingSession {
     /// Returns whether a stub applies to a request.
     ///
     /// Called on a background queue, concurrently for different requests.
     public typealias Matcher = @Sendable (_ request: any URLRequestEncodable) -> Bool
 
-    private struct State {
-        var stubs: [Stub] = []
-        var sent: [SentRequest] = []
+    /// The stubs and the requests.
+    public let stubTable = StubTable()
 
-        mutating func send(_ request: SentRequest) -> [Stub] {
-            sent.append(request)
-            return stubs
-        }
-    }
-
-    private let state = Mutex(State())
     private let clock: TaskClock
 
     /// Creates a session without stubs.
@@ -51,69 +44,14 @@ public final class MockSession: StreamingSession {
         self.init(timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: Measures timeouts; `nil` for the system clock.
+    /// - Parameter timekeeper: Measures timeouts and delays; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
         clock = TaskClock(timekeeper)
     }
 
-    /// Adds a result for the requests that the matcher accepts.
-    ///
-    /// - Parameters:
-    ///   - result: The result of every matching request.
-    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
-    ///   - fileID: The source file of the stub, reported if no stub matches a request.
-    ///   - line: The line in that file.
-    public func addStub(
-        _ result: any MockableDataTaskResult,
-        requestMatcher: @escaping Matcher = { _ in true },
-        fileID: String = #fileID,
-        line: Int = #line
-    ) {
-        let stub = Stub(result: result, matches: requestMatcher, fileID: fileID, line: line)
-        state.withLock { $0.stubs.append(stub) }
-    }
-
-    /// Adds a closure that determines the result of each request that the matcher accepts.
-    ///
-    /// - Parameters:
-    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
-    ///   - fileID: The source file of the stub, reported if no stub matches a request.
-    ///   - line: The line in that file.
-    ///   - answer: Returns the result. Called on a background queue, concurrently for different
-    ///     requests. An error that it throws is the error of the request.
-    public func addStub(
-        requestMatcher: @escaping Matcher = { _ in true },
-        fileID: String = #fileID,
-        line: Int = #line,
-        answer: @escaping @Sendable (_ request: any URLRequestEncodable) throws -> any MockableDataTaskResult
-    ) {
-        addStub(ComputedResult(compute: answer), requestMatcher: requestMatcher, fileID: fileID, line: line)
-    }
-
-    /// The same as ``addStub(_:requestMatcher:fileID:line:)``.
-    public func stub(
-        _ result: any MockableDataTaskResult,
-        requestMatcher: @escaping Matcher,
-        fileID: String = #fileID,
-        line: Int = #line
-    ) {
-        addStub(result, requestMatcher: requestMatcher, fileID: fileID, line: line)
-    }
-
-    /// Removes all stubs.
-    ///
-    /// Requests that were resumed before still use them. Recorded requests are retained.
-    public func removeAllStubs() {
-        let removed = state.withLock { state in
-            defer { state.stubs = [] }
-            return state.stubs
-        }
-        withExtendedLifetime(removed) {}  // stubs are deallocated outside the lock
-    }
-
     /// The requests in the order of `resume()`, including those without a matching stub.
     public var recordedRequests: [URLRequest] {
-        state.withLock { $0.sent }.map(\.encodable.urlRequestValue)
+        stubTable.state.withLock { $0.requests }.compactMap { $0.encodable?.urlRequestValue }
     }
 
     /// `.mock`.
@@ -124,33 +62,93 @@ public final class MockSession: StreamingSession {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        MockDataTask(clock: clock, completion: completion) { [self] in try send(request) }
+        MockDataTask(clock: clock) { data, response, error in
+            if let error { completion(nil, nil, error) } else { completion(data, response, nil) }
+        } send: { [self] in
+            try send(request)
+        }
     }
 
     /// Creates a task that responds from the stubs after it is resumed, in parts.
     ///
     /// There are no metrics, trailer fields and interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
-        DeliveringTask(receiver) { delivery in
+        let mayPause = receiver.mayPause
+        return DeliveringTask(receiver) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
-            return MockDataTask(clock: clock) { data, response, error in
+            return MockDataTask(clock: clock, delivery: delivery) { data, response, error in
                 if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
-                delivery.finish(data, response, error)
+                guard let response, let data else { return delivery.finish(data, response, error) }
+                delivery.receive(ResponseHead(response), length: error == nil ? Int64(data.count) : nil)
+                for piece in mayPause ? data.pieces(of: 64 << 10) : [data] { delivery.receive(piece) }
+                delivery.finish(error.map { .failure($0) } ?? .success([:]))
             } send: { [self] in
                 try send(request)
             }
         }
     }
 
-    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Result) {
+    private func send(_ request: any URLRequestEncodable) throws -> (Duration, @Sendable () -> MockDataTask.Answer) {
         let sent = try SentRequest(request)
-        let stubs = state.withLock { $0.send(sent) }
-        return (sent.timeout, { Self.limited(Stub.answer(to: sent.encodable, from: stubs), to: sent) })
+        let arrival = stubTable.receive(sent)
+        return (
+            sent.timeout,
+            { [stubTable] in
+                do {
+                    return try Self.answer(to: sent, arrival, stubTable)
+                } catch {
+                    return MockDataTask.Answer(result: (nil, nil, error))
+                }
+            }
+        )
     }
 
-    private static func limited(_ result: MockDataTask.Result, to request: SentRequest) -> MockDataTask.Result {
-        guard let maximum = request.maximumResponseBytes, result.2 == nil, let count = result.0?.count, count > maximum
-        else { return result }
-        return (nil, nil, WebServiceError.tooLarge(maximum, Request(request.encodable), result.1))
+    private static func answer(to sent: SentRequest, _ arrival: StubTable.Arrival, _ stubs: StubTable) throws
+        -> MockDataTask.Answer
+    {
+        let request = try sent.readingBody()
+        if request.hasFileBody { stubs.replace(arrival.number, with: request) }
+        guard let match = stubs.match(request, arrival) else {
+            throw WebServiceError(
+                .noStub, stubs.recordUnmatched(request, arrival), request: Request(request.request))
+        }
+        var result: any MockableDataTaskResult =
+            switch match.stub.responder {
+            case .handler(let handler): try handler(match.request ?? request.received)
+            case .sequence(let responses): responses.response(ofCall: match.call)
+            case .result(let result): result
+            case nil: MockResponse(statusCode: 500)  // only the stubs of a server are released
+            }
+        while let computed = result as? ComputedResult { result = try computed.compute(request.request) }
+        let response = result as? MockResponse
+        if response?.wire == .endless, let maximum = request.maximumResponseBytes {
+            throw WebServiceError.tooLarge(maximum, Request(request.request), nil)
+        }
+        let triple = limited(result.dataTaskResult(request: request.request), length: response?.data.count, to: request)
+        return MockDataTask.Answer(result: triple, delay: response?.delay ?? .zero)
+    }
+
+    /// - Parameter length: The length that the head of the response announces; `nil` for that of
+    ///   the body.
+    private static func limited(_ result: MockDataTask.Result, length: Int?, to request: SentRequest)
+        -> MockDataTask.Result
+    {
+        guard let maximum = request.maximumResponseBytes else { return result }
+        let response = result.1
+        let tooLarge: @Sendable () -> WebServiceError = { .tooLarge(maximum, Request(request.request), response) }
+        if let chunks = result.2 as? MockChunks {
+            return (nil, response, MockChunks(maximum: maximum, tooLarge: tooLarge, produce: chunks.produce))
+        }
+        guard let count = result.0?.count, max(count, result.2 == nil ? 0 : length ?? 0) > maximum else {
+            return result
+        }
+        return (nil, nil, tooLarge())
+    }
+}
+
+extension Data {
+    /// Returns the bytes in pieces of at most a size.
+    fileprivate func pieces(of size: Int) -> [Data] {
+        stride(from: startIndex, to: endIndex, by: size).map { self[$0..<Swift.min($0 + size, endIndex)] }
     }
 }

@@ -10,15 +10,35 @@ public import FoundationNetworking
 /// ```swift
 /// let session = RequestRecordingSession(FoundationSession.shared)
 /// ```
+/// Without another session, it responds from stubs like a ``MockSession``:
+///
+/// ```swift
+/// let session = RequestRecordingSession()
+/// session.addStub(MockResponse(statusCode: 204))
+/// ```
 ///
 /// All members may be called from any thread.
-public final class RequestRecordingSession: Session {
+public final class RequestRecordingSession: MockableSession {
     private let inner: any Session
     private let sent = Mutex<[SentRequest]>([])
+
+    /// The stubs of the mock; without a mock, they are not used.
+    public let stubTable: StubTable
+
+    /// Creates a session that responds from stubs.
+    public convenience init() {
+        self.init(MockSession())
+    }
 
     /// Creates a session that records the requests sent by `session`.
     public init(_ session: any Session) {
         inner = session
+        stubTable = (session as? MockSession)?.stubTable ?? StubTable()
+    }
+
+    /// The requests that were resumed, in that order, in a form for comparisons.
+    public var receivedRequests: [ReceivedRequest] {
+        inner is MockSession ? stubTable.receivedRequests : sent.withLock { $0 }.map(\.received)
     }
 
     /// The requests that were resumed, in that order.
@@ -26,7 +46,7 @@ public final class RequestRecordingSession: Session {
     /// It does not contain requests that were cancelled before `resume()`, that cannot be encoded,
     /// or whose scheme is not http or https.
     public var recordedRequests: [URLRequest] {
-        sent.withLock { $0 }.map(\.encodable.urlRequestValue)
+        sent.withLock { $0 }.map(\.request.urlRequestValue)
     }
 
     /// The response source of the inner session.

@@ -10,11 +10,13 @@ import FoundationNetworking
 /// An `EncodedRequest` is converted to a `URLRequest` only on demand.
 struct SentRequest: Sendable {
     /// An `EncodedRequest` or a `URLRequest`.
-    let encodable: any URLRequestEncodable
+    let request: any URLRequestEncodable
     /// The idle timeout of the request, which ``MockDataTask`` measures from `resume()`.
     let timeout: Duration
     /// The maximum length of the response body in bytes; `nil` for no limit.
     let maximumResponseBytes: Int?
+    /// The bytes of a body with files; `nil` if there are none, or before ``readingBody()``.
+    private var fileBody: Data?
 
     /// Encodes a request.
     ///
@@ -22,7 +24,7 @@ struct SentRequest: Sendable {
     ///   or https.
     init(_ request: any URLRequestEncodable) throws {
         if let request = request as? EncodedRequest {
-            encodable = request
+            self.request = request
             timeout = request.timeout
             maximumResponseBytes = request.maximumResponseBytes
             return
@@ -32,10 +34,59 @@ struct SentRequest: Sendable {
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)
         }
-        encodable = request
+        self.request = request
         let seconds = request.timeoutInterval
         // A `URLRequest` accepts any number.
         timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : Request.Options().timeout
+    }
+
+    var hasFileBody: Bool { fileBody != nil }
+
+    /// Returns the request with the bytes of the files in its body, as a transport would send them.
+    ///
+    /// - Throws: `WebServiceError` with the code `encoding` if a file cannot be read.
+    func readingBody() throws -> SentRequest {
+        guard let source = (request as? EncodedRequest)?.bodySource else { return self }
+        let reader = BodyReader(source)
+        var body = Data()
+        try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { room in
+            while reader.offset < source.count {
+                let count = try reader.read(into: room)
+                guard count > 0 else { return }
+                body.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[..<count]))
+            }
+        }
+        var sent = self
+        sent.fileBody = body
+        return sent
+    }
+}
+
+extension SentRequest: IncomingRequest {
+    var encodable: (any URLRequestEncodable)? { request }
+
+    var received: ReceivedRequest {
+        if let request = request as? EncodedRequest {
+            var headers = request.headers
+            if let contentType = request.contentType { headers.add(contentType, for: .contentType) }
+            return received(request.method, request.url, headers, fileBody ?? request.body)
+        }
+        let request = request.urlRequestValue
+        return received(
+            Request.Method(rawValue: request.httpMethod ?? "GET"), request.url?.absoluteString ?? "", request.headers,
+            request.httpBody)
+    }
+
+    private func received(_ method: Request.Method, _ url: String, _ headers: Headers, _ body: Data?)
+        -> ReceivedRequest
+    {
+        // The slash, question mark or number sign that ends the origin (RFC 3986, section 3.2).
+        let authority = url.firstRange(of: "://")?.upperBound ?? url.startIndex
+        let end = url[authority...].firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? url.endIndex
+        let rest = url[end...].prefix { $0 != "#" }
+        let target = rest.hasPrefix("/") ? String(rest) : "/\(rest)"
+        let head = RequestHead(method: method, target: target, headers: headers)
+        return ReceivedRequest(head: head, body: body ?? Data(), origin: String(url[..<end]))
     }
 }
 

@@ -299,4 +299,21 @@ struct DownloadFailureTests {
         #expect((error?.underlying as? POSIXError)?.code == .ENOSPC)
         #expect(try fixture.names == [])
     }
+
+    @Test(
+        "A length that is too large for the disk or for an integer is an error, and no bytes are written",
+        .covers("D-27"), arguments: ["9223372036854775807", "9223372036854775808", "100000000000000000000000"])
+    func hugeLength(length: String) async throws {
+        // Foundation on Linux traps on the first of these lengths.
+        for session in RealSession.allCases where session.isCurl {
+            let fixture = try DownloadFixture(0, over: session) { _, _ in
+                var response = MockResponse(statusCode: 200)
+                response.wire = .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\r\nbytes".utf8))
+                return response
+            }
+            let error = await #expect(throws: (any Error).self) { try await fixture.download().value }
+            #expect(error is URLError || (error as? WebServiceError)?.code == .download, "\(session), \(error as Any)")
+            #expect(!FileManager.default.fileExists(atPath: fixture.destination.path))
+        }
+    }
 }

@@ -56,7 +56,7 @@ struct DownloadKillTests {
 
     @Test(
         "Killed at any instant, a download is absent or whole, and continues where it ended", .covers("D-02"),
-        arguments: [(1, isLong ? 900 : 20, 4_000_000), (4, isLong ? 100 : 5, 44 << 20)])
+        arguments: [(1, isLong ? 900 : 45, 4_000_000), (4, isLong ? 100 : 5, 44 << 20)])
     func kills(connections: Int, count: Int, size: Int) async throws {
         let victim = Mutex(Victim(rest: .max))
         let content = DownloadFixture.content(size)

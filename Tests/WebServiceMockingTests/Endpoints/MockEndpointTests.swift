@@ -43,6 +43,16 @@ struct MockEndpointTests {
         func mockOutput(helper: Int) -> String { "\(helper)" }
     }
 
+    @Test("An endpoint can mock every request that has a mock, whatever the request specifies")
+    func everyRequest() async throws {
+        let page = Page(site: "a", mocked: false)
+        #expect(!MockEndpoint().supports(page))
+        #expect(MockEndpoint(mocksEveryRequest: true).supports(page))
+        #expect(!MockEndpoint(mocksEveryRequest: true).supports(Foreign()))
+        let service = WebService(endpoints: [MockEndpoint(mocksEveryRequest: true)])
+        #expect(try await service.perform(page).value == "<html>a</html>")
+    }
+
     @Test("A request provides its mock, and its helper is created once per identifier")
     func helpers() async throws {
         let service = WebService(endpoints: [MockEndpoint()])

@@ -128,7 +128,7 @@ import FoundationNetworking
         #expect(await outcome(of: "/brewers") == "Long Trail Brewing Company")
         #expect(
             await outcome(of: "/pubs?token=canary").hasPrefix(
-                "noStub: no stub matches GET /pubs; 1 stub: GuideMockingTests.swift:"))
+                "noStub: no stub matches GET /pubs; the closest of 1 stub:\n  a stub with a closure (Guide"))
         #expect(
             session.recordedRequests.map { $0.url?.absoluteString ?? "" }.first
                 == "http://brewhapi.herokuapp.com/brewers")

@@ -58,17 +58,19 @@ import FoundationNetworking
         let request = try get("http://user:canary@a.test/brewers/1%0A?token=canary", method: "PUT")
         let empty = try #require(await session.answer(to: request).error as? WebServiceError)
         #expect(empty.code == .noStub)
-        #expect(empty.message == "no stub matches PUT /brewers/1%0A; 0 stubs")
+        #expect(empty.message == "no stub matches PUT /brewers/1%0A; there are no stubs")
 
         session.addStub(MockResponse(statusCode: 200)) { _ in false }
         let line = #line - 1
         let one = try #require(await session.answer(to: request).error as? WebServiceError)
-        #expect(one.message == "no stub matches PUT /brewers/1%0A; 1 stub: MockSessionTests.swift:\(line)")
+        #expect(
+            one.message == "no stub matches PUT /brewers/1%0A; the closest of 1 stub:\n"
+                + "  a stub with a closure (MockSessionTests.swift:\(line)): its closure returned false")
 
         for _ in 0..<11 { session.addStub(MockResponse(statusCode: 200)) { _ in false } }
         let many = try #require(await session.answer(to: try get("http://a.test")).error as? WebServiceError)
-        #expect(many.message.hasPrefix("no stub matches GET /; 12 stubs: …, MockSessionTests.swift:"))
-        #expect(many.message.components(separatedBy: ".swift:").count == 11)
+        #expect(many.message.hasPrefix("no stub matches GET /; the closest of 12 stubs:\n"))
+        #expect(many.message.components(separatedBy: ".swift:").count == 4)
         for error in [empty, one, many] { #expect(!"\(error)\(String(reflecting: error))".contains("canary")) }
     }
 

@@ -103,6 +103,9 @@ struct EventConnection: ElementSource {
     ///
     /// - Returns: The body; `nil` if the server ends the stream with the status 204.
     private mutating func open() async throws -> ResponseBody? {
+        if reconnection.delays != nil, !request.content.isReplayable {
+            throw WebServiceError.bodyNotReplayable(request)
+        }
         let task = first.take() ?? SessionTask(service, request)
         task.configure { request in
             if request.headers[.accept] == nil { request.headers[.accept] = "text/event-stream" }

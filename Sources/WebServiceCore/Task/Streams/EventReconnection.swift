@@ -32,6 +32,9 @@ public struct EventReconnection: Sendable {
     /// `Retry-After`. Any other status outside 200 to 299, and any media type other than
     /// `text/event-stream`, is an error.
     ///
+    /// A request whose body can be read only once fails with
+    /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
+    ///
     /// The delay is the reconnection time of the stream, or `baseDelay` if the stream has not set
     /// one. It is doubled for each consecutive connection without an event, up to `maximumDelay`,
     /// and then reduced by a random amount of up to one half.

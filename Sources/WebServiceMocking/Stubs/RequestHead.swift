@@ -19,6 +19,15 @@ struct RequestHead: Sendable, Hashable {
     private(set) var version = ""
     private(set) var headers = Headers()
 
+    /// Creates a head that is filled by the parser.
+    init() {}
+
+    /// Creates the head of an HTTP/1.1 request.
+    init(method: Request.Method, target: String, headers: Headers = Headers()) {
+        (self.method, self.target, self.headers) = (method, target, headers)
+        version = "HTTP/1.1"
+    }
+
     /// Parses `method SP request-target SP HTTP-version`.
     mutating func readRequestLine(_ line: ArraySlice<UInt8>) throws(Violation) {
         let parts = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)

@@ -1,7 +1,7 @@
 public import Foundation
 public import WebServiceCore
 
-/// A request received by a ``MockServer``.
+/// A request as a ``MockServer`` or a ``MockSession`` received it.
 public struct ReceivedRequest: Sendable, Hashable {
     let head: RequestHead
 
@@ -9,12 +9,30 @@ public struct ReceivedRequest: Sendable, Hashable {
     public let body: Data
 
     /// All bytes of the request as received, from the request line to the end of the body.
+    ///
+    /// Empty for a request of a ``MockSession``.
     public let rawBytes: Data
 
     /// The number of the connection, counted from 1.
     ///
-    /// Requests with equal numbers arrived on the same connection.
+    /// Requests with equal numbers arrived on the same connection. The number is 0 for a request of
+    /// a ``MockSession``.
     public let connection: Int
+
+    /// The origin of a request of a ``MockSession``, such as `https://api.test`.
+    let origin: String?
+
+    /// The values of the placeholders in the path of the stub that matched, decoded, by their
+    /// names; see ``RequestMatcher/path(_:)``.
+    public internal(set) var pathParameters: [String: String] = [:]
+
+    init(head: RequestHead, body: Data, rawBytes: Data = Data(), connection: Int = 0, origin: String? = nil) {
+        self.head = head
+        self.body = body
+        self.rawBytes = rawBytes
+        self.connection = connection
+        self.origin = origin
+    }
 
     /// The method.
     ///
@@ -23,14 +41,23 @@ public struct ReceivedRequest: Sendable, Hashable {
     public var method: Request.Method { head.method }
 
     /// The request target exactly as it appears in the request line.
+    ///
+    /// For a ``MockSession``, the path and the query of the URL.
     public var target: String { head.target }
+
+    /// The URL; `nil` if a client sent a target or a `Host` field that does not form one.
+    public var url: URL? {
+        guard target.hasPrefix("/") else { return URL(string: target) }
+        return URL(string: (origin ?? "http://\(headers["Host"] ?? "")") + target)
+    }
 
     /// The HTTP version, such as `HTTP/1.1`.
     public var version: String { head.version }
 
     /// The header fields in the order of arrival, with their original names.
     ///
-    /// Bytes that are not valid UTF-8 are replaced by U+FFFD.
+    /// Bytes that are not valid UTF-8 are replaced by U+FFFD. A ``MockSession`` adds no fields of a
+    /// transport, such as `Host` and `Content-Length`.
     public var headers: Headers { head.headers }
 
     /// The path: the target up to the first `?`, without the origin, percent-encoded.

@@ -72,7 +72,7 @@ extension MockResponse {
         var message = ResponseMessage(bytes: Data(heads.joined()), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
         let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
-        if let writer {
+        if let writer = writer ?? chunks.map({ chunks in { @Sendable in try chunks.write(to: $0) } }) {
             message.writer = (isChunked, writer)
             if isChunked { message.end = try lastChunk() }
             return message
@@ -93,7 +93,7 @@ extension MockResponse {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
         case (205, _): Headers.Field(name: "Content-Length", value: "0")
-        case _ where writer != nil, (_, .chunked), (_, .endless):
+        case _ where writer != nil || chunks != nil, (_, .chunked), (_, .endless):
             request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
         case (_, .untilClose): nil
         // For HEAD, the length that GET would have.

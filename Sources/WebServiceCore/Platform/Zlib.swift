@@ -1,0 +1,61 @@
+import Foundation
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The functions of the system's zlib that compress, loaded when they are first used.
+struct Zlib: Sendable {
+    /// The structure `z_stream` of zlib.
+    struct Stream {
+        var input: UnsafePointer<UInt8>?
+        var inputCount: UInt32 = 0
+        var totalInput: CUnsignedLong = 0
+        var output: UnsafeMutablePointer<UInt8>?
+        var outputCount: UInt32 = 0
+        var totalOutput: CUnsignedLong = 0
+        var message: UnsafePointer<CChar>?
+        var state: UnsafeMutableRawPointer?
+        var allocate: UnsafeRawPointer?
+        var release: UnsafeRawPointer?
+        var context: UnsafeMutableRawPointer?
+        var dataType: CInt = 0
+        var checksum: CUnsignedLong = 0
+        var reserved: CUnsignedLong = 0
+    }
+
+    typealias Begin =
+        @Sendable @convention(c) (
+            _ stream: UnsafeMutableRawPointer, _ level: CInt, _ method: CInt, _ windowBits: CInt, _ memoryLevel: CInt,
+            _ strategy: CInt, _ version: UnsafePointer<CChar>, _ streamSize: CInt
+        ) -> CInt
+    typealias Step = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer, _ flush: CInt) -> CInt
+    typealias End = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer) -> CInt
+
+    let begin: Begin
+    let step: Step
+    let end: End
+
+    #if canImport(Darwin)
+    private static let library = "/usr/lib/libz.dylib"
+    #else
+    private static let library = "libz.so.1"
+    #endif
+
+    /// The library of the system; `nil` if it is missing.
+    static let system = Zlib(library)
+
+    /// - Returns: `nil` if the library or one of its functions is missing.
+    init?(_ library: String) {
+        guard let handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), let begin = dlsym(handle, "deflateInit2_"),
+            let step = dlsym(handle, "deflate"), let end = dlsym(handle, "deflateEnd")
+        else { return nil }
+        self.begin = unsafeBitCast(begin, to: Begin.self)
+        self.step = unsafeBitCast(step, to: Step.self)
+        self.end = unsafeBitCast(end, to: End.self)
+    }
+}

@@ -1,0 +1,91 @@
+import Dispatch
+import Foundation
+import WebServiceCore
+
+/// The result of a stub whose body is a sequence. It accompanies the head of the response.
+struct MockChunks: Error {
+    /// The maximum number of bytes of a body that is collected; `nil` for no limit.
+    var maximum: Int?
+    /// Returns the error of a longer body.
+    var tooLarge: @Sendable () -> any Error = { URLError(.dataLengthExceedsMaximum) }
+    /// Calls the closure with each element.
+    let produce: @Sendable (_ take: @Sendable (Data) async throws -> Void) async throws -> Void
+
+    /// Writes the elements on the current thread, the next one when the client has taken the last
+    /// one.
+    ///
+    /// - Throws: The error of the sequence, or that of the writer if the client has closed the
+    ///   connection. The sequence is then cancelled.
+    func write(to body: MockBodyWriter) throws {
+        let relay = ChunkRelay()
+        let task = Task {
+            do {
+                try await produce { try await relay.pass($0) }
+                relay.end(nil)
+            } catch {
+                relay.end(error)
+            }
+        }
+        defer {
+            task.cancel()
+            relay.close()
+        }
+        while let chunk = try relay.next(isNeeded: { !body.isDisconnected }) { try body.write(chunk) }
+    }
+}
+
+/// Passes chunks from a Swift task to a thread that waits for them.
+private final class ChunkRelay: Sendable {
+    private struct State {
+        var chunk: Data?
+        /// The producer, until the thread asks for the next chunk.
+        var producer: CheckedContinuation<Void, Never>?
+        var isOver = false
+        var failure: (any Error)?
+    }
+
+    private let state = Mutex(State())
+    private let available = DispatchSemaphore(value: 0)
+
+    func pass(_ chunk: Data) async throws {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if !state.isOver { (state.chunk, state.producer) = (chunk, continuation) }
+                return state.isOver
+            }
+            if isOver { continuation.resume() } else { available.signal() }
+        }
+        try Task.checkCancellation()
+    }
+
+    func end(_ failure: (any Error)?) {
+        state.withLock { ($0.isOver, $0.failure) = (true, failure) }
+        available.signal()
+    }
+
+    /// Lets a producer that waits continue.
+    func close() {
+        let producer = state.withLock { state in
+            state.isOver = true
+            return state.producer.take()
+        }
+        producer?.resume()
+    }
+
+    /// Returns the next chunk, or `nil` at the end.
+    ///
+    /// - Parameter isNeeded: Returns whether to continue to wait. Called every 20 milliseconds.
+    func next(isNeeded: () -> Bool) throws -> Data? {
+        let producer = state.withLock { $0.producer.take() }
+        producer?.resume()
+        while available.wait(timeout: .now() + .milliseconds(20)) == .timedOut {
+            guard isNeeded() else { throw URLError(.networkConnectionLost) }
+        }
+        let (chunk, failure) = state.withLock { state in
+            defer { state.chunk = nil }
+            return (state.chunk, state.failure)
+        }
+        if let failure { throw failure }
+        return chunk
+    }
+}

@@ -1,0 +1,141 @@
+public import Foundation
+public import WebServiceCore
+
+extension MockResponse {
+    /// Returns a response without a body.
+    public static func status(_ statusCode: Int) -> MockResponse {
+        MockResponse(statusCode: statusCode)
+    }
+
+    /// Returns a response with a JSON body and `Content-Type: application/json`.
+    ///
+    /// - Parameters:
+    ///   - value: The value, which is encoded immediately. If that fails, a ``MockSession`` fails
+    ///     the request with a `WebServiceError` with the code `encoding`, and a ``MockServer``
+    ///     responds with the status 500.
+    ///   - status: The status code. Defaults to 200.
+    ///   - encoder: The encoder. Defaults to `nil`: a `JSONEncoder` that sorts names.
+    public static func json(
+        _ value: some Encodable, status: Int = 200, encoder: (any BodyEncoder)? = nil
+    ) -> MockResponse {
+        var response = MockResponse(statusCode: status)
+        response.headers[.contentType] = ContentType.json
+        do {
+            response.data = try (encoder ?? sortingEncoder).encode(value)
+        } catch {
+            response.failure = WebServiceError(
+                .encoding, "the JSON body of a mock response cannot be encoded", underlying: error)
+        }
+        return response
+    }
+
+    /// Returns a response with a body of JSON of any shape.
+    ///
+    /// ```swift
+    /// .json(["name": "ale", "price": 3.5, "tags": ["dark"]])
+    /// ```
+    public static func json(_ value: JSONValue, status: Int = 200) -> MockResponse {
+        json(value, status: status, encoder: nil)
+    }
+
+    /// Returns a response with a plain-text body in UTF-8.
+    public static func text(_ text: String, status: Int = 200) -> MockResponse {
+        MockResponse(statusCode: status, text: text)
+    }
+
+    /// Returns a response with the content of a file.
+    ///
+    /// - Parameters:
+    ///   - url: The URL of the file, which is read immediately. If that fails, a ``MockSession``
+    ///     fails the request with the error, and a ``MockServer`` responds with the status 500.
+    ///   - contentType: The media type. Defaults to `nil`: that of the file name extension if it
+    ///     is well known, otherwise `application/octet-stream`.
+    ///   - status: The status code. Defaults to 200.
+    public static func file(_ url: URL, contentType: String? = nil, status: Int = 200) -> MockResponse {
+        var response = MockResponse(statusCode: status)
+        response.headers[.contentType] =
+            contentType ?? mediaTypes[url.pathExtension.lowercased()] ?? "application/octet-stream"
+        do { response.data = try Data(contentsOf: url) } catch { response.failure = error }
+        return response
+    }
+
+    /// Returns an error response with problem details (RFC 9457).
+    ///
+    /// - Parameters:
+    ///   - status: The status code, also a member of the body.
+    ///   - title: A summary of the type of the problem.
+    ///   - detail: An explanation of this occurrence. Defaults to `nil`.
+    ///   - type: The URI of the type. Defaults to `nil`, which means `about:blank`.
+    ///   - instance: The URI of this occurrence. Defaults to `nil`.
+    ///   - extensions: Further members.
+    public static func problem(
+        _ status: Int, title: String, detail: String? = nil, type: String? = nil, instance: String? = nil,
+        extensions: [String: JSONValue] = [:]
+    ) -> MockResponse {
+        let optional = ["detail": detail, "type": type, "instance": instance].compactMapValues { $0 }
+        let members = optional.mapValues(JSONValue.string).merging(
+            ["status": .number(Double(status)), "title": .string(title)]) { $1 }
+        var response = json(.object(extensions.merging(members) { $1 }), status: status)
+        response.headers[.contentType] = "application/problem+json"
+        return response
+    }
+
+    /// Returns a response whose body is an asynchronous sequence.
+    ///
+    /// ```swift
+    /// session.on(.GET, "/ticks", .stream(ticks(), contentType: "text/event-stream"))
+    /// ```
+    ///
+    /// - Parameters:
+    ///   - chunks: The sequence, evaluated once for each request; see ``init(statusCode:chunks:)``.
+    ///   - contentType: The media type. Defaults to `application/octet-stream`.
+    ///   - status: The status code. Defaults to 200.
+    public static func stream<Chunks: AsyncSequence & Sendable>(
+        _ chunks: @autoclosure @escaping @Sendable () -> Chunks, contentType: String = "application/octet-stream",
+        status: Int = 200
+    ) -> MockResponse where Chunks.Element == Data {
+        MockResponse(statusCode: status, chunks: chunks()).header(.contentType, contentType)
+    }
+
+    /// Returns a response that fails.
+    ///
+    /// - Parameter error: The error of a request of a ``MockSession``. A ``MockServer`` closes the
+    ///   connection without a response, because it cannot send an error.
+    public static func error(_ error: any Error) -> MockResponse {
+        var response = MockResponse(statusCode: 500)
+        response.failure = error
+        response.wire = .disconnect
+        return response
+    }
+
+    /// Returns the response with a delay before it.
+    ///
+    /// A ``MockSession`` measures it with its clock and blocks no thread. A ``MockServer`` sends
+    /// nothing on the connection until then.
+    public func after(_ delay: Duration) -> MockResponse {
+        var response = self
+        response.delay = delay
+        return response
+    }
+
+    /// Returns the response with a header field, which replaces fields with the same name.
+    public func header(_ name: Headers.Name, _ value: String) -> MockResponse {
+        var response = self
+        response.headers[name] = value
+        return response
+    }
+
+    /// An encoder whose output has sorted names, so that equal values have equal bytes.
+    private static var sortingEncoder: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
+
+    private static let mediaTypes = [
+        "css": "text/css", "csv": "text/csv", "gif": "image/gif", "html": "text/html", "jpeg": "image/jpeg",
+        "jpg": "image/jpeg", "js": "text/javascript", "json": "application/json", "pdf": "application/pdf",
+        "png": "image/png", "svg": "image/svg+xml", "txt": "text/plain", "xml": "application/xml",
+        "zip": "application/zip",
+    ]
+}

@@ -1,0 +1,28 @@
+public import WebServiceCore
+
+/// A service over a ``MockSession``, for one test.
+///
+/// ```swift
+/// let mock = MockService()
+/// mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+/// let client = BreweryClient(service: mock.service)
+/// ```
+/// All members may be called from any thread.
+public final class MockService: StubResponder {
+    /// The session of the service.
+    public let session = MockSession()
+
+    /// The service.
+    public let service: WebService
+
+    /// Creates a service over a session without stubs.
+    ///
+    /// - Parameter baseURLString: The base URL of the service. Nothing is sent to it.
+    public init(baseURLString: String = "https://mock.test") {
+        service = WebService(baseURLString: baseURLString)
+        service.session = session
+    }
+
+    /// The stubs and the requests of the session.
+    public var stubTable: StubTable { session.stubTable }
+}

@@ -1,0 +1,40 @@
+import WebServiceCore
+
+/// The spelling of values in the explanation of a mismatch: one line, short, and without secrets.
+enum Excerpt {
+    private static let length = 60
+
+    /// Returns the start of a text with its control characters escaped.
+    static func text(_ text: some StringProtocol) -> String {
+        let start = String(text.prefix(length))
+        return start.escapingControls + (start.utf8.count < text.utf8.count ? "…" : "")
+    }
+
+    static func header(_ name: String, _ value: String) -> String {
+        text(Redaction.standard.value(ofHeader: name, value))
+    }
+
+    static func parameter(_ name: String, _ value: String) -> String {
+        Redaction.standard.isSecret(parameter: name) ? Redaction.standard.placeholder : text(value)
+    }
+
+    /// Returns the number of bytes of a body, and the body if it is short text.
+    static func body(_ body: some Collection<UInt8>) -> String {
+        let text = String(decoding: body.prefix(4 * length), as: UTF8.self)
+        guard !body.isEmpty else { return "no bytes" }
+        return text.unicodeScalars.contains("\u{FFFD}")
+            ? "\(body.count) bytes" : "\(body.count) bytes that begin with \(self.text(text).debugDescription)"
+    }
+
+    static func json(_ value: JSONValue) -> String {
+        switch value {
+        case .null: "null"
+        case .bool(let value): "\(value)"
+        case .number(let value): value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+        case .string(let value): text(value).debugDescription
+        case .array(let values): values.isEmpty ? "[]" : "an array of \(values.count)"
+        case .object(let values):
+            values.isEmpty ? "{}" : "an object with the names " + text(values.keys.sorted().joined(separator: ", "))
+        }
+    }
+}

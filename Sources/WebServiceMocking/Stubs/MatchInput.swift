@@ -1,0 +1,16 @@
+import Foundation
+import WebServiceCore
+
+/// A request while stubs are compared with it. Each part is decoded once, for all stubs.
+final class MatchInput {
+    let request: ReceivedRequest
+
+    init(_ request: ReceivedRequest) {
+        self.request = request
+    }
+
+    private(set) lazy var segments = PathPattern.segments(of: request.path)
+    private(set) lazy var queryItems = request.queryItems
+    private(set) lazy var formItems = request.formItems
+    private(set) lazy var json = Result { try JSON.decode(JSONValue.self, from: request.body) }
+}

@@ -1,0 +1,62 @@
+public import WebServiceCore
+
+/// A session that responds from stubs, with the declarations of ELWebService.
+///
+/// Conforming types are ``MockSession`` and ``RequestRecordingSession``.
+public protocol MockableSession: StubResponder, Session {}
+
+extension MockableSession {
+    /// Adds a result for the requests that the matcher accepts.
+    ///
+    /// - Parameters:
+    ///   - result: The result of every matching request.
+    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    @discardableResult
+    public func addStub(
+        _ result: any MockableDataTaskResult, requestMatcher: @escaping MockSession.Matcher = { _ in true },
+        fileID: String = #fileID, filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        add(.encodable(requestMatcher), .result(result), fileID, filePath, line, column)
+    }
+
+    /// Adds a closure that determines the result of each request that the matcher accepts.
+    ///
+    /// - Parameters:
+    ///   - requestMatcher: Returns whether the stub applies. Defaults to all requests.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    ///   - answer: Returns the result. Called on a background queue, concurrently for different
+    ///     requests. An error that it throws is the error of the request.
+    @discardableResult
+    public func addStub(
+        requestMatcher: @escaping MockSession.Matcher = { _ in true }, fileID: String = #fileID,
+        filePath: String = #filePath, line: Int = #line, column: Int = #column,
+        answer: @escaping @Sendable (_ request: any URLRequestEncodable) throws -> any MockableDataTaskResult
+    ) -> Stub {
+        add(
+            .encodable(requestMatcher), .result(ComputedResult(compute: answer)), fileID, filePath, line, column)
+    }
+
+    /// The same as ``addStub(_:requestMatcher:fileID:filePath:line:column:)``.
+    @discardableResult
+    public func stub(
+        _ result: any MockableDataTaskResult, requestMatcher: @escaping MockSession.Matcher,
+        fileID: String = #fileID, filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        addStub(
+            result, requestMatcher: requestMatcher, fileID: fileID, filePath: filePath, line: line, column: column)
+    }
+
+    /// Removes all stubs.
+    ///
+    /// Requests that were resumed before still use them. Recorded requests are retained.
+    public func removeAllStubs() {
+        stubTable.removeAll()
+    }
+}

@@ -1,0 +1,54 @@
+import WebServiceCore
+
+/// The pattern of a path: segments that are literals, placeholders or wildcards.
+struct PathPattern: Sendable {
+    private enum Segment: Sendable {
+        /// The percent-decoded bytes of the segment.
+        case literal([UInt8])
+        case placeholder(String)
+        case wildcard
+        /// Any number of segments, at the end of the pattern.
+        case rest
+    }
+
+    let text: String
+    private let segments: [Segment]
+
+    /// - Parameter pattern: The pattern. A query is ignored.
+    init(_ pattern: String) {
+        text = String(pattern.prefix { $0 != "?" })
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        segments = parts.enumerated().map { place, part in
+            switch part {
+            case "**" where place == parts.count - 1: .rest
+            case "*", "**": .wildcard
+            case _ where part.hasPrefix("{") && part.hasSuffix("}") && part.count > 2:
+                .placeholder(String(part.dropFirst().dropLast()))
+            default: .literal(percentDecoded(part.utf8))
+            }
+        }
+    }
+
+    /// Returns the percent-decoded bytes of each segment of a path.
+    static func segments(of path: String) -> [[UInt8]] {
+        path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { percentDecoded($0) }
+    }
+
+    /// Returns the values of the placeholders, or `nil` if the path does not match.
+    func match(_ path: [[UInt8]]) -> [String: String]? {
+        var values: [String: String] = [:]
+        for (place, segment) in segments.enumerated() {
+            if case .rest = segment { return values }
+            guard place < path.count else { return nil }
+            switch segment {
+            case .literal(let bytes): guard bytes == path[place] else { return nil }
+            case .placeholder(let name):
+                guard !path[place].isEmpty else { return nil }
+                values[name] = String(decoding: path[place], as: UTF8.self)
+            case .wildcard: guard !path[place].isEmpty else { return nil }
+            case .rest: break
+            }
+        }
+        return path.count == segments.count ? values : nil
+    }
+}

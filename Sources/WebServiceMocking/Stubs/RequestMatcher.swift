@@ -1,0 +1,167 @@
+public import Foundation
+public import WebServiceCore
+
+/// A condition for requests, which a stub applies to.
+///
+/// ```swift
+/// session.on(.method(.POST) && .path("/users/*") && .json(["role": "brewer"]), .status(201))
+/// ```
+/// Conditions are combined with `&&`, `||` and `!`. Each explains in one line why a request does
+/// not meet it. Explanations do not contain values that ``Redaction/standard`` considers secret.
+public struct RequestMatcher: Sendable, CustomStringConvertible {
+    /// The condition in words, such as `GET /users/{id}`.
+    public let description: String
+
+    /// Returns the values of the placeholders of a path, or `nil` if the request does not match.
+    let match: @Sendable (MatchInput) -> [String: String]?
+    /// Returns one line for each part of the condition that the request does not meet.
+    let mismatches: @Sendable (MatchInput) -> [String]
+
+    init(
+        _ description: String, match: @escaping @Sendable (MatchInput) -> [String: String]?,
+        mismatches: @escaping @Sendable (MatchInput) -> [String]
+    ) {
+        self.description = description
+        self.match = match
+        self.mismatches = mismatches
+    }
+
+    /// Creates a condition without placeholders.
+    private init(
+        _ description: String, holds: @escaping @Sendable (MatchInput) -> Bool,
+        explain: @escaping @Sendable (MatchInput) -> String
+    ) {
+        self.init(description, match: { holds($0) ? [:] : nil }, mismatches: { holds($0) ? [] : [explain($0)] })
+    }
+
+    /// Returns whether a request meets the condition.
+    public func matches(_ request: ReceivedRequest) -> Bool {
+        match(MatchInput(request)) != nil
+    }
+
+    /// Returns one line for each part of the condition that a request does not meet.
+    ///
+    /// ```swift
+    /// #expect(RequestMatcher.json(["name": "ale"]).mismatches(in: request) == [])
+    /// ```
+    public func mismatches(in request: ReceivedRequest) -> [String] {
+        mismatches(MatchInput(request))
+    }
+
+    /// Matches every request.
+    public static let any = RequestMatcher("any request", holds: { _ in true }, explain: { _ in "" })
+
+    /// Matches requests with a method.
+    public static func method(_ method: Request.Method) -> RequestMatcher {
+        RequestMatcher("\(method)") {
+            $0.request.method == method
+        } explain: {
+            "method: expected \(method), received \(Excerpt.text($0.request.method.rawValue))"
+        }
+    }
+
+    /// Matches requests whose path has a pattern.
+    ///
+    /// - Parameter pattern: The whole path, with a leading slash and without a query. `{name}`
+    ///   matches one segment and adds its value to ``ReceivedRequest/pathParameters``, `*` matches
+    ///   one segment, and `**` at the end matches all remaining segments, also none. All other
+    ///   segments are compared after percent-decoding.
+    public static func path(_ pattern: String) -> RequestMatcher {
+        let pattern = PathPattern(pattern)
+        return RequestMatcher(pattern.text) {
+            pattern.match($0.segments)
+        } mismatches: {
+            guard pattern.match($0.segments) == nil else { return [] }
+            return ["path: expected \(pattern.text), received \(Excerpt.text($0.request.path))"]
+        }
+    }
+
+    /// Matches requests whose query contains a name with a value.
+    ///
+    /// - Parameters:
+    ///   - name: The decoded name.
+    ///   - value: The decoded value. Defaults to `nil`, which matches any value.
+    public static func query(_ name: String, _ value: String? = nil) -> RequestMatcher {
+        pair("query item", name, value) { $0.queryItems }
+    }
+
+    /// Matches requests whose body is a form that contains all of these names with their values.
+    public static func form(_ pairs: [String: String]) -> RequestMatcher {
+        all(pairs.sorted { $0.key < $1.key }.map { name, value in pair("form field", name, value) { $0.formItems } })
+    }
+
+    private static func pair(
+        _ what: String, _ name: String, _ value: String?,
+        _ items: @escaping @Sendable (MatchInput) -> [ReceivedRequest.Item]
+    ) -> RequestMatcher {
+        let expected = value.map { Excerpt.parameter(name, $0) } ?? "any value"
+        return RequestMatcher("\(what) \(name): \(expected)") { input in
+            items(input).contains { $0.name == name && (value == nil || $0.value == value) }
+        } explain: { input in
+            let received = items(input).filter { $0.name == name }.map { Excerpt.parameter(name, $0.value) }
+            let text = received.isEmpty ? "none" : received.prefix(3).joined(separator: ", ")
+            return "\(what) \(name): expected \(expected), received \(text)"
+        }
+    }
+
+    /// Matches requests with a header field.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - value: The value of one field, or the values of all fields with the name, joined with
+    ///     `", "`. Defaults to `nil`, which matches any value.
+    public static func header(_ name: Headers.Name, _ value: String? = nil) -> RequestMatcher {
+        let expected = value.map { Excerpt.header(name.rawValue, $0) } ?? "any value"
+        return RequestMatcher("header field \(name.rawValue): \(expected)") { input in
+            guard let value else { return input.request.headers[name] != nil }
+            return input.request.headers[name] == value || input.request.headers.values(for: name).contains(value)
+        } explain: { input in
+            let received = input.request.headers[name].map { Excerpt.header(name.rawValue, $0) } ?? "none"
+            return "header field \(name.rawValue): expected \(expected), received \(received)"
+        }
+    }
+
+    /// Matches requests whose body is JSON that contains a value.
+    ///
+    /// ```swift
+    /// .json(["name": "ale", "tags": ["dark", "strong"], "price": 3.5])
+    /// ```
+    /// - Parameter value: The expected JSON. The objects of the body may have further names. Its
+    ///   arrays have the same number of elements.
+    public static func json(_ value: JSONValue) -> RequestMatcher {
+        RequestMatcher("JSON body \(Excerpt.json(value))") { input in
+            guard case .success(let received) = input.json else { return false }
+            return JSONDifference.first(value, received) == nil
+        } explain: { input in
+            guard case .success(let received) = input.json, let difference = JSONDifference.first(value, received)
+            else { return "JSON body: expected JSON, received \(Excerpt.body(input.request.body))" }
+            let place = difference.path.isEmpty ? "" : " at \(difference.path)"
+            return "JSON body\(place): expected \(difference.expected), received \(difference.received)"
+        }
+    }
+
+    /// Matches requests with a body of exactly these bytes.
+    public static func body(_ data: Data) -> RequestMatcher {
+        RequestMatcher("body of \(data.count) bytes") {
+            $0.request.body == data
+        } explain: {
+            "body: expected \(Excerpt.body(data)), received \(Excerpt.body($0.request.body))"
+        }
+    }
+
+    /// Matches requests for which a closure returns `true`.
+    ///
+    /// - Parameters:
+    ///   - description: The condition in words, for explanations.
+    ///   - predicate: Returns whether the request matches. Called on a background thread, possibly
+    ///     several times for one request.
+    public static func `where`(
+        _ description: String, _ predicate: @escaping @Sendable (_ request: ReceivedRequest) -> Bool
+    ) -> RequestMatcher {
+        RequestMatcher(description) {
+            predicate($0.request)
+        } explain: { _ in
+            "condition not met: \(description)"
+        }
+    }
+}

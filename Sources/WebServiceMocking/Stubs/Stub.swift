@@ -1,0 +1,141 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A response that a ``StubResponder`` returns for some requests.
+///
+/// All members may be called from any thread.
+public final class Stub: Sendable, CustomStringConvertible {
+    /// The source location of the declaration of a stub.
+    public struct Location: Sendable, Hashable {
+        /// The module and the file, such as `BreweryTests/LoginTests.swift`.
+        public let fileID: String
+        /// The path of the file.
+        public let filePath: String
+        /// The line, counted from 1.
+        public let line: Int
+        /// The column, counted from 1.
+        public let column: Int
+
+        /// The name of the file and the line.
+        var text: String { "\(fileID.split(separator: "/").last ?? ""):\(line)" }
+    }
+
+    /// Returns the response to a request.
+    ///
+    /// Called on a background thread, concurrently for different requests.
+    public typealias Handler = @Sendable (_ request: ReceivedRequest) throws -> MockResponse
+
+    enum Condition: Sendable {
+        case matcher(RequestMatcher)
+        case encodable(MockSession.Matcher)
+    }
+
+    enum Responder: Sendable {
+        /// A result of a session.
+        case result(any MockableDataTaskResult)
+        case handler(Handler)
+        /// Responses to successive requests.
+        case sequence([MockResponse])
+    }
+
+    private struct State {
+        var responder: Responder?
+        var callCount = 0
+        var limit: Int?
+        var isOptional = false
+    }
+
+    /// The source location of the declaration.
+    public let location: Location
+    let condition: Condition
+    private let state: Mutex<State>
+
+    init(_ condition: Condition, _ responder: Responder, _ location: Location) {
+        self.condition = condition
+        self.location = location
+        state = Mutex(State(responder: responder))
+    }
+
+    /// The condition in words, such as `GET /users/{id}`.
+    public var description: String {
+        switch condition {
+        case .matcher(let matcher): matcher.description
+        case .encodable: "a stub with a closure"
+        }
+    }
+
+    /// The number of requests to which the stub responded.
+    public var callCount: Int { state.withLock { $0.callCount } }
+
+    /// Limits the stub to a number of requests.
+    ///
+    /// Further requests use the stubs that were added before. ``StubResponder/verify(inOrder:)``
+    /// reports a stub with fewer calls.
+    ///
+    /// - Parameter count: The number of requests. A negative number is treated as 0.
+    @discardableResult
+    public func times(_ count: Int) -> Stub {
+        state.withLock { $0.limit = max(count, 0) }
+        return self
+    }
+
+    /// Allows the stub to remain unused, or to be called fewer times than ``times(_:)`` specifies.
+    @discardableResult
+    public func optional() -> Stub {
+        state.withLock { $0.isOptional = true }
+        return self
+    }
+
+    // MARK: Responding
+
+    /// Counts a call.
+    ///
+    /// - Returns: The number of the call, counted from 1, or `nil` if the limit is reached.
+    func claim() -> Int? {
+        state.withLock { state in
+            if let limit = state.limit, state.callCount >= limit { return nil }
+            state.callCount += 1
+            return state.callCount
+        }
+    }
+
+    /// The responder; `nil` after ``release()``.
+    var responder: Responder? { state.withLock { $0.responder } }
+
+    /// Deallocates the responder, which may retain the owner of the stub.
+    func release() {
+        let released = state.withLock { state in
+            defer { state.responder = nil }
+            return state.responder
+        }
+        withExtendedLifetime(released) {}  // deallocated outside the lock
+    }
+
+    /// The differences between the expected and the actual number of calls, as one sentence.
+    var countMismatch: String? {
+        let (count, limit, isOptional) = state.withLock { ($0.callCount, $0.limit, $0.isOptional) }
+        if isOptional || count == limit ?? max(count, 1) { return nil }
+        guard let limit else { return "was not used" }
+        return "was used \(count) of \(limit) \(limit == 1 ? "time" : "times")"
+    }
+
+    /// Returns the reasons why the stub does not respond to a request.
+    func mismatches(_ input: MatchInput) -> [String] {
+        switch condition {
+        case .encodable: return exhausted ?? ["its closure returned false"]
+        case .matcher(let matcher):
+            let mismatches = matcher.mismatches(input)
+            return mismatches.isEmpty ? exhausted ?? [] : mismatches
+        }
+    }
+
+    private var exhausted: [String]? {
+        let (count, limit) = state.withLock { ($0.callCount, $0.limit) }
+        guard let limit, count >= limit else { return nil }
+        return ["it has responded to all of its \(limit) requests"]
+    }
+}

@@ -1,0 +1,150 @@
+public import WebServiceCore
+
+/// A mock that responds to requests from stubs: a ``MockSession`` or a ``MockServer``.
+///
+/// ```swift
+/// session.on(.GET, "/users", .json(users))
+/// session.on(.GET, "/users/{id}") { request in .json(users[request.pathParameters["id"] ?? ""]) }
+/// session.on(.POST, "/users", [503, 503, .status(201)])
+/// ```
+/// If several stubs match a request, the last one that was added responds. A request that no stub
+/// matches fails with an explanation, which names the closest stubs and the differences. All
+/// members may be called from any thread.
+public protocol StubResponder: AnyObject, Sendable {
+    /// The stubs and the requests.
+    var stubTable: StubTable { get }
+}
+
+extension StubResponder {
+    /// The requests in the order of arrival, including those without a stub.
+    ///
+    /// A request is recorded before its handler is called.
+    public var receivedRequests: [ReceivedRequest] { stubTable.receivedRequests }
+
+    /// Adds a stub that returns a response to each request with a method and a path.
+    ///
+    /// - Parameters:
+    ///   - method: The method.
+    ///   - path: The path or a pattern; see ``RequestMatcher/path(_:)``. A query is ignored.
+    ///   - response: The response.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    @discardableResult
+    public func on(
+        _ method: Request.Method, _ path: String, _ response: MockResponse, fileID: String = #fileID,
+        filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        on(.route(method, path), response, fileID: fileID, filePath: filePath, line: line, column: column)
+    }
+
+    /// Adds a stub that returns successive responses to requests with a method and a path.
+    ///
+    /// See ``on(_:_:fileID:filePath:line:column:)-(_,[MockResponse],_,_,_,_)``.
+    @discardableResult
+    public func on(
+        _ method: Request.Method, _ path: String, _ responses: [MockResponse], fileID: String = #fileID,
+        filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        on(.route(method, path), responses, fileID: fileID, filePath: filePath, line: line, column: column)
+    }
+
+    /// Adds a stub that responds to requests with a method and a path by a closure.
+    ///
+    /// See ``on(_:fileID:filePath:line:column:handler:)``.
+    @discardableResult
+    public func on(
+        _ method: Request.Method, _ path: String, fileID: String = #fileID, filePath: String = #filePath,
+        line: Int = #line, column: Int = #column, handler: @escaping Stub.Handler
+    ) -> Stub {
+        on(
+            .route(method, path), fileID: fileID, filePath: filePath, line: line, column: column,
+            handler: handler)
+    }
+
+    /// Adds a stub that returns a response to each request that a matcher accepts.
+    ///
+    /// See ``on(_:_:_:fileID:filePath:line:column:)-(_,_,MockResponse,_,_,_,_)``.
+    @discardableResult
+    public func on(
+        _ matcher: RequestMatcher, _ response: MockResponse, fileID: String = #fileID,
+        filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        add(.matcher(matcher), .sequence([response]), fileID, filePath, line, column)
+    }
+
+    /// Adds a stub that returns successive responses; the last one is repeated.
+    ///
+    /// ```swift
+    /// session.on(.GET, "/user", [503, 503, .json(user)])
+    /// ```
+    /// An empty sequence responds with the status 500.
+    ///
+    /// - Parameters:
+    ///   - matcher: The requests to which the stub responds.
+    ///   - responses: The responses.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    @discardableResult
+    public func on(
+        _ matcher: RequestMatcher, _ responses: [MockResponse], fileID: String = #fileID,
+        filePath: String = #filePath, line: Int = #line, column: Int = #column
+    ) -> Stub {
+        add(.matcher(matcher), .sequence(responses), fileID, filePath, line, column)
+    }
+
+    /// Adds a stub that responds by a closure.
+    ///
+    /// - Parameters:
+    ///   - matcher: The requests to which the stub responds.
+    ///   - fileID: The module and file of the stub.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    ///   - handler: Returns the response. An error that it throws is the error of the request over
+    ///     a ``MockSession``, and a response with the status 500 over a ``MockServer``. A server
+    ///     retains it until ``MockServer/stop()``, so a handler that retains the server keeps both
+    ///     alive until then.
+    @discardableResult
+    public func on(
+        _ matcher: RequestMatcher, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
+        column: Int = #column, handler: @escaping Stub.Handler
+    ) -> Stub {
+        add(.matcher(matcher), .handler(handler), fileID, filePath, line, column)
+    }
+
+    /// Checks that the requests are those that the stubs declare.
+    ///
+    /// Call it at the end of a test, when all requests have completed. Each stub must have been
+    /// used as often as ``Stub/times(_:)`` specifies, or at least once without it, unless it is
+    /// ``Stub/optional()``. Each request must have matched a stub.
+    ///
+    /// - Parameters:
+    ///   - inOrder: A Boolean value that indicates whether the stubs must have been used in the
+    ///     order of their declaration. Defaults to `false`.
+    ///   - fileID: The module and file of the verification.
+    ///   - filePath: The path of that file.
+    ///   - line: The line in that file.
+    ///   - column: The column in that line.
+    /// - Throws: All violations, with the location of each stub.
+    public func verify(
+        inOrder: Bool = false, fileID: String = #fileID, filePath: String = #filePath, line: Int = #line,
+        column: Int = #column
+    ) throws(VerificationError) {
+        let location = Stub.Location(fileID: fileID, filePath: filePath, line: line, column: column)
+        let violations = stubTable.violations(inOrder: inOrder, location)
+        if !violations.isEmpty { throw VerificationError(violations: violations) }
+    }
+
+    func add(
+        _ condition: Stub.Condition, _ responder: Stub.Responder, _ fileID: String, _ filePath: String, _ line: Int,
+        _ column: Int
+    ) -> Stub {
+        stubTable.add(
+            Stub(
+                condition, responder, Stub.Location(fileID: fileID, filePath: filePath, line: line, column: column)))
+    }
+}

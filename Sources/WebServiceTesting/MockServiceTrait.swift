@@ -1,0 +1,70 @@
+public import Testing
+import WebServiceMocking
+
+/// A trait that creates a ``WebServiceMocking/MockService`` for each test and verifies it at the
+/// end.
+///
+/// ```swift
+/// @Test(.mockService) func brewers() async throws {
+///     let mock = try MockService.current
+///     mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+///     #expect(try await BreweryClient(service: mock.service).brewers().count == 1)
+/// }
+/// ```
+/// Each violation that ``WebServiceMocking/StubResponder`` finds in its verification is an issue at
+/// the line of its stub; a request without a stub is an issue at the line of the test. If the test
+/// throws an error, only requests without a stub are reported, because the test may not have sent
+/// all its requests. Each case of a parameterized test has its own service.
+public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
+    let baseURLString: String
+    let inOrder: Bool
+
+    /// `true`: a trait of a suite applies to each of its tests.
+    public var isRecursive: Bool { true }
+
+    /// Runs a test with a new service, then records the violations.
+    public func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        guard testCase != nil else { return try await function() }
+        let place = test.sourceLocation
+        let mock = MockService(baseURLString: baseURLString)
+        try await mock.verifying(
+            inOrder: inOrder,
+            at: (place.fileID, place.path, place.line, place.column),
+            { try await MockService.$scoped.withValue(mock) { try await function() } },
+            report: { violation in
+                let place = violation.location
+                Issue.record(
+                    Comment(rawValue: violation.message),
+                    sourceLocation: SourceLocation(
+                        fileID: place.fileID, filePath: place.filePath, line: place.line, column: place.column))
+            })
+    }
+}
+
+extension Trait where Self == MockServiceTrait {
+    /// Creates a ``WebServiceMocking/MockService`` for each test and verifies it at the end.
+    public static var mockService: Self { mockService() }
+
+    /// Creates a ``WebServiceMocking/MockService`` for each test and verifies it at the end.
+    ///
+    /// - Parameters:
+    ///   - baseURLString: The base URL of the service.
+    ///   - inOrder: A Boolean value that indicates whether the stubs must be used in the order of
+    ///     their declaration. Defaults to `false`.
+    public static func mockService(_ baseURLString: String = "https://mock.test", inOrder: Bool = false) -> Self {
+        MockServiceTrait(baseURLString: baseURLString, inOrder: inOrder)
+    }
+}
+
+extension SourceLocation {
+    /// The path of the file.
+    fileprivate var path: String {
+        #if compiler(>=6.3)
+        filePath
+        #else
+        _filePath
+        #endif
+    }
+}

@@ -1,0 +1,111 @@
+#if os(Linux)
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+/// The program strace, with which system calls of a probe fail or are slow.
+private enum Tracer {
+    static let path = ["PATH": "/usr/bin:/bin"]
+
+    static let works: Bool = {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/strace")
+        process.arguments = ["-o", "/dev/null", "true"]
+        process.environment = path
+        process.standardError = FileHandle.nullDevice
+        guard (try? process.run()) != nil else {  // it is not installed
+            print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)")
+            return false
+        }
+        process.waitUntilExit()
+        return process.terminationStatus == 0
+    }()
+}
+
+/// Downloads in a process whose system calls fail or are slow, by the program strace.
+@Suite(
+    "Downloads with failing system calls", .enabled(if: Tracer.works, "requires strace"),
+    .timeLimit(.minutes(60)))
+struct DownloadSystemCallTests {
+    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+    /// Runs a probe with an injection into system calls.
+    ///
+    /// - Parameter files: If not empty, only calls that use one of these files.
+    private func probe(
+        _ arguments: [String], files: [String], calls: String, _ injection: String
+    ) async throws -> (run: SessionProbe.Run, isInjected: Bool) {
+        let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: trace) }  // a leftover in the temporary folder
+        let filter = files.flatMap { ["-P", $0] } + (files.isEmpty ? ["-e", "trace=\(calls)"] : [])
+        let run = try await SessionProbe.run(
+            arguments,
+            launcher: ["/usr/bin/timeout", "-s", "KILL", "120", "strace", "-f", "-qq", "-o", trace.path] + filter
+                + ["-e", "inject=\(calls):\(injection)"],
+            environment: Tracer.path)
+        let lines = try String(contentsOf: trace, encoding: .utf8).split(separator: "\n")
+        return (run, lines.contains { $0.hasSuffix("(INJECTED)") || $0.hasSuffix("(DELAYED)") })
+    }
+
+    @Test(
+        "After any failed system call, the file is the old one or the new one, and the next download succeeds",
+        .covers("D-21"), arguments: ["EIO", "EINTR", "EDQUOT", "EMFILE"])
+    func failures(error: String) async throws {
+        let fixture = try DownloadFixture(300_000)
+        let content = fixture.content
+        fixture.serve { request, _ in MockResponse(file: content, eTag: DownloadFixture.tag, for: request) }
+        let folder = fixture.folder
+        let (old, destination) = (Data("old".utf8), fixture.destination)
+        let files = ["", "a.iso", ".a.iso.webservice-part", ".a.iso.webservice-state", ".a.iso.webservice-new"]
+            .map { $0.isEmpty ? folder.path : folder.appendingPathComponent($0).path }
+        let calls =
+            "openat,pwrite64,write,fsync,fdatasync,renameat,renameat2,rename,flock,ftruncate,fstat,newfstatat,"
+            + "unlinkat,fallocate,linkat,fstatfs"
+        var number = 1
+        var (runs, failures) = (0, 0)
+        while number <= 100 {
+            for name in try fixture.names {
+                try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
+            }
+            try old.write(to: destination)
+            let (run, isInjected) = try await probe(
+                ["download", fixture.server.baseURLString + "/a.iso", destination.path, "1"], files: files,
+                calls: calls, "error=\(error):when=\(number)")
+            try #require(run.reason == .exit && (run.status == 0 || run.status == 1), "\(number): \(run)")
+            let file = try Data(contentsOf: destination)
+            let isNew = file == content
+            #expect(isNew || run.status == 1 && file == old, "\(error), call \(number): \(run.output)")
+            failures += run.status == 1 ? 1 : 0
+            runs += 1
+            _ = try await fixture.download(existing: .replace).value
+            try #require(try fixture.fileHas(content))
+            #expect(try fixture.names == ["a.iso"], "\(error), call \(number)")
+            guard isInjected else { break }
+            number += Self.isLong ? 1 : 4
+        }
+        print("\(error): \(runs) downloads with a system call that failed, \(failures) of them ended with an error")
+        #expect(runs >= 3)
+    }
+
+    @Test("A disk whose writes take a second does not delay other requests of the session", .covers("D-34"))
+    func slowDisk() async throws {
+        let fixture = try DownloadFixture(3_000_000)
+        let content = fixture.content
+        fixture.serve { request, _ in
+            request.path == "/other"
+                ? MockResponse(statusCode: 200) : MockResponse(file: content, eTag: DownloadFixture.tag, for: request)
+        }
+        let part = fixture.folder.appendingPathComponent(".a.iso.webservice-part").path
+        let base = fixture.server.baseURLString
+        let (run, isDelayed) = try await probe(
+            ["latency", base + "/a.iso", fixture.destination.path, base + "/other"], files: [part],
+            calls: "pwrite64", "delay_enter=1000000")
+        try #require(run.status == 0, "\(run.output)")
+        let numbers = run.output.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
+        print("longest request beside a slow disk: \(numbers) ms and requests")
+        try #require(numbers.count == 2)
+        #expect(isDelayed && numbers[0] < 900 && numbers[1] > 5)
+        #expect(try fixture.fileHas(content))
+    }
+}
+#endif

@@ -1,0 +1,205 @@
+import Foundation
+import Testing
+@testable import WebServiceCore
+@testable import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// Event streams whose connections end, over a real server.
+@Suite("Event streams that reconnect", .timeLimit(.minutes(5)))
+struct EventReconnectionTests {
+    /// A server that responds to the connections in order, and then with the status 204.
+    private func server(_ responses: [MockResponse]) throws -> MockServer {
+        let server = try MockServer()
+        for method in [Request.Method.GET, .POST] {
+            server.on(method, "/", responses + [MockResponse(statusCode: 204)])
+        }
+        return server
+    }
+
+    private func stream(_ text: String, then ending: MockResponse.Wire = .untilClose) -> MockResponse {
+        var response = MockResponse(statusCode: 200, data: Data(text.utf8))
+        response.headers[.contentType] = "text/event-stream"
+        response.wire = ending
+        return response
+    }
+
+    private let quick = EventReconnection.reconnecting(baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5))
+
+    private func service(_ server: MockServer) -> WebService {
+        let service = RealSession.best
+        do { return try service.service(server) } catch { return WebService(baseURLString: server.baseURLString) }
+    }
+
+    private func all(_ events: BodySequence<ServerSentEvent>) async throws -> [String] {
+        var data: [String] = []
+        for try await event in events { data.append(event.data) }
+        return data
+    }
+
+    @Test(
+        "The ID of the last complete event is sent in UTF-8; an empty one, and one with a control character, is not",
+        .covers("E-03", "E-04", "E-05"))
+    func identifiers() async throws {
+        let server = try server([
+            stream("id: a\u{2026}\ndata: 1\n\nid: lost\ndata: x"), stream("id:\ndata: 2\n\n"),
+            stream("id: \u{1}\ndata: 3\n\n"), stream("id: b\n\n"),
+        ])
+        defer { server.stop() }
+        #expect(try await all(service(server).GET("/").events(quick)) == ["1", "2", "3"])
+        #expect(
+            server.receivedRequests.map { $0.headers["Last-Event-ID"] } == [nil, "a\u{2026}", nil, nil, "b"])
+    }
+
+    @Test("After an event, the delay is the base delay again", .covers("E-08"))
+    func reset() async throws {
+        let failing = MockResponse(statusCode: 503)
+        let server = try server([failing, failing, failing, stream("data: 1\n\n"), failing, stream("data: 2\n\n")])
+        defer { server.stop() }
+        // Three consecutive failures are permitted, and a fourth is not.
+        let policy = EventReconnection.reconnecting(
+            baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5), maximumAttempts: 3)
+        #expect(try await all(service(server).GET("/").events(policy)) == ["1", "2"])
+        let other = try self.server([failing, failing, failing, failing])
+        defer { other.stop() }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await all(service(other).GET("/").events(policy))
+        }
+        #expect(error?.code == .unacceptableStatus && other.receivedRequests.count == 4)
+    }
+
+    @Test("Retry-After delays the next connection", .covers("E-11"))
+    func retryAfter() async throws {
+        var busy = MockResponse(statusCode: 503)
+        busy.headers[.retryAfter] = "1"
+        let server = try server([busy, stream("data: 1\n\n")])
+        defer { server.stop() }
+        let start = ContinuousClock.now
+        #expect(try await all(service(server).GET("/").events(quick)) == ["1"])
+        #expect(start.duration(to: .now) >= .milliseconds(990))
+    }
+
+    @Test("Redirects are followed, and one without a location is an error without a reconnection", .covers("E-12"))
+    func redirects() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        for (status, path, location) in [
+            (301, "/a", "/b"), (307, "/b", "/c"), (302, "/none", nil), (302, "/empty", ""),
+        ] {
+            var response = MockResponse(statusCode: status)
+            if let location { response.headers[.location] = location }
+            server.on(.GET, path, response)
+        }
+        server.on(.GET, "/c", [stream("data: 1\n\n"), MockResponse(statusCode: 204)])
+        #expect(try await all(service(server).GET("/a").events(quick)) == ["1"])
+        for path in ["/none", "/empty"] {
+            let count = server.receivedRequests.count
+            await #expect(throws: WebServiceError.self) { try await all(service(server).GET(path).events(quick)) }
+            #expect(server.receivedRequests.count <= count + 21)
+        }
+    }
+
+    @Test("A POST request reconnects only on request, and then with its body", .covers("E-14"))
+    func post() async throws {
+        for (policy, count) in [(EventReconnection.never, 1), (quick, 3)] {
+            let server = try server([stream("data: 1\n\n"), stream("data: 2\n\n")])
+            defer { server.stop() }
+            let events = service(server).POST("/").setBody(.data(Data("question".utf8))).events(policy)
+            #expect(try await all(events) == (count == 1 ? ["1"] : ["1", "2"]))
+            #expect(server.receivedRequests.map(\.body) == Array(repeating: Data("question".utf8), count: count))
+        }
+    }
+
+    @Test("A body that can be read once cannot reconnect, which is an error before the request", .covers("E-15"))
+    func onceOnly() async throws {
+        let server = try server([stream("data: 1\n\n")])
+        defer { server.stop() }
+        let error = await #expect(throws: WebServiceError.self) {
+            try await all(service(server).POST("/").setBody(.stream(Chunks([10]))).events(quick))
+        }
+        #expect(error?.code == .bodyNotReplayable && server.receivedRequests.isEmpty)
+        #expect(try await all(service(server).POST("/").setBody(.stream(Chunks([10]))).events()) == ["1"])
+    }
+
+    @Test("Comments count for the idle timeout, and silence leads to a reconnection", .covers("E-16"))
+    func comments() async throws {
+        let lively = { () -> MockResponse in
+            var response = MockResponse(statusCode: 200) { body in
+                for _ in 0..<12 {
+                    try body.write(Data(":\n".utf8))
+                    body.pause(for: .milliseconds(100))
+                }
+                try body.write(Data("data: 1\n\n".utf8))
+                body.pause(for: .seconds(60))
+            }
+            response.headers[.contentType] = "text/event-stream"
+            return response
+        }
+        let server = try server([lively(), stream("data: 2\n\n")])
+        defer { server.stop() }
+        let task = service(server).GET("/").setTimeout(.milliseconds(700))
+        #expect(try await all(task.events(quick)) == ["1", "2"])
+        #expect(server.receivedRequests.count == 3)
+    }
+
+    @Test("A slow reader receives every event in order", .covers("E-22"))
+    func slowReader() async throws {
+        let count = 50_000
+        var response = MockResponse(statusCode: 200) { body in
+            for number in 0..<count / 500 {
+                let events = (0..<500).map { "data: \(number * 500 + $0)\n\n" }
+                try body.write(Data(events.joined().utf8))
+            }
+        }
+        response.headers[.contentType] = "text/event-stream"
+        let server = try MockServer { [response] _ in response }
+        defer { server.stop() }
+        var next = 0
+        for try await event in service(server).GET("/").events() {
+            if event.data != "\(next)" { break }
+            next += 1
+            if next.isMultiple(of: 5_000) { await Task.yield() }
+        }
+        #expect(next == count)
+    }
+
+    @Test("Cancelling while the stream waits to reconnect ends it without a further connection", .covers("E-23"))
+    func cancelling() async throws {
+        let server = try server([stream("data: 1\n\n")])
+        defer { server.stop() }
+        let received = StreamTests.Count()
+        let events = service(server).GET("/").events(
+            .reconnecting(baseDelay: .seconds(600), maximumDelay: .seconds(600)))
+        let reader = Task {
+            do {
+                for try await _ in events { received.add() }
+                return nil as URLError.Code?
+            } catch {
+                return (error as? URLError)?.code
+            }
+        }
+        await eventually("the event is received") { received.value == 1 && server.openConnectionCount == 0 }
+        reader.cancel()
+        #expect(await reader.value == .cancelled)
+        #expect(server.receivedRequests.count == 1)
+    }
+
+    @Test("Events up to 16 MiB are delivered, and a longer one is an error", .covers("E-25"))
+    func sizes() async throws {
+        let megabyte = String(repeating: "x", count: 1 << 20)
+        let five = "data: " + String(repeating: megabyte, count: 5) + "\n\n"
+        let server = try server([stream(five), stream(five + five)])
+        defer { server.stop() }
+        for count in 1...2 {
+            var sizes: [Int] = []
+            for try await event in service(server).GET("/").events() { sizes.append(event.data.utf8.count) }
+            #expect(sizes == Array(repeating: 5 << 20, count: count))
+        }
+        let long = try self.server([stream("data: " + String(repeating: megabyte, count: 17) + "\n\n")])
+        defer { long.stop() }
+        let error = await #expect(throws: WebServiceError.self) { try await all(service(long).GET("/").events()) }
+        #expect(error?.code == .elementTooLarge)
+    }
+}

@@ -1,0 +1,104 @@
+#if WEBSERVICE_CURL && os(Linux)
+import Foundation
+import Testing
+@testable import WebServiceCore
+@testable import WebServiceMocking
+
+/// A Boolean value that indicates whether the tests run under the thread sanitizer.
+private let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
+
+/// The memory of transfers, each in a process of its own. The full sizes require `WEBSERVICE_SOAK`.
+@Suite(
+    "Memory of streams and uploads",
+    .disabled(if: isSanitized, "the sanitizer needs memory for each access"),
+    .timeLimit(.minutes(60)))
+struct StreamMemoryTests {
+    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
+
+    /// Runs a measurement.
+    ///
+    /// - Returns: The numbers of its output.
+    private func measure(_ mode: String, _ url: String, _ argument: String) async throws -> [String: Int] {
+        let run = try await SessionProbe.run(["memory", mode, url, argument])
+        try #require(run.status == 0, "\(run.output)")
+        let lines = run.output.split(separator: "\n").map { $0.split(separator: " ") }.filter { $0.count == 2 }
+        return Dictionary(lines.map { (String($0[0]), Int($0[1]) ?? 0) }, uniquingKeysWith: { $1 })
+    }
+
+    @Test("An idle stream needs at most 30 KB and no processor time", .covers("S-26", "S-35"))
+    func idle() async throws {
+        let count = Self.isLong ? 10_000 : 400
+        let numbers = try await measure("idle", "http://127.0.0.1", "\(count)")
+        print("\(count) idle streams: \(numbers)")
+        #expect(numbers["ended"] == count + 1)
+        #expect(try #require(numbers["read"]) <= (Self.isLong ? 30_000 : 45_000))
+        #expect(try #require(numbers["processor"]) <= (Self.isLong ? 150 : 50))
+    }
+
+    @Test("A large file is sent with hardly more memory than a small one", .covers("U-01"))
+    func upload() async throws {
+        let size = Self.isLong ? 5 << 30 : 64 << 20
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder
+        var peaks: [Int] = []
+        for length in [1 << 20, size] {
+            _ = FileManager.default.createFile(atPath: file.path, contents: nil)
+            try #require(truncate(file.path, off_t(length)) == 0)
+            let numbers = try await measure("upload", "http://127.0.0.1", file.path)
+            #expect(numbers["bytes"] == length)
+            peaks.append(numbers["peak"] ?? 0)
+        }
+        print("peak memory of uploads of 1 MiB and \(size >> 20) MiB: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 2_048)
+    }
+
+    @Test("A slow reader of a large body needs hardly more memory than one of a small body", .covers("S-03"))
+    func slowReader() async throws {
+        let sizes = [1 << 20, Self.isLong ? 1 << 30 : 32 << 20]
+        let server = try MockServer { request in
+            let size = request.path == "/0" ? sizes[0] : sizes[1]
+            var response = MockResponse(statusCode: 200) { body in
+                for _ in 0..<size >> 20 { try body.write(Data(count: 1 << 20)) }
+            }
+            response.headers[.contentLength] = "\(size)"
+            return response
+        }
+        defer { server.stop() }
+        var peaks: [Int] = []
+        for index in 0...1 {
+            let rate = sizes[1] / (Self.isLong ? 60 : 2)
+            let numbers = try await measure("read", server.baseURLString + "/\(index)", "\(rate)")
+            #expect(numbers["bytes"] == sizes[index])
+            peaks.append(numbers["peak"] ?? 0)
+        }
+        print("peak memory of slow readers of \(sizes.map { $0 >> 20 }) MiB: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 2_048)
+    }
+
+    @Test("A compressed body of zeros is decoded with hardly more memory than a small one", .covers("S-14"))
+    func bomb() async throws {
+        let sizes = [1 << 20, Self.isLong ? 1 << 30 : 64 << 20]
+        let encoded = try sizes.map { size in
+            let encoder = try GzipEncoder()
+            let zeros = Data(count: 1 << 20)
+            var encoded = Data()
+            for _ in 0..<size >> 20 { encoded += try encoder.encode(zeros) }
+            return encoded + (try encoder.finish())
+        }
+        let server = try MockServer { request in
+            var response = MockResponse(statusCode: 200, data: encoded[request.path == "/0" ? 0 : 1])
+            response.headers["Content-Encoding"] = "gzip"
+            return response
+        }
+        defer { server.stop() }
+        var peaks: [Int] = []
+        for index in 0...1 {
+            let numbers = try await measure("read", server.baseURLString + "/\(index)", "0")
+            #expect(numbers["bytes"] == sizes[index])
+            peaks.append(numbers["peak"] ?? 0)
+        }
+        print("peak memory of compressed bodies of \(sizes.map { $0 >> 20 }) MiB: \(peaks) KiB")
+        #expect(peaks[1] - peaks[0] <= 2_048)
+    }
+}
+#endif

@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Response bodies of a mock session from a sequence", .timeLimit(.minutes(5)))
+struct MockChunksTests {
+    private let session = MockSession()
+    private var service: WebService {
+        let service = WebService(baseURLString: "http://a.test")
+        service.session = session
+        return service
+    }
+
+    private final class Count: Sendable {
+        private let state = Mutex(0)
+        var value: Int { state.withLock { $0 } }
+        func add() -> Int {
+            state.withLock { count in
+                count += 1
+                return count
+            }
+        }
+    }
+
+    /// Returns a sequence that counts its elements and ends after a number of them.
+    private static func counting(_ produced: Count, to end: Int = .max, size: Int = 1) -> AsyncStream<Data> {
+        AsyncStream {
+            produced.add() <= end && !Task.isCancelled ? Data(count: size) : nil
+        }
+    }
+
+    @Test("Each element is delivered before the next one is produced, for each request", .covers("S-01"))
+    func elements() async throws {
+        let (chunks, feed) = AsyncStream.makeStream(of: Data.self)
+        session.addStub(MockResponse(statusCode: 200, chunks: chunks)) { $0.urlRequestValue.httpMethod == "POST" }
+        var received: [String] = []
+        feed.yield(Data("first".utf8))
+        for try await chunk in try await service.POST("/").stream().value.body {
+            received.append(String(decoding: chunk, as: UTF8.self))
+            if received.count == 1 { feed.yield(Data("second".utf8)) } else { feed.finish() }
+        }
+        #expect(received == ["first", "second"])
+        let produced = Count()
+        session.addStub(MockResponse(statusCode: 200, chunks: Self.counting(produced, to: 3))) {
+            $0.urlRequestValue.httpMethod == "GET"
+        }
+        #expect(try await service.GET("/").data().value == Data(count: 3))
+        #expect(try await service.GET("/").data().value == Data() && produced.value >= 5)
+    }
+
+    @Test("The sequence waits while the reader of a stream is paused", .covers("S-02"))
+    func pause() async throws {
+        let produced = Count()
+        session.addStub(MockResponse(statusCode: 200, chunks: Self.counting(produced, to: 2_000, size: 1_000)))
+        let body = try await service.GET("/").stream(bufferSize: 10_000).value.body
+        await eventually { produced.value >= 11 }
+        #expect(produced.value <= 12)
+        #expect(try await body.collect(upTo: .max).count == 2_000_000)
+    }
+
+    @Test("Leaving the loop, and cancelling the task, cancels the sequence", .covers("S-06"), arguments: [true, false])
+    func cancelling(isLoop: Bool) async throws {
+        let isCancelled = Mutex(false)
+        session.addStub(
+            MockResponse(
+                statusCode: 200,
+                chunks: AsyncStream {
+                    let wait = AsyncStream<Void> { _ in }
+                    if !isLoop { for await _ in wait {} }
+                    return Task.isCancelled ? nil : Data("x".utf8)
+                } onCancel: {
+                    isCancelled.withLock { $0 = true }
+                }))
+        let task = service.GET("/").stream()
+        let body = try await task.value.body
+        if isLoop { for try await _ in body { break } } else { task.cancel() }
+        await eventually { isCancelled.withLock { $0 } }
+    }
+
+    @Test("An error of the sequence is the error of the request, after the bytes before it")
+    func failure() async throws {
+        let chunks = AsyncThrowingStream<Data, any Error> { feed in
+            feed.yield(Data("good".utf8))
+            feed.finish(throwing: URLError(.networkConnectionLost))
+        }
+        session.addStub(MockResponse(statusCode: 200, chunks: chunks))
+        var received = Data()
+        let error = await #expect(throws: URLError.self) {
+            for try await chunk in try await service.GET("/").stream().value.body { received += chunk }
+        }
+        #expect(error?.code == .networkConnectionLost && received == Data("good".utf8))
+    }
+
+    @Test("A collected body obeys the limit of the request, and a request without a body receives none")
+    func limits() async throws {
+        session.addStub(MockResponse(statusCode: 200, chunks: Self.counting(Count(), size: 1_000)))
+        var request = Request(.GET, url: "http://a.test/")
+        request.options.maximumResponseBytes = 5_000
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.sessionTask(request: request).data().value
+        }
+        #expect(error?.code == .responseTooLarge)
+        let answer: (any Error)? = await withCheckedContinuation { continuation in
+            session.dataTask(request: request) { _, _, error in continuation.resume(returning: error) }.resume()
+        }
+        #expect((answer as? WebServiceError)?.code == .responseTooLarge)
+        #expect(try await service.HEAD("/").data().value == Data())
+    }
+}
