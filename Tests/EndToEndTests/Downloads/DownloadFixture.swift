@@ -18,6 +18,11 @@ final class DownloadFixture: Sendable {
         var requests: [ReceivedRequest] = []
     }
 
+    /// A structure, because each access to a closure in a `Mutex` wraps it once more.
+    private struct Responder {
+        var respond: (@Sendable (ReceivedRequest) -> MockResponse)?
+    }
+
     let content: Data
     let folder: URL
     let server: MockServer
@@ -35,13 +40,13 @@ final class DownloadFixture: Sendable {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         state = Mutex(State(handler: handler))
-        let responder = Mutex<(@Sendable (ReceivedRequest) -> MockResponse)?>(nil)
+        let responder = Mutex(Responder())
         server = try MockServer { request in
-            responder.withLock { $0 }?(request) ?? MockResponse(statusCode: 500)
+            responder.withLock { $0 }.respond?(request) ?? MockResponse(statusCode: 500)
         }
         service = try session.service(server)
         responder.withLock { responder in
-            responder = { [weak self] request in self?.respond(to: request) ?? MockResponse(statusCode: 500) }
+            responder.respond = { [weak self] request in self?.respond(to: request) ?? MockResponse(statusCode: 500) }
         }
     }
 
