@@ -31,10 +31,10 @@ import FoundationNetworking
 /// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
 ///
 /// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and
-/// `User-Agent` are sent, and with a body its `Content-Type` and `Content-Encoding`. All other
-/// fields may be credentials and are dropped for the remainder of the chain, even if it returns to
-/// the first origin. No `Referer` is added, and no fragment is inherited from the URL that
-/// redirected.
+/// `User-Agent` are sent, with a body its `Content-Type` and `Content-Encoding`, and for a part of
+/// a download `Range` and `If-Range`. All other fields may be credentials and are dropped for the
+/// remainder of the chain, even if it returns to the first origin. No `Referer` is added, and no
+/// fragment is inherited from the URL that redirected.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The maximum number of consecutive redirects.
     ///

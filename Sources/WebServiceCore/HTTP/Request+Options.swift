@@ -57,7 +57,8 @@ extension Request {
 
         /// A Boolean value that indicates whether the request sends and stores cookies.
         ///
-        /// It has an effect only if the session handles cookies. Defaults to `true`.
+        /// It has an effect only if the service has a ``WebService/cookieJar`` or the session
+        /// handles cookies. Defaults to `true`.
         public var shouldHandleCookies = true
 
         /// The policy for redirects. Defaults to ``RedirectPolicy/follow``.

@@ -9,7 +9,9 @@ import FoundationNetworking
 /// A response whose status is not 200 to 299 is collected instead, and completes as a whole.
 ///
 /// While the buffer is full, the stream returns ``Demand/pause`` to the session. The next read
-/// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session.
+/// empties the buffer and calls ``StreamTask/receiveMore()``, which continues the session. In the
+/// meantime, `CurlSession` does not read from the socket (`CurlHandle.receiveBody(_:)`). A session
+/// that cannot pause continues to read, and ``BodyDelivery`` buffers the bytes.
 final class ResponseStream: BodyReceiver {
     typealias Completion = BodyCollector.Completion
     typealias Reader = CheckedContinuation<Void, Never>

@@ -4,7 +4,12 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a ``WebService`` and its tasks share. Tasks hold the core, never the handle.
+/// What a ``WebService``, which is a handle, and its tasks share.
+///
+/// The session retains the ``Exchange`` in flight, the exchange its ``SessionTask``, and the task
+/// the core, but not the handle. Only the ``TypedTask`` of a typed request retains the handle
+/// (``TaskOwner``), whose deallocation cancels the typed requests in flight
+/// (``RequestRegistry/close()``).
 final class ServiceCore: PipelineSource {
     /// The base of every path.
     enum Base: Sendable {

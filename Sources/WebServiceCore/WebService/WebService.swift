@@ -20,8 +20,10 @@ public import FoundationNetworking
 /// a ``Session``, and passes the response through its handlers in order. The delegate is notified
 /// of every request and response on the connection.
 ///
-/// All members may be used from any thread. A task keeps its configuration alive, and the task of a
-/// typed request also the service.
+/// All members may be used from any thread. A ``SessionTask`` retains the configuration of its
+/// service and not the service, and continues when the service is deallocated. The ``TypedTask`` of
+/// a typed request also retains the service until it has a result; if both are deallocated, the
+/// request ends with `URLError.cancelled` (`ServiceCore.swift`).
 public final class WebService: Sendable {
     /// The URL that every path is below. `nil` when there is none, or when it is not an absolute
     /// http or https URL, which is the error of each task then.
@@ -125,6 +127,8 @@ public final class WebService: Sendable {
 
     /// The interceptors of every request, the first one outermost. Tasks read them when they are
     /// resumed. Without any, no Swift task is created. Defaults to none.
+    ///
+    /// ``Interceptor/headers(_:)`` adds default header fields.
     public var interceptors: [any Interceptor] {
         get { core.configuration.interceptors }
         set { core.configure { $0.interceptors = newValue } }

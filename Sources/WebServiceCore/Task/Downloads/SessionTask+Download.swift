@@ -77,6 +77,10 @@ extension SessionTask {
                 bytesPerSecond: bytesPerSecond, synchronizes: synchronizes))
     }
 
+    /// Sets a ``DownloadRun`` as the driver of the task.
+    ///
+    /// Its ``DownloadTransfer`` reads the bytes and the state that an earlier download left
+    /// (``PartFile``). ``DownloadPlan`` decides whether the request asks for the remaining bytes.
     private func download(_ options: DownloadOptions) -> TypedTask<DownloadedFile> {
         let answer = Answer<DownloadedFile>()
         shared.withLock { state in

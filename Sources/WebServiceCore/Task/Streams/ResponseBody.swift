@@ -3,8 +3,8 @@ public import Foundation
 /// The body of a ``StreamedResponse``: a sequence of the bytes as they arrive.
 ///
 /// Each element contains from 1 byte to about 256 KiB, after decompression. When the buffer of
-/// ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the next element is
-/// read.
+/// ``SessionTask/stream(bufferSize:)`` is full, the transport pauses until the next element is read
+/// (`ResponseStream.swift`).
 ///
 /// A body can be iterated over once; a second iteration throws
 /// ``WebServiceError/Code/streamConsumed``. Leaving the loop, releasing the body, ``cancel()`` and
