@@ -173,6 +173,21 @@ struct CurlHostileHeadTests {
         }
     }
 
+    @Test("The length of a gzip body is not compared with the maximum size, which applies to the decoded body")
+    func lengthOfEncodedBody() async throws {
+        let ale = Data(base64Encoded: "H4sIAAAAAAACA0vMSQUAecnEQgMAAAA=") ?? Data()
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200, headers: ["Content-Encoding": "gzip"], data: ale)
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        for (limit, code) in [(3, nil), (2, WebServiceError.Code.responseTooLarge)] {
+            let result = await service.GET("/").configure { $0.options.maximumResponseBytes = limit }.data().result
+            #expect(result.code == code)
+            if code == nil { #expect(try result.get() == Data("ale".utf8)) }
+        }
+    }
+
     @Test("A gzip response without a body is accepted for length 0, for HEAD and for status 304", .covers("C-44"))
     func gzipWithoutBody() async throws {
         for (status, length, method) in [(200, 0, Request.Method.GET), (200, 100, .HEAD), (304, 100, .GET)] {

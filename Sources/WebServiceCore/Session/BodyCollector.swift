@@ -41,12 +41,14 @@ package final class BodyCollector: BodyReceiver {
     }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
+        // The limit is on the decoded body, whose length is unknown.
+        let length = decoder == nil ? length : nil
         if let length, length > maximum, request?.method != .HEAD, head.status != 304 { throw tooLarge(head) }
         state.withLock { state in
             state.head = head
             state.decoder = decoder
-            state.progress.bytesToReceive = decoder == nil ? length : nil
-            if let length, decoder == nil, request?.method != .HEAD { state.body.reserve(length) }
+            state.progress.bytesToReceive = length
+            if let length, request?.method != .HEAD { state.body.reserve(length) }
         }
     }
 

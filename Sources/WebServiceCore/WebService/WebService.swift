@@ -190,14 +190,15 @@ extension WebService: Session {
 
 /// A data task without a request: it completes with the error when it is resumed or cancelled.
 private final class FailedDataTask: DataTask {
-    private let completion: Mutex<(@Sendable () -> Void)?>
+    private let isComplete = OnceFlag()
+    private let completion: @Sendable () -> Void
 
     init(_ completion: @escaping @Sendable () -> Void) {
-        self.completion = Mutex(completion)
+        self.completion = completion
     }
 
-    var state: DataTaskState { completion.withLock { $0 == nil } ? .completed : .suspended }
-    func resume() { completion.withLock { $0.take() }?() }
+    var state: DataTaskState { isComplete.isSet ? .completed : .suspended }
+    func resume() { if isComplete.set() { completion() } }
     func suspend() {}
     func cancel() { resume() }
 }
