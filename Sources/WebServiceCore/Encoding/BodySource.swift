@@ -16,7 +16,7 @@ package struct BodySource: Sendable {
         }
     }
 
-    /// A regular file, with its status when the request was encoded.
+    /// A regular file, with the status it had when the request was encoded.
     struct File: Sendable {
         let path: String
         /// The name of the owner of the file in error messages.

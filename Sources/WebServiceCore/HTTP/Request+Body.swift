@@ -8,7 +8,7 @@ extension Request {
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
-    /// 308, and after the refresh of a credential. Only ``stream(_:length:contentType:)`` is not.
+    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not.
     public struct Body: Sendable {
         enum Content: Sendable {
             case none
@@ -70,7 +70,7 @@ extension Request {
         ///
         /// The status of the file is read when the request is encoded, and its content while it is
         /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding``
-        /// if the file cannot be read, is not a regular file, or changes before the last byte was
+        /// if the file cannot be read, is not a regular file, or changes before the last byte is
         /// read; the server then receives no complete request. See ``Request/multipart`` for the
         /// memory that each session uses.
         ///
@@ -86,8 +86,8 @@ extension Request {
         /// `CurlSession` sends the bytes while the sequence produces them: at most 128 KiB and one
         /// element wait in memory. The idle timeout does not run while the sequence is awaited. A
         /// complete response that arrives before the end of the body ends the sequence. All other
-        /// sessions send the request when the sequence has ended; more than 1 MiB is stored in an
-        /// unlinked temporary file in the meantime.
+        /// sessions send the request when the sequence has ended; until then, more than 1 MiB is
+        /// stored in an unlinked temporary file.
         ///
         /// An error of the sequence is the error of the request. If the sequence produces more or
         /// fewer bytes than `length`, the request fails with ``WebServiceError/Code/encoding``. In
@@ -108,8 +108,8 @@ extension Request {
 
         /// Returns a body of a sequence that can be iterated once.
         ///
-        /// The body is not replayable: a retry, a redirect or the refresh of a credential fails
-        /// with ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
+        /// The body is not replayable: a retry, a redirect or a credential refresh fails with
+        /// ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
         /// ``stream(length:contentType:_:)``.
         ///
         /// - Parameters:
@@ -181,7 +181,7 @@ extension Request {
 }
 
 extension WebServiceError.Code {
-    /// A request had to be sent again, but its body can be read only once.
+    /// A request that must be sent again, but whose body can be read only once.
     ///
     /// ``WebServiceError/response`` is the response that caused it, or
     /// ``WebServiceError/underlying`` the error.

@@ -46,7 +46,7 @@ public struct Response: Sendable {
 
     /// The response as a Foundation object; `nil` if the session provided none.
     ///
-    /// If the session received bytes, it is created on first access.
+    /// If the session received bytes, the object is created on first access.
     public var urlResponse: URLResponse? {
         get { head?.urlResponse }
         set { fields.head = newValue.map(ResponseHead.init) }

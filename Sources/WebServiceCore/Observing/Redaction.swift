@@ -141,7 +141,7 @@ public struct Redaction: Sendable {
             return nil
         }
         if isForm, !isJSON { return pairs(text) }
-        // A line of a log can begin with a bracket as well, so text is processed twice.
+        // A log line can also begin with a bracket, so text is processed twice.
         let redacted = isJSON ? JSONRedactor(self).redacted(text) : text
         return type.hasPrefix("text/") ? TextRedactor(redaction: self, isBody: true).redacted(redacted) : redacted
     }

@@ -11,8 +11,8 @@ import FoundationNetworking
 /// service.interceptors = [.retry(), authentication, cache]
 /// ```
 /// The cache works with any session, because it is an interceptor. Install it after every
-/// interceptor that adds credentials or other header fields, so that it sees the request with these
-/// fields.
+/// interceptor that adds credentials or other header fields, so that it receives the request with
+/// these fields.
 /// - A fresh stored response is returned for GET and HEAD without sending the request; its source
 ///   is ``Response/Source/cache``, and `Age` contains its age. A stale one is validated with
 ///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
@@ -42,9 +42,9 @@ import FoundationNetworking
 /// response is returned only for requests with the same credentials: all fields that
 /// ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and
 /// those set by an ``Authentication``. In that case, a cache that precedes an ``Authentication`` in
-/// the interceptors of the service or of the request neither stores nor returns anything. Name an
-/// account if a cookie jar, or anything else after the cache, adds credentials, or if a field such
-/// as a signature changes with every request.
+/// the interceptors of the service or of the request neither stores nor returns anything. Provide
+/// an account if a cookie jar, or anything else after the cache, adds credentials, or if a field
+/// such as a signature changes with every request.
 ///
 /// The cache stores the status, the header fields without `Set-Cookie` and without those of the
 /// connection, and the body, under a key that contains the URL and the account. Nothing is
@@ -87,7 +87,7 @@ public final class ResponseCache: Interceptor {
     ///     empties it.
     ///   - account: Returns the account of a request when the cache receives it, or `nil` for no
     ///     account. A response that is received after the account has changed is not stored, and a
-    ///     request that is sent again after that, for a retry for example, bypasses the cache.
+    ///     request that is sent again after that, for example by a retry, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.
