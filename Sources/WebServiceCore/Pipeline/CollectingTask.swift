@@ -21,7 +21,7 @@ final class CollectingTask: DataTask {
 
     /// - Parameters:
     ///   - fail: Called with the error if the request is not sent.
-    ///   - send: Returns the task that sends the bytes. It is then resumed.
+    ///   - send: Returns the task that sends the bytes, which is then resumed.
     init(
         _ stream: StreamedBody, fail: @escaping @Sendable (any Error) -> Void,
         send: @escaping @Sendable (Data) -> any DataTask

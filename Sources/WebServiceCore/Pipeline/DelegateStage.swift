@@ -13,8 +13,8 @@ struct DelegateStage {
 
     /// Returns a data task that notifies the delegate.
     ///
-    /// - Parameter send: Creates the data task of the session, which calls the closure that it is
-    ///   passed before it completes.
+    /// - Parameter send: Returns the session's data task, which calls the given completion before
+    ///   it completes.
     func dataTask(
         for request: any URLRequestEncodable, _ send: (any URLRequestEncodable, @escaping Completion) -> any DataTask
     ) throws -> any DataTask {

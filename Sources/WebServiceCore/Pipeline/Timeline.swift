@@ -42,7 +42,7 @@ public struct Timeline: Sendable {
     public struct Event: Sendable {
         /// The kind of the event.
         public let kind: Kind
-        /// The start, counted from `resume()` of the task.
+        /// The start, relative to the task's `resume()`.
         public let start: Duration
         /// The duration; `nil` for an event that takes no time.
         public let duration: Duration?
@@ -55,7 +55,7 @@ public struct Timeline: Sendable {
         public let request: String?
     }
 
-    /// The date of `resume()`; `nil` before.
+    /// The date of `resume()`; `nil` before that call.
     public let date: Date?
 
     /// The events, in the order in which they began.
