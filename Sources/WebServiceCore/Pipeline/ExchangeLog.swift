@@ -293,6 +293,6 @@ struct ExchangeLog: ~Copyable, Sendable {
         }?.add(handler)
     }
 
-    /// Delivers progress to the observers; `nil` if there are none.
+    /// The progress relay; `nil` if there are no observers.
     var progress: ProgressRelay? { state.withLock { $0.progress } }
 }

@@ -106,8 +106,8 @@ extension DownloadTransfer {
         do { return try await bytes.next() } catch { throw Interruption(underlying: error) }
     }
 
-    /// Writes bytes at the end of the file. After an error, the file has those that were written
-    /// before.
+    /// Writes bytes at the end of the file. After an error, the file contains the bytes written
+    /// until then.
     private mutating func write(_ bytes: Data, to file: PartFile) throws {
         do {
             try bytes.withUnsafeBytes { try file.write($0, at: length) }

@@ -32,16 +32,16 @@ extension SessionTask {
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
     /// ``WebServiceError/Code/download``, ``WebServiceError/Code/downloadInProgress`` and
-    /// ``WebServiceError/Code/digestMismatch``. Has to be called before ``resume()``.
+    /// ``WebServiceError/Code/digestMismatch``. Must be called before ``resume()``.
     ///
     /// - Parameters:
-    ///   - file: The URL of the file. Its folder has to exist.
+    ///   - file: The URL of the file. Its folder must exist.
     ///   - existing: The handling of existing files. Defaults to ``ExistingFile/resume``.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
-    ///   - connections: The maximum number of concurrent requests, each for another part of the
-    ///     file. Defaults to 1. More than one are used for at least 40 MiB, and only if the server
-    ///     serves parts.
-    ///   - bytesPerSecond: The maximum rate; `nil`, the default, for no limit.
+    ///   - connections: The maximum number of concurrent requests, each for a different part of the
+    ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
+    ///     if the server serves parts.
+    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
     public func download(
@@ -57,16 +57,16 @@ extension SessionTask {
     /// Returns a typed task that downloads the body of the response to a file in a folder; see
     /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:)``.
     ///
-    /// The name of the file is reduced to one component: the part after the last slash or
-    /// backslash, without control characters, colons, and spaces and dots at the ends, and of at
-    /// most 200 bytes.
+    /// The name of the file is reduced to one component of at most 200 bytes: the part after the
+    /// last slash or backslash, without control characters, colons, and spaces and dots at the
+    /// ends.
     ///
     /// - Parameters:
-    ///   - folder: The URL of the folder, which has to exist.
+    ///   - folder: The URL of the folder, which must exist.
     ///   - name: The name of the file. Defaults to `nil`: the name in `Content-Disposition` (RFC
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
-    ///     of an interrupted download are then found after the response, which may take a further
-    ///     request.
+    ///     of an interrupted download are then found only after the response has arrived, which may
+    ///     require another request.
     public func download(
         into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
         connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false
