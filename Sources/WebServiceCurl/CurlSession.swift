@@ -93,7 +93,7 @@ public final class CurlSession: UploadingSession {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on
+    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it is sent, on
     ///     the thread that resumes or cancels the task. It must not block or wait for the session.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)

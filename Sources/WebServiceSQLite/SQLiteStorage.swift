@@ -10,7 +10,7 @@ public import WebServiceCore
 /// damaged entry is removed and reported as missing. Next to the file are its log (`-wal`, `-shm`)
 /// and an empty `.lock` file.
 ///
-/// All members are thread-safe. A read or a write takes some microseconds on the caller's thread.
+/// All members are thread-safe. A read or a write takes a few microseconds on the caller's thread.
 /// Operations that wait for the disk or for another process run on a queue of the storage, for at
 /// most one minute. A forked process opens the database again and runs them on the caller's thread.
 /// Reads do not wait for writes. A read that begins after a call has returned sees its changes.

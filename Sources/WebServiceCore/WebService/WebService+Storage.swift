@@ -77,8 +77,9 @@ extension WebService {
 
     /// Waits until pending storage changes are complete, for at most 10 seconds.
     ///
-    /// These are the stores of the responses received so far and the deletions started so far. Call
-    /// this method before a program exits, because a response is delivered before it is stored.
+    /// These changes store the responses received so far and perform the deletions started so far.
+    /// Call this method before a program exits, because a response is delivered before it is
+    /// stored.
     ///
     /// - Returns: `false` if a storage has not finished within 10 seconds.
     @discardableResult

@@ -40,7 +40,7 @@ final class CurlEngine {
     private var streams: [ObjectIdentifier: CurlHandle] = [:]
     /// The handles of the exchanges whose request bodies are produced while they are sent.
     private var uploads: [ObjectIdentifier: CurlHandle] = [:]
-    /// The handles whose responses are complete, but not their streamed request bodies.
+    /// The handles whose responses are complete but whose streamed request bodies are not.
     var answered: [CurlHandle] = []
 
     private struct Ended {

@@ -130,7 +130,7 @@ extension MockResponse: MockableDataTaskResult {
     /// Returns the body and an `HTTPURLResponse`, or an error.
     ///
     /// The body is empty, not `nil`, for a response without one. Repeated header fields are joined
-    /// with `", "`, as by Foundation. The error is that of JSON that could not be encoded, or
+    /// with `", "`, as in Foundation. The error is that of JSON that could not be encoded, or
     /// `URLError.badURL` for a request without a URL. For ``Wire/noAnswer`` it is an internal error
     /// that ``MockSession`` does not report.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {

@@ -15,7 +15,7 @@ public import FoundationNetworking
 /// ```
 ///
 /// Tasks behave like those of a real session. Nothing happens before `resume()`, and further calls
-/// of `resume()` have no effect. The completion is called exactly once, on a background queue,
+/// to `resume()` have no effect. The completion is called exactly once, on a background queue,
 /// never within `resume()` or `cancel()`. A task that is cancelled before its result is available
 /// fails with `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A
 /// request that cannot be encoded fails with its own error. A request without a result within its
@@ -102,7 +102,7 @@ public final class MockSession: StreamingSession {
 
     /// Removes all stubs.
     ///
-    /// Requests that were resumed before still use them. Recorded requests are retained.
+    /// Requests that were already resumed still use them. Recorded requests are retained.
     public func removeAllStubs() {
         let removed = state.withLock { state in
             defer { state.stubs = [] }
@@ -129,7 +129,7 @@ public final class MockSession: StreamingSession {
 
     /// Creates a task that responds from the stubs after it is resumed, in parts.
     ///
-    /// There are no metrics, trailer fields and interim heads.
+    /// There are no metrics, trailer fields or interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         DeliveringTask(receiver) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0

@@ -66,7 +66,7 @@ struct DatabaseFiles: Sendable {
             }
             return
         }
-        // A log without a database belongs to one that was deleted.
+        // A log without a database belongs to a deleted database.
         unlink(log)
         unlink(index)
         close(try system("open") { open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) })
