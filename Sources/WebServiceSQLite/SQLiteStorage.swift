@@ -39,7 +39,8 @@ public final class SQLiteStorage: ResponseStorage {
     ///
     /// When the limits are exceeded, the entries written first are deleted until a tenth is free.
     /// The database reuses their space; its file does not shrink, and contains more than the
-    /// entries. Each further process that writes to the same file may exceed the limits by a tenth.
+    /// entries. Each additional process that writes to the same file may exceed the limits by a
+    /// tenth.
     ///
     /// - Parameters:
     ///   - file: The URL of the database file, which need not exist.

@@ -63,7 +63,7 @@ extension ErrorMapper where Self == ClosureErrorMapper {
 }
 
 extension URLError {
-    /// A Boolean value that indicates whether the connection failed, so that a retry may succeed.
+    /// A Boolean value that indicates whether the connection failed, so a retry may succeed.
     ///
     /// `true` if the device is offline, the host cannot be resolved or reached, the connection was
     /// lost, or the request timed out. No response was received.

@@ -125,10 +125,11 @@ public struct Redaction: Sendable {
     /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type and for bytes that
     /// are not UTF-8.
     ///
-    /// In `text/…`, user information in URLs is removed, and the value of a secret name is replaced:
-    /// - after `=`, and after `:` if the name is quoted: a quoted string, or everything up to the next
-    ///   space, `&`, `;`, `,`, `<`, `>` or quotation mark,
-    /// - after `:` otherwise: the rest of the line,
+    /// In `text/…`, user information in URLs is removed, and the value of a secret name is
+    /// replaced:
+    /// - after `=`, and after `:` if the name is quoted: a quoted string, or everything up to the
+    ///   next space, `&`, `;`, `,`, `<`, `>` or quotation mark,
+    /// - after `:` if the name is not quoted: the rest of the line,
     /// - in an element of that name: its content.
     ///
     /// Values at any other position, such as in another attribute or column, are not recognized.

@@ -93,7 +93,8 @@ public final class RequestLogger: ServicePassthroughDelegate {
     }
 
     /// Returns a description of an error without values that may be secret: the code and message of
-    /// a `WebServiceError`, the name of an enum case without a payload, otherwise the type and code.
+    /// a `WebServiceError`, the name of an enum case without a payload, or otherwise the type and
+    /// code.
     private func describe(_ error: any Error) -> String {
         if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
         let mirror = Mirror(reflecting: error)

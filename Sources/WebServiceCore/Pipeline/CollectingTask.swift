@@ -84,7 +84,7 @@ final class CollectingTask: DataTask {
         if wasOpen { fail(error) }
     }
 
-    /// Has no effect: a task that was not resumed sends nothing.
+    /// Has no effect: a task that has not been resumed sends nothing.
     func suspend() {}
 
     func cancel() {

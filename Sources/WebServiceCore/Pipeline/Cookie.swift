@@ -10,7 +10,7 @@ public struct Cookie: Sendable, Hashable {
     public let domain: String
     /// The path at or below which the cookie is sent.
     public let path: String
-    /// The expiry date, in the year 9999 at the latest; `nil` for a session cookie.
+    /// The expiry date, no later than the year 9999; `nil` for a session cookie.
     public let expires: Date?
     /// A Boolean value that indicates whether the cookie is sent over https only.
     public let isSecure: Bool

@@ -61,7 +61,7 @@ public struct ServiceTaskMetrics: Sendable {
         return metrics
     }
 
-    /// Records when a stage began or ended, by the clock of the task.
+    /// Records when a stage began or ended, on the task's clock.
     mutating func mark(_ stage: Stage, at moment: UInt64) {
         let now = max(moment, start)  // read before the lock: another thread may have recorded a later one
         if start == 0 {

@@ -74,7 +74,7 @@ struct SessionStage: Sendable {
             request, BodyCollector(request, source: source, progress: progress?.handler, completion: completion))
     }
 
-    /// Returns a task of the session, whichever protocol it conforms to.
+    /// Returns a task of the session, regardless of the protocol to which it conforms.
     private func streamTask(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) -> any StreamTask {
         if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
         return DeliveringTask(receiver) { delivery in

@@ -117,7 +117,7 @@ package enum ASCII {
 }
 
 extension StringProtocol {
-    /// Returns whether two strings are equal by the rules of RFC 9110 for field names.
+    /// Returns whether two strings are equal according to the rules of RFC 9110 for field names.
     ///
     /// Bytes are compared, with A–Z equal to a–z, regardless of the locale.
     package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {

@@ -159,9 +159,9 @@ extension WebService: Session {
     /// The source of the responses of its session.
     public var responseSource: Response.Source { session.responseSource }
 
-    /// Returns a data task that sends the request over the session of the service when it is
-    /// resumed. The task of a request that cannot be encoded completes with the error, on the
-    /// thread that resumes it.
+    /// Returns a data task that sends the request over the service's session when it is resumed.
+    /// The task of a request that cannot be encoded completes with the error, on the thread that
+    /// resumes it.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

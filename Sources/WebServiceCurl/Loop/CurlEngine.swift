@@ -262,7 +262,7 @@ final class CurlEngine {
     /// The completions are scheduled as one batch, because waking other threads once costs less
     /// than once per transfer.
     ///
-    /// - Returns: Whether any exchange had ended, so that others may have started.
+    /// - Returns: Whether any exchange had ended, so others may have started.
     private func tell() -> Bool {
         guard !ended.isEmpty else { return false }
         HandlerPool.shared.together {

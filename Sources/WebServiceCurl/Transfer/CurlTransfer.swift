@@ -71,7 +71,7 @@ final class CurlTransfer: StreamTask {
         }
     }
 
-    /// Has no effect. A task that was not resumed sends nothing, and a running one cannot be
+    /// Has no effect. A task that has not been resumed sends nothing, and a running one cannot be
     /// paused.
     func suspend() {}
 

@@ -48,8 +48,8 @@ import FoundationNetworking
 ///
 /// The cache stores the status, the header fields without `Set-Cookie` and without those of the
 /// connection, and the body, under a key that contains the URL and the account. Nothing is
-/// encrypted. The limits of the storage bound the amount of data. Of the directives, only
-/// `no-store` prevents storing.
+/// encrypted. The limits of the storage bound the amount of data. Only the `no-store` directive
+/// prevents storing.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
 /// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is

@@ -10,8 +10,8 @@ struct DownloadPlan: Sendable, Equatable {
     var last: Int64?
     /// The representation that the existing bytes belong to.
     let state: DownloadState
-    /// A Boolean value that indicates whether the bytes before the offset were written, so that
-    /// they can be compared.
+    /// A Boolean value that indicates whether the bytes before the offset were written, so they can
+    /// be compared.
     var canCompare = true
 
     /// Plans a request for the whole file.

@@ -24,7 +24,7 @@ struct DownloadTransfer {
     var length: Int64 = 0
     var resumedFrom: Int64 = 0
     var restarts = 0
-    /// A Boolean value that indicates whether the next request asks for the whole file.
+    /// A Boolean value that indicates whether the next request is for the whole file.
     var needsWholeFile = false
     var connections: Int
 

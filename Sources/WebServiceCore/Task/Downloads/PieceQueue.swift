@@ -8,7 +8,7 @@ struct PieceQueue {
         let range: ClosedRange<Int64>
         /// The error that last interrupted the piece.
         var failure: (any Error)?
-        /// The number of failures without any bytes in between.
+        /// The number of consecutive failures without received bytes.
         var attempt = 1
         var spent = Duration.zero
     }

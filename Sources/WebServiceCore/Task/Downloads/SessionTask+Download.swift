@@ -15,19 +15,19 @@ extension SessionTask {
     /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
     ///
     /// - An interrupted download is continued by a later one to the same destination, in any
-    ///   process, even if the process was killed: the request asks for the remaining bytes of the
+    ///   process, even if the process was killed: the request is for the remaining bytes of the
     ///   same version (`Range`, `If-Range`). This requires a GET request and a strong entity tag or
     ///   date of modification (RFC 9110, section 8.8). If the server has changed the file, or does
     ///   not serve parts, the download starts over. After a power failure, only a checksum detects
     ///   bytes that the system has not written.
     /// - A ``RetryPolicy`` of the service or the request also applies to errors within the body.
-    ///   The next request asks for the remaining bytes, and requests that delivered bytes do not
+    ///   The next request is for the remaining bytes, and requests that delivered bytes do not
     ///   count as attempts.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from
-    ///   their defaults. The request asks for an uncompressed body. A body that is compressed
-    ///   nevertheless is decompressed, and cannot be continued.
+    ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
+    ///   decompressed, and cannot be continued.
     /// - ``onProgress(_:)`` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with

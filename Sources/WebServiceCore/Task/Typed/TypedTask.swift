@@ -164,14 +164,14 @@ public final class TypedTask<Value: Sendable>: Sendable {
         return self
     }
 
-    /// Returns a task with a further step.
+    /// Returns a task with another step.
     func then<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
     ) -> TypedTask<Next> {
         TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
-    /// Returns a task with a further asynchronous step.
+    /// Returns a task with another asynchronous step.
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {

@@ -74,7 +74,7 @@ extension Paginator where Position == Int {
     }
 
     /// - Parameter next: Returns the position after a page that does not end the list by its items,
-    ///   or `nil` if the list ends there nevertheless.
+    ///   or `nil` if the list ends there anyway.
     private static func counting(
         from first: Int, _ itemsPerPage: Int, _ end: PageEnd,
         _ task: @escaping @Sendable (Int, Int) async throws -> TypedTask<Page<Item, Int>>,

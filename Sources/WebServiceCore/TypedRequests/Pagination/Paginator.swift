@@ -25,8 +25,8 @@ import Foundation
 /// - A next page that has been visited before fails with ``WebServiceError/Code/repeatedCursor``
 ///   and is not requested again until a reset. For this purpose, every cursor or link is retained
 ///   until then.
-/// - An empty page with a next position is returned like any other page, but too many in succession
-///   fail with ``WebServiceError/Code/tooManyEmptyPages``.
+/// - An empty page with a next position is returned like any other page, but too many consecutive
+///   ones fail with ``WebServiceError/Code/tooManyEmptyPages``.
 /// - ``state`` can be saved and restored.
 ///
 /// All members may be used from any thread.
