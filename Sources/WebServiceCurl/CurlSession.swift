@@ -18,7 +18,7 @@ import FoundationNetworking
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
 ///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
-///   decompressed body, checked during reception. The task enforces `Request.Options.deadline`, not
+///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
 ///   the session.
 /// - Content coding: the session requests, decodes and verifies gzip. A corrupt or truncated body
 ///   fails with `URLError.cannotDecodeContentData`. Other codings, received only if the request

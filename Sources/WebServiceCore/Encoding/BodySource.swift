@@ -47,7 +47,7 @@ package struct BodySource: Sendable {
         self.count = count
     }
 
-    /// The whole body if it consists of bytes in memory only; otherwise `nil`.
+    /// The whole body if it consists only of bytes in memory; otherwise `nil`.
     var bytes: Data? {
         guard pieces.count == 1, case .bytes(let data)? = pieces.first else { return nil }
         return data

@@ -7,13 +7,13 @@ package import FoundationNetworking
 /// A checked and encoded request, ready to be sent.
 ///
 /// A session that needs a `URLRequest` builds it from this object. Other sessions read the
-/// properties directly, without that cost.
+/// properties directly and avoid that step.
 package final class EncodedRequest: URLRequestEncodable {
     /// The request that was encoded.
     package let source: Request
     /// The absolute URL. Every byte is valid according to RFC 3986.
     package let url: String
-    /// The checked fields in order, with trimmed values, without those that frame the request.
+    /// The checked fields in order, with trimmed values, excluding those that frame the request.
     package let headers: Headers
     /// The body in memory; `nil` if there is none or if it is read while it is sent.
     package let body: Data?

@@ -108,7 +108,7 @@ final class BaseURL: Sendable {
         return (authority[...close], behind.isEmpty ? nil : behind.dropFirst())
     }
 
-    /// Returns the host in the form in which it is compared and sent.
+    /// Returns the host in the form that is compared and sent.
     ///
     /// The host is in lower case, an international name in its ASCII form, and an IPv6 address in
     /// its canonical form.

@@ -157,7 +157,7 @@ extension RedirectPolicy {
         return isClean && !isJoined ? text : nil
     }
 
-    /// Returns the target as the URL of a request: a valid host, legal bytes only, no fragment.
+    /// Returns the target as the URL of a request: a valid host, only legal bytes, no fragment.
     /// Returns `nil` if no request can be sent to it, or if it exceeds the maximum length of a
     /// header value, which ends chains of growing URLs.
     private static func encoded(_ target: String) -> String? {

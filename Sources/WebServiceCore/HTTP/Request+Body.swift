@@ -183,8 +183,8 @@ extension Request {
 extension WebServiceError.Code {
     /// A request that must be sent again, but whose body can be read only once.
     ///
-    /// ``WebServiceError/response`` is the response that caused it, or
-    /// ``WebServiceError/underlying`` the error.
+    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the response or error that
+    /// caused it.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 

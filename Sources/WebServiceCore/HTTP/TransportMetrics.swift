@@ -52,7 +52,7 @@ public struct TransferProgress: Sendable, Hashable {
 public struct TransportMetrics: Sendable, Hashable {
     /// The duration of the name lookup.
     public var nameLookup: Duration?
-    /// The duration of connecting, without TLS.
+    /// The duration of connecting, excluding TLS.
     public var connect: Duration?
     /// The duration of the TLS handshake.
     public var secureConnect: Duration?

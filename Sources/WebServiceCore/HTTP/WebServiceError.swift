@@ -67,7 +67,7 @@ public struct WebServiceError: Error, Sendable {
         public static let encoding = Code("encoding")
         /// A response body that the handler cannot use, such as malformed JSON.
         public static let decoding = Code("decoding")
-        /// A missing response body that the handler requires.
+        /// A response without a body, although the handler requires one.
         public static let emptyResponse = Code("emptyResponse")
         /// A status that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unacceptableStatus = Code("unacceptableStatus")

@@ -12,7 +12,7 @@ public struct Cookie: Sendable, Hashable {
     public let path: String
     /// The expiry date, no later than the year 9999; `nil` for a session cookie.
     public let expires: Date?
-    /// A Boolean value that indicates whether the cookie is sent over https only.
+    /// A Boolean value that indicates whether the cookie is sent only over https.
     public let isSecure: Bool
     /// A Boolean value that indicates whether subdomains of ``domain`` do not receive the cookie.
     public let isHostOnly: Bool

@@ -13,7 +13,7 @@ public import Foundation
 ///   a dot; an IP address can name only itself. There is no public suffix list, so a host below
 ///   `co.uk` can set a cookie for all of `co.uk`. Hosts are compared in the form in which they are
 ///   sent: a `Domain` with non-ASCII characters matches none.
-/// - A `Secure` cookie is accepted and sent over https only, and no cookie set over http replaces
+/// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
 /// - Cookies are not isolated by port or, apart from that, by scheme (RFC 6265, section 8.5):
 ///   `http://h:1` and `https://h:2` share them. `SameSite` is ignored, because there is no site

@@ -33,8 +33,8 @@ struct DelegateStage {
     }
 }
 
-/// Notifies the delegate of one request: once when it is sent, and once of its response. A request
-/// that was cancelled before it was sent has no response.
+/// Notifies the delegate of one request: once when it is sent, and once when its response arrives.
+/// A request that was cancelled before it was sent has no response.
 private final class Announcement: Sendable {
     private enum Phase { case created, sent, over }
 

@@ -175,7 +175,7 @@ final class Pipeline: Sendable {
     }
 
     /// Applies the limit to a session that delivers the whole body at once. For other sessions,
-    /// ``BodyCollector`` has applied it during reception.
+    /// ``BodyCollector`` has already applied it.
     private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
         guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else {
             return .success(response)

@@ -32,7 +32,7 @@ public struct Timeline: Sendable {
         public static let wait = Kind("wait")
         /// A credential refresh that this exchange waited for.
         public static let refresh = Kind("refresh")
-        /// The reception of a streamed body after its head.
+        /// The transfer of a streamed body after its head.
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")

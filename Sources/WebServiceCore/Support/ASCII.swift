@@ -74,7 +74,7 @@ package enum ASCII {
         return bytes[first...last]
     }
 
-    /// Returns the value of a number that consists of digits only.
+    /// Returns the value of a number that consists only of digits.
     ///
     /// - Returns: `nil` for anything else, and `Int.max` for a number that is too large.
     package static func number(_ digits: some Collection<UInt8>, radix: UInt8 = 10) -> Int? {

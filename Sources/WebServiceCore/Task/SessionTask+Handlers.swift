@@ -22,7 +22,7 @@ extension SessionTask {
 
     /// Adds a handler for the response; skipped on the failure track.
     ///
-    /// The returned value becomes the result of the chain, a thrown error its failure.
+    /// The returned value becomes the result of the chain; a thrown error becomes its failure.
     @discardableResult
     @_disfavoredOverload
     public func response(
@@ -46,7 +46,7 @@ extension SessionTask {
 
     /// Adds a handler for the body as JSON, as the overload without a result does.
     ///
-    /// The returned value becomes the result of the chain, a thrown error its failure.
+    /// The returned value becomes the result of the chain; a thrown error becomes its failure.
     @discardableResult
     @_disfavoredOverload
     public func responseJSON(

@@ -21,7 +21,7 @@ public import FoundationNetworking
 /// of every request and response on the connection.
 ///
 /// All members may be used from any thread. A task keeps its configuration alive, and the task of a
-/// typed request also the service.
+/// typed request keeps the service alive as well.
 public final class WebService: Sendable {
     /// The URL that every path is below. `nil` if there is none, or if it is not an absolute http
     /// or https URL, in which case each task fails.

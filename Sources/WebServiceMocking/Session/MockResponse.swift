@@ -37,7 +37,7 @@ public struct MockResponse: Sendable {
     /// The HTTP version. Defaults to `HTTP/1.1`.
     public var version = "HTTP/1.1"
 
-    /// The way in which a ``MockServer`` sends the response.
+    /// How a ``MockServer`` sends the response.
     ///
     /// A ``MockSession`` evaluates only ``Wire/noAnswer``: the request fails with
     /// `URLError.timedOut` after its timeout, unless it is cancelled first.

@@ -20,7 +20,7 @@ struct Stub: Sendable {
         return (nil, nil, noMatch(for: request, in: stubs))
     }
 
-    /// Returns an error with the method and the path only.
+    /// Returns an error that contains only the method and the path.
     ///
     /// The query and the user information of a URL may contain secrets.
     private static func noMatch(for request: any URLRequestEncodable, in stubs: [Stub]) -> WebServiceError {

@@ -57,7 +57,7 @@ struct DatabaseFiles: Sendable {
         return try body()
     }
 
-    /// Creates an empty file that only its owner can read, unless a file exists.
+    /// Creates an empty file that only its owner can read, unless the file exists.
     func makeDatabase() throws {
         var status = stat()
         if try system("lstat", { lstat(database, &status) == 0 ? 1 : errno == ENOENT ? 0 : -1 }) == 1 {

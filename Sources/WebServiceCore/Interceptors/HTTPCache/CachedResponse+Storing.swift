@@ -78,7 +78,7 @@ extension CachedResponse {
         return stored
     }
 
-    /// Fields that apply to one connection, one proxy or one exchange only.
+    /// Fields that apply only to one connection, one proxy or one exchange.
     private static let connectionFields: Set<Headers.Name> = [
         "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
         "Proxy-Connection", "TE", "Trailer",

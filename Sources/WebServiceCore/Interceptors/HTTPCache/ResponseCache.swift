@@ -20,7 +20,7 @@ import FoundationNetworking
 /// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
 ///   ``Request/Options/cachePolicy`` control the cache. `stale-while-revalidate` and
 ///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
-///   `s-maxage` and `proxy-revalidate` are ignored, because they apply to shared caches only.
+///   `s-maxage` and `proxy-revalidate` are ignored, because they apply only to shared caches.
 /// - Every response to GET that may be stored is stored unless it followed a redirect. This
 ///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
 ///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
@@ -28,7 +28,7 @@ import FoundationNetworking
 ///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
 ///   server.
 /// - `Vary` selects among up to 8 responses for one URL. The values of the request fields are
-///   stored as fingerprints only, and an absent field matches requests without it (RFC 9111,
+///   stored only as fingerprints, and an absent field matches requests without it (RFC 9111,
 ///   section 4.1). `Vary: *`, a malformed `Vary`, and `Vary: Cookie` prevent storing; the last only
 ///   if the service's cookie jar, which adds its cookies after the cache, has cookies for the URL.
 /// - A 304 with an entity tag other than the stored one removes the stored response, and the

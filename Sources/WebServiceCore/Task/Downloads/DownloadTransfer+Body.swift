@@ -17,7 +17,8 @@ extension DownloadTransfer {
         meter.begin(0, of: total)
     }
 
-    /// Receives the first part of a file that several connections download if it is long enough.
+    /// Receives the first part of a file that several connections download if the file is long
+    /// enough.
     mutating func receiveFirst(
         _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {

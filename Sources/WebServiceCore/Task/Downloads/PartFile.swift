@@ -3,7 +3,7 @@ import Foundation
 /// A file while it is downloaded: its bytes and its state, beside the destination.
 ///
 /// The bytes are in `.NAME.webservice-part`, which is locked, and the state in
-/// `.NAME.webservice-state`. Both are accessible to the user only. At the end, the part is renamed
+/// `.NAME.webservice-state`. Both are accessible only to the user. At the end, the part is renamed
 /// to the destination, which is never incomplete. All members block the thread. They may be used
 /// from any thread, for bytes that do not overlap.
 final class PartFile: Sendable {

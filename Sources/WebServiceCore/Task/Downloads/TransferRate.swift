@@ -1,4 +1,4 @@
-/// The rate of a transfer over the last seconds.
+/// The rate of a transfer over the last few seconds.
 struct TransferRate: Sendable {
     /// The count at instants that are at least a tenth of a second apart, for three seconds.
     private var samples: [(instant: UInt64, count: Int64)] = []

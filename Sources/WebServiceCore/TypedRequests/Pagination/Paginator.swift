@@ -110,7 +110,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// called once, on the main actor, in the order of the calls; the next call continues after it
     /// has returned.
     ///
-    /// - Returns: A task with which the call can be cancelled.
+    /// - Returns: A task that can be used to cancel the call.
     @discardableResult
     public func moveNext(
         completion: @escaping @MainActor @Sendable (_ result: Result<Page<Item, Position>?, any Error>) -> Void

@@ -3,9 +3,9 @@ public import Foundation
 /// A storage that stores each response in a file, in a custom folder.
 ///
 /// A file contains the bytes of the response, its key (identifier, classification and account,
-/// unencrypted) and the date at which it was stored. It contains no header fields and nothing of
+/// unencrypted) and the date at which it was stored. It contains no header fields and no data of
 /// the request. (The entries of a ``ResponseCache`` include header fields, and their identifier is
-/// the URL.) Files are accessible to the user only (mode 0600), as are folders that this storage
+/// the URL.) Files are accessible only to the user (mode 0600), as are folders that this storage
 /// creates (0700); nothing is encrypted. File names are derived from a hash, so no identifier can
 /// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in
 /// it is followed; its parent folders are not checked.
@@ -32,7 +32,7 @@ public final class FileStorage: ResponseStorage {
     public enum Format: Sendable, Hashable {
         /// The data with its key, date and checksum.
         case wrapped
-        /// The data only, for files that other programs read. Neither damage nor a collision of
+        /// Only the data, for files that other programs read. Neither damage nor a collision of
         /// file names is detected. The date is unknown (`nil`), and an entry is read as
         /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare
@@ -59,7 +59,7 @@ public final class FileStorage: ResponseStorage {
     private let clock: TaskClock
     /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
-    /// Changed on the queue only.
+    /// Changed only on the queue.
     private let state = Mutex(State())
 
     /// Creates a storage without accessing the disk.
