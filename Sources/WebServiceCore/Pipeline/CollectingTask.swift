@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Collects a streamed body and then sends it over a session that cannot send it while it is
+/// Collects a streamed body and then sends it, for a session that cannot send a body while it is
 /// produced.
 final class CollectingTask: DataTask {
     private enum Phase {

@@ -46,7 +46,7 @@ struct DatabaseFiles: Sendable {
         Snapshot(database: try Self.look(database), log: try Self.look(log), index: try Self.look(index))
     }
 
-    /// Executes the body while holding the lock file. Throws a busy error if it is locked already.
+    /// Executes the body while holding the lock file. Throws a busy error if it is already locked.
     func exclusively<Value>(_ durability: StorageDurability, _ body: () throws -> Value) throws -> Value {
         try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
         let descriptor = try system("open") { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
