@@ -106,7 +106,7 @@ extension Request {
             Body(StreamedBody(length: length, isReplayable: true) { try await $0.take(open()) }, contentType)
         }
 
-        /// Returns a body of a sequence that can be iterated once.
+        /// Returns a body of a sequence that can be iterated only once.
         ///
         /// The body is not replayable: a retry, a redirect or a credential refresh fails with
         /// ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
@@ -173,7 +173,7 @@ extension Request {
 
     /// A Boolean value that indicates whether the body can be sent.
     ///
-    /// `false` for a sequence that can be iterated once and whose iteration has begun.
+    /// `false` for a sequence that can be iterated only once and whose iteration has begun.
     var canSendBody: Bool {
         guard case .stream(let stream, _) = content.content else { return true }
         return parametersBelongInBody || stream.canBeOpened

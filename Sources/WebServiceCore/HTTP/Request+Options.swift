@@ -27,7 +27,7 @@ extension Request {
         /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
         /// 10.1.1). It sends the body after a response with status 100, or when the duration has
         /// elapsed. A final response ends the request without its body. After a response with
-        /// status 417, the request is sent again without the field. Has no effect for requests
+        /// status 417, the request is sent again without the field. Has no effect on requests
         /// without a body or in other sessions.
         public var expectsContinue: Duration?
 

@@ -14,7 +14,7 @@ public struct Cookie: Sendable, Hashable {
     public let expires: Date?
     /// A Boolean value that indicates whether the cookie is sent only over https.
     public let isSecure: Bool
-    /// A Boolean value that indicates whether subdomains of ``domain`` do not receive the cookie.
+    /// A Boolean value that indicates whether the cookie is sent only to ``domain`` itself.
     public let isHostOnly: Bool
     /// A Boolean value that indicates whether the cookie has the `HttpOnly` attribute.
     ///
