@@ -50,7 +50,7 @@ package struct Folder: ~Copyable, Sendable {
     ///
     /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
     /// - Returns: `nil` if it does not exist.
-    /// - Throws: ``SystemFailure``, including for anything that is not a folder.
+    /// - Throws: ``SystemFailure``, including for anything else that is not a folder.
     init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         do throws(SystemFailure) {
