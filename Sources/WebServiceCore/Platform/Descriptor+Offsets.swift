@@ -111,7 +111,7 @@ extension Folder {
     /// Opens a file for reading and writing, without following a link or waiting for a FIFO.
     ///
     /// - Parameter isNew: Whether an existing file is an error. Otherwise, a missing file is
-    ///   created. New files are accessible to the user only (0600).
+    ///   created. New files are accessible only to the user (0600).
     borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
         let folder = descriptor.number

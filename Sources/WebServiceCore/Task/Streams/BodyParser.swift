@@ -20,7 +20,7 @@ protocol BodyParser<Element>: Sendable {
 
     /// Marks the orderly end of the body.
     ///
-    /// ``next()`` then returns the elements that the end completes, and then `nil`.
+    /// ``next()`` then returns the elements that the end completes, followed by `nil`.
     mutating func finish()
 }
 
