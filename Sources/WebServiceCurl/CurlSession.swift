@@ -18,7 +18,7 @@ import FoundationNetworking
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
 ///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
-///   decompressed body, checked during reception. The task enforces `Request.Options.deadline`, not
+///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
 ///   the session.
 /// - Content coding: the session requests, decodes and verifies gzip. A corrupt or truncated body
 ///   fails with `URLError.cannotDecodeContentData`. Other codings, received only if the request
@@ -93,7 +93,7 @@ public final class CurlSession: UploadingSession {
     ///
     /// - Parameters:
     ///   - request: The request to send.
-    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it was sent, on
+    ///   - receiver: Called on the loop's thread, or, if the exchange ends before it is sent, on
     ///     the thread that resumes or cancels the task. It must not block or wait for the session.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)

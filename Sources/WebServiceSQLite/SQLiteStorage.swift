@@ -10,7 +10,7 @@ public import WebServiceCore
 /// damaged entry is removed and reported as missing. Next to the file are its log (`-wal`, `-shm`)
 /// and an empty `.lock` file.
 ///
-/// All members are thread-safe. A read or a write takes some microseconds on the caller's thread.
+/// All members are thread-safe. A read or a write takes a few microseconds on the caller's thread.
 /// Operations that wait for the disk or for another process run on a queue of the storage, for at
 /// most one minute. A forked process opens the database again and runs them on the caller's thread.
 /// Reads do not wait for writes. A read that begins after a call has returned sees its changes.
@@ -39,7 +39,8 @@ public final class SQLiteStorage: ResponseStorage {
     ///
     /// When the limits are exceeded, the entries written first are deleted until a tenth is free.
     /// The database reuses their space; its file does not shrink, and contains more than the
-    /// entries. Each further process that writes to the same file may exceed the limits by a tenth.
+    /// entries. Each additional process that writes to the same file may exceed the limits by a
+    /// tenth.
     ///
     /// - Parameters:
     ///   - file: The URL of the database file, which need not exist.

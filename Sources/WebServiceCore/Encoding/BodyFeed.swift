@@ -1,14 +1,14 @@
 import Foundation
 
-/// The bytes of a ``StreamedBody`` on their way from the sequence to the thread that sends them.
+/// A buffer between the sequence of a ``StreamedBody`` and the thread that sends its bytes.
 ///
-/// The sequence runs in a Swift task, which waits while 128 KiB wait to be read.
+/// The sequence runs in a Swift task, which is suspended while 128 KiB are unread.
 package final class BodyFeed: Sendable {
     private struct State {
         var chunks = Queue<Data>()
-        /// The unread rest of the first chunk.
+        /// The unread remainder of the first chunk.
         var first = Data()
-        /// The number of bytes that wait to be read.
+        /// The number of unread bytes.
         var waiting = 0
         var readCount: Int64 = 0
         /// The result of the sequence; `nil` before its end.
@@ -16,7 +16,7 @@ package final class BodyFeed: Sendable {
         /// A Boolean value that indicates whether the reader is notified of the next bytes.
         var isAwaited = false
         var isCancelled = false
-        /// The sequence, while it waits for room.
+        /// The sequence while it waits for room.
         var producer: CheckedContinuation<Void, Never>?
         var task: Task<Void, Never>?
 
@@ -33,7 +33,7 @@ package final class BodyFeed: Sendable {
         }
     }
 
-    /// The number of waiting bytes at which the sequence waits.
+    /// The number of unread bytes at which the sequence is suspended.
     private static let limit = 128 << 10
 
     /// The body.

@@ -8,11 +8,11 @@ import Musl
 import Glibc
 #endif
 
-/// Reads a ``BodySource`` from beginning to end, and again if it has to be sent again. At most one
-/// file is open at a time; it is closed when the reader is deallocated at the latest.
+/// Reads a ``BodySource`` from beginning to end, and again if it must be resent. At most one file
+/// is open at a time; it is closed at the latest when the reader is deallocated.
 package final class BodyReader {
     package let source: BodySource
-    /// The number of bytes before the next one to read.
+    /// The offset of the next byte to read.
     package private(set) var offset = 0
 
     /// The piece that contains the next byte, and the offset within it.

@@ -16,7 +16,7 @@ package struct BodySource: Sendable {
         }
     }
 
-    /// A regular file, with its status when the request was encoded.
+    /// A regular file, with the status it had when the request was encoded.
     struct File: Sendable {
         let path: String
         /// The name of the owner of the file in error messages.
@@ -47,7 +47,7 @@ package struct BodySource: Sendable {
         self.count = count
     }
 
-    /// The whole body if it consists of bytes in memory only; otherwise `nil`.
+    /// The whole body if it consists only of bytes in memory; otherwise `nil`.
     var bytes: Data? {
         guard pieces.count == 1, case .bytes(let data)? = pieces.first else { return nil }
         return data

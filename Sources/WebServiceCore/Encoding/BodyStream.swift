@@ -1,6 +1,6 @@
 import Foundation
 
-/// A body with files or a streamed body, in the form that a `URLRequest` can carry. The framework
+/// A body with files or a streamed body, in a form that a `URLRequest` can carry. The library
 /// extracts ``body``. Any other reader reads the files once each time it opens the stream, and
 /// receives an error for a streamed body.
 final class BodyStream: InputStream {

@@ -7,13 +7,13 @@ package import FoundationNetworking
 /// A checked and encoded request, ready to be sent.
 ///
 /// A session that needs a `URLRequest` builds it from this object. Other sessions read the
-/// properties directly and save that work.
+/// properties directly and avoid that step.
 package final class EncodedRequest: URLRequestEncodable {
     /// The request that was encoded.
     package let source: Request
     /// The absolute URL. Every byte is valid according to RFC 3986.
     package let url: String
-    /// The checked fields in order, with trimmed values, without those that frame the request.
+    /// The checked fields in order, with trimmed values, excluding those that frame the request.
     package let headers: Headers
     /// The body in memory; `nil` if there is none or if it is read while it is sent.
     package let body: Data?
@@ -56,10 +56,10 @@ package final class EncodedRequest: URLRequestEncodable {
         return try Request(try encodable.urlRequest()).encode()
     }
 
-    /// The size of the body in bytes; 0 for a streamed body, and an input stream of Foundation.
+    /// The size of the body in bytes; 0 for a streamed body and for a Foundation input stream.
     package var bodyCount: Int { bodySource?.count ?? body?.count ?? 0 }
 
-    /// A Boolean value that indicates whether the body is an input stream of Foundation.
+    /// A Boolean value that indicates whether the body is a Foundation input stream.
     package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }
 
     /// Returns a copy with one more header field, whose value must be valid.
@@ -84,9 +84,9 @@ package final class EncodedRequest: URLRequestEncodable {
 
     package var urlRequestValue: URLRequest {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
-        // Setters of `URLRequest` are slow on Linux: properties that already have the right value
-        // are not set, and one assignment of all header fields costs a tenth of one `setValue` per
-        // field.
+        // The setters of `URLRequest` are slow on Linux: properties that already have the right
+        // value are not set, and assigning all header fields together costs a tenth of setting each
+        // one.
         let template = source.template
         var request =
             template

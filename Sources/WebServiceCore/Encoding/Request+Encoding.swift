@@ -15,7 +15,7 @@ extension Request: URLRequestEncodable {
 
     /// Encodes the request.
     ///
-    /// The result has no body from a provider, because providers run only when a task is resumed.
+    /// The result omits the body of a provider, because providers run only when a task is resumed.
     ///
     /// - Throws: ``WebServiceError`` with ``WebServiceError/Code/invalidURL``,
     ///   ``WebServiceError/Code/invalidMethod``, ``WebServiceError/Code/invalidHeader`` or
@@ -26,7 +26,7 @@ extension Request: URLRequestEncodable {
 
     /// Returns the request's URL with ``queryParameters`` and `parameters` added to its query.
     ///
-    /// The ``queryParameterEncoder`` adds them or, without one, they are written as `name=value&…`.
+    /// The ``queryParameterEncoder`` adds them; without one, they are written as `name=value&…`.
     public func encodeURL(adding parameters: Parameters) throws -> URL {
         guard let url = URL(string: try encodeURL(queryParameters.map { $0 + parameters } ?? parameters)) else {
             throw WebServiceError(.invalidURL, "the URL is malformed")
@@ -43,7 +43,7 @@ extension Request: URLRequestEncodable {
         }
     }
 
-    /// Checks and encodes the request. No other code does either.
+    /// Checks and encodes the request. This is the only code that does so.
     ///
     /// A body provider is not called; ``providingBody()`` calls it beforehand.
     package consuming func encode() throws(WebServiceError) -> EncodedRequest {
@@ -170,7 +170,7 @@ extension Request: URLRequestEncodable {
 extension Request {
     /// The maximum length of the value of a header field, in bytes.
     ///
-    /// Longer values are rejected, because transports fail on them without a reason.
+    /// Longer values are rejected, because transports fail on them without reporting a reason.
     public static let maximumHeaderValueLength = 65_536
 
     private func checkedHeaders() throws(WebServiceError) -> Headers {

@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// An http or https URL, validated, normalized and split into the parts that joining needs.
+/// An http or https URL, validated, normalized and split into the parts needed for joining.
 ///
 /// The host is never extended by concatenation: what follows ``origin`` begins with `/` or `?`.
 final class BaseURL: Sendable {
@@ -108,7 +108,7 @@ final class BaseURL: Sendable {
         return (authority[...close], behind.isEmpty ? nil : behind.dropFirst())
     }
 
-    /// Returns the host in the form in which it is compared and sent.
+    /// Returns the host in the form that is compared and sent.
     ///
     /// The host is in lower case, an international name in its ASCII form, and an IPv6 address in
     /// its canonical form.
@@ -186,7 +186,7 @@ extension BaseURL {
 
     /// Returns the canonical form of an IPv6 address (RFC 5952), or `nil` for anything else.
     ///
-    /// A zone identifier is not part of an address, so that an address with a zone is rejected.
+    /// A zone identifier is not part of an address, so an address with a zone is rejected.
     private static func canonicalIPv6(_ text: ArraySlice<UInt8>) -> String? {
         guard text.count < Int(INET6_ADDRSTRLEN),
             text.allSatisfy({ ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: ".") })

@@ -2,9 +2,9 @@ public import Foundation
 
 /// A type that decodes `Decodable` values from the bytes of a body.
 ///
-/// For a `JSONDecoder` the framework first checks that the body is nested no deeper than 512
-/// levels. A custom decoder that calls a `JSONDecoder` has to do the same on Linux, where that
-/// class traps on some deeper input.
+/// For a `JSONDecoder`, the library first checks that the body is nested no deeper than 512 levels.
+/// A custom decoder that calls a `JSONDecoder` must do the same on Linux, where that class traps on
+/// some deeper input.
 public protocol BodyDecoder: Sendable {
     /// Returns the decoded value.
     ///

@@ -5,8 +5,8 @@ enum ContentDisposition {
     /// Returns the file name as sent, which may be any string.
     ///
     /// `filename*` takes precedence over `filename`, unless its charset is neither UTF-8 nor
-    /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). Of repeated parameters, the
-    /// first counts.
+    /// ISO-8859-1 or its value is malformed (RFC 8187, section 3.2.1). If a parameter is repeated,
+    /// the first one applies.
     static func fileName(_ value: String) -> String? {
         var plain: String?
         var extended: String?

@@ -1,7 +1,7 @@
 /// The value of a `Content-Range` field in bytes (RFC 9110, section 14.4).
 enum ContentRange: Sendable, Equatable {
     /// The positions of the first and the last byte, and the length of the whole representation;
-    /// `nil` if the server does not know it.
+    /// `nil` if it is unknown.
     case bytes(ClosedRange<Int64>, total: Int64?)
     /// The length of a representation that has none of the requested bytes.
     case unsatisfied(total: Int64)
@@ -30,7 +30,7 @@ enum ContentRange: Sendable, Equatable {
         self = .bytes(first...last, total: total)
     }
 
-    /// The length of the whole representation; `nil` if the server does not know it.
+    /// The length of the whole representation; `nil` if it is unknown.
     var total: Int64? {
         switch self {
         case .bytes(_, let total): total

@@ -5,8 +5,8 @@ enum DigestField {
     /// Returns the digests of known algorithms.
     ///
     /// The field is a dictionary of byte sequences (RFC 9651, sections 3.2 and 3.3.5). Other
-    /// algorithms and digests of the wrong length are ignored, and so is a whole value that is not
-    /// a dictionary.
+    /// algorithms and digests of the wrong length are ignored, as is an entire value that is not a
+    /// dictionary.
     static func digests(_ value: String) -> [SHA2: [UInt8]] {
         var reader = StructuredFieldReader(value)
         var digests: [SHA2: [UInt8]] = [:]
@@ -20,7 +20,7 @@ enum DigestField {
     }
 }
 
-/// A reader of structured fields (RFC 9651, section 4.2) that keeps byte sequences only.
+/// A reader of structured fields (RFC 9651, section 4.2) that retains only byte sequences.
 ///
 /// Each step returns `nil` or `false` for a value that the grammar does not allow.
 struct StructuredFieldReader {

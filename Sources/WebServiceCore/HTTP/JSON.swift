@@ -50,7 +50,7 @@ package enum JSON {
         }
     }
 
-    /// Parses JSON of any shape with the errors of a `JSONDecoder`, in linear time.
+    /// Parses JSON of any shape in linear time, and throws the errors of a `JSONDecoder`.
     private static func anyShape<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
         do {
             return try JSONValue.Parser().decode(type, from: data)

@@ -7,9 +7,9 @@ import Foundation
 /// let name = json["brewers"]?[0]?["name"]?.string
 /// ```
 /// Decoded as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays
-/// and objects. Within another type it has at most 64, including those of the other type: decoding
-/// tries one type after another there, and on Linux each failed attempt takes time proportional to
-/// the square of the depth.
+/// and objects. Within another type it has at most 64, including those of the other type: there,
+/// decoding tries one type after another, and on Linux each failed attempt takes time proportional
+/// to the square of the depth.
 @dynamicMemberLookup
 public enum JSONValue: Sendable, Hashable {
     /// `null`
@@ -22,7 +22,7 @@ public enum JSONValue: Sendable, Hashable {
     case string(String)
     /// An array.
     case array([JSONValue])
-    /// An object. Of repeated names, one value remains.
+    /// An object. If a name is repeated, one value remains.
     case object([String: JSONValue])
 
     /// The value of a name; `nil` if this value is not an object or has no such name.
@@ -78,7 +78,7 @@ extension JSONValue: Decodable {
     /// The maximum depth within another type, including the levels of that type.
     private static let maximumDepth = 64
 
-    /// Decodes from any decoder, so that the value can be a part of other types.
+    /// Decodes from any decoder, so that the value can be part of other types.
     ///
     /// - Throws: `DecodingError.dataCorrupted` for more than 64 levels of arrays and objects;
     ///   otherwise the error of the decoder.

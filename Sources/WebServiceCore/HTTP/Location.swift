@@ -7,13 +7,14 @@ extension Request {
     enum Location: Sendable {
         /// An absolute http or https URL.
         case absolute(String)
-        /// A path by the rules of ``WebService/absoluteURL(_:pathParameters:)``.
+        /// A path that follows the rules of ``WebService/absoluteURL(_:pathParameters:)``.
         ///
         /// `below` is `nil` if the service has no base URL.
         case path(String, Parameters?, below: BaseURL?)
         indirect case invalid(WebServiceError)
 
-        /// The whole URL if no part of it needs work, at the cost of a copy; otherwise `nil`.
+        /// The whole URL, at the cost of a copy, if no part of it must be processed; otherwise
+        /// `nil`.
         var plainText: String? {
             guard case .path(let path, nil, below: let base?) = self, base.query == nil, PathJoin.isPlain(path) else {
                 return nil
@@ -25,7 +26,7 @@ extension Request {
         ///
         /// A fragment is dropped.
         ///
-        /// - Returns: `true` if a query was written, so that parameters are added with `&`.
+        /// - Returns: `true` if a query was written, so parameters must be added with `&`.
         func write(into writer: inout ByteWriter) throws(WebServiceError) -> Bool {
             if let plainText {
                 writer.write(plainText)

@@ -12,7 +12,7 @@ public import Foundation
 /// file names are sent in UTF-8, with `"`, CR and LF written as `%22`, `%0D` and `%0A` and nothing
 /// else escaped (HTML, multipart/form-data encoding algorithm); there is no `filename*`. Contents
 /// are sent unchanged, byte for byte. Line breaks are not normalized, including those in names,
-/// whereas a form in a browser converts them to CR LF.
+/// whereas browsers convert them to CR LF.
 ///
 /// The form is validated when the request is encoded. Encoding throws
 /// ``WebServiceError/Code/encoding``, with a message that names the part, for
@@ -22,9 +22,9 @@ public import Foundation
 /// - a file that is missing, cannot be read, or is not a regular file, such as a folder.
 ///
 /// `CurlSession` reads files in pieces while it sends them and never holds a whole file in memory;
-/// for Foundation, see ``Request/multipart``. The sizes of the files are known in advance, so that
-/// the request has an exact `Content-Length`. If a file has changed since the request was encoded,
-/// the exchange fails with the same error, and the server never receives a complete request.
+/// for Foundation, see ``Request/multipart``. The sizes of the files are known in advance, so the
+/// request has an exact `Content-Length`. If a file has changed since the request was encoded, the
+/// exchange fails with the same error, and the server never receives a complete request.
 ///
 /// The boundary consists of 128 random bits that are generated when the form is created. Copies
 /// share it: if the same request is sent again, the same bytes are sent.

@@ -11,8 +11,8 @@ public import Foundation
 /// Two origins are equal if all three parts are equal. A missing port is the default port of the
 /// scheme, 80 or 443; names are in lower case, international names in their ASCII form (UTS 46),
 /// and IPv6 addresses in their canonical form (RFC 5952). No other hosts are equal: a host does not
-/// match its subdomains, `example.com.` with a trailing dot is a separate host, and so is the IPv6
-/// address `[::ffff:127.0.0.1]` compared to `127.0.0.1`. A host that ends in a number is an IPv4
+/// match its subdomains, `example.com.` with a trailing dot differs from `example.com`, and the
+/// IPv6 address `[::ffff:127.0.0.1]` from `127.0.0.1`. A host that ends in a number is an IPv4
 /// address of four decimal numbers; `127.1` and `0x7f000001` have no origin, because parsers
 /// disagree on the host.
 public struct Origin: Sendable, Hashable {
@@ -41,8 +41,8 @@ public struct Origin: Sendable, Hashable {
         let checked = try? BaseURL.splitOrigin(of: Array(text.utf8)).origin  // an invalid URL has no origin
         guard let checked, let mark = checked.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
         let authority = checked[mark...].dropFirst(3)
-        // The authority is already checked: a colon after the bracket of an IPv6 address precedes a
-        // port, and so does any colon in an authority without brackets.
+        // The authority has already been checked: a colon after the bracket of an IPv6 address
+        // precedes a port, and so does any colon in an authority without brackets.
         let end = authority.utf8.lastIndex(of: UInt8(ascii: "]")) ?? authority.startIndex
         let colon = authority[end...].utf8.firstIndex(of: UInt8(ascii: ":"))
         scheme = String(checked[..<mark])

@@ -25,7 +25,7 @@ public struct ParameterStrategy: Sendable {
     /// The format of dates.
     public var dates: Dates
 
-    /// Creates a strategy. Its formats default to those of the table above.
+    /// Creates a strategy. Its formats default to those in the table above.
     public init(
         arrays: Arrays = .repeated,
         nesting: Nesting = .brackets,

@@ -39,7 +39,7 @@ public enum ParameterValue: Sendable, Hashable {
         self.init(any: value, depth: 0)
     }
 
-    /// Values nested too deep to be encoded are replaced with ``null``.
+    /// Values nested too deeply to be encoded are replaced with ``null``.
     ///
     /// The replacement protects the stack in this initializer. Encoding the value still fails.
     init(any value: Any?, depth: Int) {

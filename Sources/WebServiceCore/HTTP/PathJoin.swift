@@ -35,8 +35,9 @@ struct PathJoin {
 
     /// Returns whether a string is a path that can be joined by copying its bytes.
     ///
-    /// Such a path, as most are, contains no byte to escape, no placeholder, query, fragment or
-    /// colon, which could end a scheme, no segment that begins with a dot, and no leading `//`.
+    /// Such a path contains no byte to escape, no placeholder, query or fragment, no colon (which
+    /// could end a scheme), no segment that begins with a dot, and no leading `//`. Most paths are
+    /// plain.
     static func isPlain(_ text: String) -> Bool {
         text.utf8.withContiguousStorageIfAvailable { bytes in
             guard !bytes.isEmpty else { return false }

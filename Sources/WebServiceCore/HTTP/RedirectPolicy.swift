@@ -14,7 +14,7 @@ import FoundationNetworking
 ///
 /// When a method becomes GET, the body and the header fields that describe it are removed. A
 /// response with another status, without a `Location`, or with a `Location` that is not a usable
-/// URL is delivered as it is.
+/// URL is delivered unchanged.
 ///
 /// A redirect fails with ``WebServiceError/Code/redirectRefused`` if
 /// - its target has a scheme other than http and https, user information, or a host that ends in a
@@ -25,7 +25,7 @@ import FoundationNetworking
 /// - it needs a body stream a second time.
 ///
 /// It fails with ``WebServiceError/Code/tooManyRedirects`` if it exceeds ``maximum``, and with
-/// ``WebServiceError/Code/bodyNotReplayable`` if it needs a body again that can be read only once.
+/// ``WebServiceError/Code/bodyNotReplayable`` if it resends a body that can be read only once.
 ///
 /// A backslash is part of the path and is percent-encoded (RFC 3986): `/\host/x` and `\\host/x`
 /// remain on the origin, whereas browsers (WHATWG URL) interpret both as another host.
@@ -79,8 +79,8 @@ extension RedirectPolicy {
     enum Decision: Sendable {
         /// The response is delivered.
         case deliver
-        /// The next request. `droppedCredentials` indicates that it leads to another origin than
-        /// the previous one, whose credentials must not be added again.
+        /// The next request. `droppedCredentials` indicates that its origin differs from that of
+        /// the previous request, whose credentials must not be added again.
         case follow(Request, droppedCredentials: Bool)
         case fail(WebServiceError)
     }
@@ -94,7 +94,7 @@ extension RedirectPolicy {
     ///   - url: The absolute URL of that request.
     ///   - locations: The values of `Location`; one value may contain several joined by a comma and
     ///     a space.
-    ///   - followed: The number of redirects followed before.
+    ///   - followed: The number of redirects already followed.
     func decision(for request: Request, at url: String, status: Int, locations: [String], followed: Int) -> Decision {
         guard followsRedirects, [301, 302, 303, 307, 308].contains(status), locations.count == 1,
             let location = locations.first,
@@ -157,9 +157,9 @@ extension RedirectPolicy {
         return isClean && !isJoined ? text : nil
     }
 
-    /// Returns the target as the URL of a request: a valid host, legal bytes only, no fragment.
-    /// Returns `nil` if no request can be sent to it, or if it is longer than a header value may
-    /// be, which ends chains of growing URLs.
+    /// Returns the target as the URL of a request: a valid host, only legal bytes, no fragment.
+    /// Returns `nil` if no request can be sent to it, or if it exceeds the maximum length of a
+    /// header value, which ends chains of growing URLs.
     private static func encoded(_ target: String) -> String? {
         guard target.utf8.count <= Request.maximumHeaderValueLength else { return nil }
         // Here `{` does not start a placeholder.

@@ -8,7 +8,7 @@ extension Request {
     /// service.POST("/log").setBody(.stream(length: nil, contentType: "text/plain") { lines() })
     /// ```
     /// A body is replayable if it can be sent again: by a retry, by a redirect with status 307 or
-    /// 308, and after the refresh of a credential. Only ``stream(_:length:contentType:)`` is not.
+    /// 308, and after a credential refresh. Only ``stream(_:length:contentType:)`` is not.
     public struct Body: Sendable {
         enum Content: Sendable {
             case none
@@ -70,7 +70,7 @@ extension Request {
         ///
         /// The status of the file is read when the request is encoded, and its content while it is
         /// sent, again for each attempt. The request fails with ``WebServiceError/Code/encoding``
-        /// if the file cannot be read, is not a regular file, or changes before the last byte was
+        /// if the file cannot be read, is not a regular file, or changes before the last byte is
         /// read; the server then receives no complete request. See ``Request/multipart`` for the
         /// memory that each session uses.
         ///
@@ -106,10 +106,10 @@ extension Request {
             Body(StreamedBody(length: length, isReplayable: true) { try await $0.take(open()) }, contentType)
         }
 
-        /// Returns a body of a sequence that can be iterated once.
+        /// Returns a body of a sequence that can be iterated only once.
         ///
-        /// The body is not replayable: a retry, a redirect or the refresh of a credential fails
-        /// with ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
+        /// The body is not replayable: a retry, a redirect or a credential refresh fails with
+        /// ``WebServiceError/Code/bodyNotReplayable`` if the iteration has begun. See
         /// ``stream(length:contentType:_:)``.
         ///
         /// - Parameters:
@@ -173,7 +173,7 @@ extension Request {
 
     /// A Boolean value that indicates whether the body can be sent.
     ///
-    /// `false` for a sequence that can be iterated once and whose iteration has begun.
+    /// `false` for a sequence that can be iterated only once and whose iteration has begun.
     var canSendBody: Bool {
         guard case .stream(let stream, _) = content.content else { return true }
         return parametersBelongInBody || stream.canBeOpened
@@ -181,10 +181,10 @@ extension Request {
 }
 
 extension WebServiceError.Code {
-    /// A request had to be sent again, but its body can be read only once.
+    /// A request that must be sent again, but whose body can be read only once.
     ///
-    /// ``WebServiceError/response`` is the response that caused it, or
-    /// ``WebServiceError/underlying`` the error.
+    /// ``WebServiceError/response`` or ``WebServiceError/underlying`` is the response or error that
+    /// caused it.
     public static let bodyNotReplayable = WebServiceError.Code("bodyNotReplayable")
 }
 

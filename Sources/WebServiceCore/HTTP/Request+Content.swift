@@ -31,8 +31,8 @@ extension Request {
     /// `Request`.
     ///
     /// `CurlSession` reads the files while it sends them, in pieces of at most 64 KiB, on a thread
-    /// that it shares with other exchanges. ``FoundationSession`` and `URLSession` would send a
-    /// stream without its length. For them, the body is first written to a file in the folder for
+    /// shared with other exchanges. ``FoundationSession`` and `URLSession` would send a stream
+    /// without its length. For them, the body is first written to a file in the folder for
     /// temporary files, in the background and also in pieces. The file is accessible only to the
     /// user (0600), is unlinked immediately, and is mapped into memory; Foundation on Linux then
     /// copies all of it into memory. Foundation's task is created only then: invalidating a

@@ -23,12 +23,12 @@ extension Request {
 
         /// The longest wait for the server's permission to send the body.
         ///
-        /// Defaults to `nil`, which sends the body at once. Otherwise, `CurlSession` sends the
+        /// Defaults to `nil`, which sends the body immediately. Otherwise, `CurlSession` sends the
         /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section
         /// 10.1.1). It sends the body after a response with status 100, or when the duration has
         /// elapsed. A final response ends the request without its body. After a response with
-        /// status 417, the request is sent again without the field. Has no effect for requests
-        /// without a body and for other sessions.
+        /// status 417, the request is sent again without the field. Has no effect on requests
+        /// without a body or in other sessions.
         public var expectsContinue: Duration?
 
         /// A Boolean value that indicates whether the body is compressed with gzip.
@@ -70,7 +70,7 @@ extension Request {
         /// `URLError.resourceUnavailable`, and all other policies send the request.
         public var cachePolicy: URLRequest.CachePolicy = .useProtocolCachePolicy
 
-        /// The interceptors of this request, inside those of the service.
+        /// The interceptors of this request. Those of the service precede them.
         public var interceptors: [any Interceptor] = []
 
         /// A mapper that converts failed responses to this request into custom errors.

@@ -19,8 +19,8 @@ public import FoundationNetworking
 ///
 /// A request has at most one body, ``content``. ``body``, ``formParameters``, ``multipart``,
 /// ``serialize(json:)``, ``serialize(_:encoder:contentType:)`` and
-/// ``setBodyProvider(contentType:_:)`` set it as well. If ``parameters`` belong in the body as
-/// well, the last one set is used. The `Content-Type` is the header field if it is set, otherwise
+/// ``setBodyProvider(contentType:_:)`` set it as well. If ``parameters`` also belong in the body,
+/// whichever was set last is used. The `Content-Type` is the header field if it is set, otherwise
 /// the media type of the body.
 public struct Request: Sendable {
     /// The method.
@@ -67,20 +67,20 @@ public struct Request: Sendable {
     /// and everything outside ASCII are always escaped; otherwise, the form could not be decoded.
     public var formParametersAllowedCharacters: CharacterSet?
 
-    /// How the request is sent: timeouts, limits, policies, interceptors.
+    /// The options for sending the request: timeouts, limits, policies, interceptors.
     public var options = Options()
 
     /// The header fields in which an ``Authentication`` has found or set a credential.
     var credentialFields: Set<Headers.Name> = []
 
-    /// A Boolean value that indicates whether `Range` and `If-Range` are those of a download, which
-    /// a redirect to another origin retains.
+    /// A Boolean value that indicates whether a download set `Range` and `If-Range`. A redirect to
+    /// another origin retains them.
     var downloadsPart = false
 
     var location: Location
     /// The body. Defaults to ``Body/none``.
     ///
-    /// If ``parameters`` belong in the body as well, the last one set is used.
+    /// If ``parameters`` also belong in the body, whichever was set last is used.
     public var content: Body = .none {
         didSet {
             parametersAreLast = false
@@ -125,7 +125,7 @@ public struct Request: Sendable {
         if let stream = urlRequest.httpBodyStream as? BodyStream { setContent(stream.body) }
     }
 
-    /// Sets the body, with the effect of the observer, which initializers do not trigger.
+    /// Sets the body and applies its property observer, which initializers do not call.
     private mutating func setContent(_ body: Body) {
         content = body
     }

@@ -46,7 +46,7 @@ public struct Response: Sendable {
 
     /// The response as a Foundation object; `nil` if the session provided none.
     ///
-    /// If the session received bytes, it is created on first access.
+    /// If the session received bytes, the object is created on first access.
     public var urlResponse: URLResponse? {
         get { head?.urlResponse }
         set { fields.head = newValue.map(ResponseHead.init) }
@@ -55,7 +55,8 @@ public struct Response: Sendable {
     /// The head as the session provided it; `nil` if it provided none.
     public var head: ResponseHead? { storage.fields.head }
 
-    /// A Boolean value that indicates whether the body is streamed, so that ``data`` is empty.
+    /// A Boolean value that indicates whether the body is streamed, in which case ``data`` is
+    /// empty.
     public var isStreamed: Bool { stream != nil }
 
     var stream: (any AnyObject & Sendable)? {
@@ -162,7 +163,7 @@ public struct Response: Sendable {
     /// name.
     public var headers: Headers { head?.headers ?? [:] }
 
-    /// The source of a response. Sessions and interceptors can define further sources.
+    /// The source of a response. Sessions and interceptors can define additional sources.
     public struct Source: Sendable, Hashable, CustomStringConvertible {
         /// The name of the source.
         public let description: String

@@ -10,7 +10,7 @@ public struct TransferProgress: Sendable, Hashable {
     ///
     /// It is unknown before the head has arrived, and for a compressed or chunked body.
     public var bytesToReceive: Int64?
-    /// The bytes received per second, on average of the last three seconds.
+    /// The bytes received per second, averaged over the last three seconds.
     ///
     /// `nil` if it is not measured: only downloads measure it, after a tenth of a second.
     public var bytesPerSecond: Double?
@@ -52,7 +52,7 @@ public struct TransferProgress: Sendable, Hashable {
 public struct TransportMetrics: Sendable, Hashable {
     /// The duration of the name lookup.
     public var nameLookup: Duration?
-    /// The duration of connecting, without TLS.
+    /// The duration of connecting, excluding TLS.
     public var connect: Duration?
     /// The duration of the TLS handshake.
     public var secureConnect: Duration?

@@ -6,8 +6,7 @@ public import FoundationNetworking
 
 /// A type that can be sent: a ``Request``, a `URLRequest`, or a custom type.
 ///
-/// Values cross threads, so that a conforming type must be `Sendable`. Neither member may perform
-/// I/O.
+/// Values cross threads, so a conforming type must be `Sendable`. Neither member may perform I/O.
 public protocol URLRequestEncodable: Sendable {
     /// The request as a `URLRequest`.
     ///

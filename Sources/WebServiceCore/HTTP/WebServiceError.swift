@@ -7,8 +7,8 @@ public import FoundationNetworking
 /// An error of this library, with the state of the exchange when it occurred.
 ///
 /// Transport failures (no connection, timeout, cancellation …) are `URLError` values instead, for
-/// every ``Session``. Match on ``code``. New codes may be added without notice, so that a `switch`
-/// over them needs a `default`.
+/// every ``Session``. Match on ``code``. New codes may be added without notice, so a `switch` over
+/// them needs a `default`.
 public struct WebServiceError: Error, Sendable {
     /// The kind of the error.
     public var code: Code
@@ -16,7 +16,7 @@ public struct WebServiceError: Error, Sendable {
     /// A sentence that names what is wrong. It contains the names of fields, never their values.
     public var message: String
 
-    /// The request when the error occurred; `nil` if the error occurred outside a request.
+    /// The request at the time of the error; `nil` if the error occurred outside a request.
     public var request: Request?
 
     /// The response; `nil` if none was received.
@@ -67,7 +67,7 @@ public struct WebServiceError: Error, Sendable {
         public static let encoding = Code("encoding")
         /// A response body that the handler cannot use, such as malformed JSON.
         public static let decoding = Code("decoding")
-        /// A missing response body where the handler needs one.
+        /// A response without a body, although the handler requires one.
         public static let emptyResponse = Code("emptyResponse")
         /// A status that a typed task does not accept. ``WebServiceError/body`` is available.
         public static let unacceptableStatus = Code("unacceptableStatus")
@@ -80,9 +80,9 @@ public struct WebServiceError: Error, Sendable {
         public static let elementTooLarge = Code("elementTooLarge")
         /// An exchange that exceeded its ``Request/Options/deadline``.
         public static let deadline = Code("deadline")
-        /// A streamed body is being read, or was read, by another iterator.
+        /// A streamed body that is being read, or was read, by another iterator.
         public static let streamConsumed = Code("streamConsumed")
-        /// An event stream ended before its terminating event; see
+        /// An event stream that ended before its terminating event; see
         /// ``SessionTask/events(_:maximumSize:until:)``.
         public static let streamEndedEarly = Code("streamEndedEarly")
         /// An exchange with more than ``SessionTask/maximumMessages`` attempts.
@@ -109,8 +109,7 @@ public struct WebServiceError: Error, Sendable {
         /// ``WebServiceError/underlying`` is the system error, if there is one. The bytes received
         /// so far remain, and the next download to the destination continues with them.
         public static let download = Code("download")
-        /// A download to a destination of another download that is in progress, in this or another
-        /// process.
+        /// A download to a destination that another download is using, in this or another process.
         public static let downloadInProgress = Code("downloadInProgress")
         /// A downloaded file or part whose hash is not the expected one. It has been removed.
         public static let digestMismatch = Code("digestMismatch")

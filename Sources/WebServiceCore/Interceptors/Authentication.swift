@@ -19,22 +19,23 @@ import FoundationNetworking
 /// - A request that already has the header field is sent unchanged.
 /// - If the server responds with 401 to the current credential, a refresh starts unless one is in
 ///   progress; the request waits for it and is then sent again, once. If the credential has changed
-///   in the meantime, the request is sent again without a refresh. A second 401 is the response.
+///   in the meantime, the request is sent again without a refresh. A second 401 is returned as the
+///   response.
 /// - A credential that expires within ``leeway`` is refreshed before it is sent. If that refresh
-///   fails, the credential is sent as long as it has not expired.
+///   fails, the credential is sent until it expires.
 /// - If a refresh fails or takes longer than ``refreshLimit``, every waiting request fails with
 ///   ``WebServiceError/Code/authenticationFailed``, and the next request with a 401 starts another
 ///   refresh. More than ``maximumRefreshes`` refreshes in ``refreshWindow`` fail with
 ///   ``WebServiceError/Code/excessiveRefresh``. After the second consecutive failure, requests that
-///   need a refresh fail with the error of the last one for one second; this duration doubles with
-///   each further failure, up to ``refreshWindow``.
+///   need a refresh fail for one second with the error of the last refresh; this duration doubles
+///   with each further failure, up to ``refreshWindow``.
 /// - Call ``clear()`` at log-out, and ``update(_:)`` with a credential from another source.
 ///
 /// All members may be used from any thread. Each wait is recorded in the task's ``Timeline``.
 public final class Authentication: Interceptor {
     /// The origins, in addition to that of the base URL, that credentials are sent to.
     public let origins: Set<Origin>
-    /// The duration before its expiry at which a credential is refreshed.
+    /// The duration before expiry at which a credential is refreshed.
     public let leeway: Duration
     /// The longest duration of a refresh.
     public let refreshLimit: Duration
@@ -55,8 +56,8 @@ public final class Authentication: Interceptor {
     ///   - provider: Returns the credential and refreshes it.
     ///   - origins: The origins, in addition to that of the base URL, that credentials are sent to.
     ///     Defaults to none.
-    ///   - leeway: The duration before its expiry at which a credential is refreshed. Defaults to
-    ///     30 seconds.
+    ///   - leeway: The duration before expiry at which a credential is refreshed. Defaults to 30
+    ///     seconds.
     ///   - refreshLimit: The longest duration of a refresh. Defaults to 30 seconds.
     ///   - maximumRefreshes: The maximum number of refreshes that may start within `refreshWindow`.
     ///     Defaults to 5.
@@ -89,7 +90,7 @@ public final class Authentication: Interceptor {
 
     /// Replaces the credential, for example after a new log-in of the same account.
     ///
-    /// Requests that wait for a refresh are sent again with it at once.
+    /// Requests that wait for a refresh are sent again with it immediately.
     public func update(_ credential: Credential) {
         flight.update(credential)
     }

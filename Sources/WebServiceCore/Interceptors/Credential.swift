@@ -8,7 +8,7 @@ public struct Credential: Sendable, Hashable {
     public var header: Headers.Name
     /// The value of the field.
     public var value: String
-    /// The expiry date; `nil` if it is not known.
+    /// The expiry date; `nil` if it is unknown.
     public var expires: Date?
 
     /// Creates a credential.
@@ -45,7 +45,7 @@ extension Credential: RedactedReflectable {
 
 /// A source of credentials for ``Authentication``.
 ///
-/// It is called from several exchanges concurrently.
+/// It is called concurrently for several exchanges.
 ///
 /// ``TokenSource`` implements it with closures.
 public protocol TokenProvider: Sendable {
@@ -62,7 +62,7 @@ public protocol TokenProvider: Sendable {
     /// ``Authentication`` never runs two refreshes at once.
     ///
     /// Requests that the refresh sends through a service with the same ``Authentication`` are sent
-    /// without credentials and are not refreshed. Their redirects to other origins are refused if
+    /// without credentials and trigger no refresh. Their redirects to other origins are refused if
     /// the request has a body, so that a refresh token is not sent elsewhere.
     ///
     /// - Returns: `nil` if no refresh is possible; the 401 is then the response.
@@ -126,7 +126,7 @@ public struct TokenSource: TokenProvider {
         }
     }
 
-    /// Calls a refresh. Only its completion handler holds the callback.
+    /// Starts a refresh. Only its completion handler retains the callback.
     private static func start(
         _ refresh: (Credential?, @escaping @Sendable (Result<Credential, any Error>) -> Void) -> Void,
         _ rejected: Credential?, _ result: Once<Result<Credential, any Error>>

@@ -11,7 +11,7 @@ import FoundationNetworking
 /// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is an
 /// `httpBodyStream` is never sent again, and a body that can be read only once fails with
 /// ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half
-/// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` of the server
+/// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the server
 /// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in
 /// the task's ``Timeline``.
 ///
@@ -19,17 +19,17 @@ import FoundationNetworking
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
 /// retries, redirects and refreshes of one exchange together.
 public struct RetryPolicy: Interceptor {
-    /// The maximum number of attempts, including the first. Values below 1 have the effect of 1.
+    /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
     /// The pause before the first retry, before jitter.
     public var baseDelay: Duration
-    /// The maximum pause, except for a `Retry-After` of the server.
+    /// The maximum pause, except for a `Retry-After` from the server.
     public var maximumDelay: Duration
     /// The maximum duration of all attempts and pauses. A retry that would start later is not made.
     public var budget: Duration
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
-    /// A predicate for further responses after which a request is sent again; `nil` for none.
+    /// A predicate for additional responses after which a request is sent again; `nil` for none.
     public var retriesResponse: (@Sendable (Response) -> Bool)?
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
@@ -58,12 +58,12 @@ public struct RetryPolicy: Interceptor {
     ///   - maximumAttempts: The maximum number of attempts, including the first. Defaults to 3.
     ///   - baseDelay: The pause before the first retry, before jitter; it doubles with each retry.
     ///     Defaults to 0.5 seconds.
-    ///   - maximumDelay: The maximum pause, except for a `Retry-After` of the server. Defaults to
+    ///   - maximumDelay: The maximum pause, except for a `Retry-After` from the server. Defaults to
     ///     20 seconds.
     ///   - budget: The maximum duration of all attempts and pauses. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again.
-    ///   - retriesResponse: A predicate for further responses after which a request is sent again.
-    ///     Called in the background. Defaults to `nil`, no such predicate.
+    ///   - retriesResponse: A predicate for additional responses after which a request is sent
+    ///     again. Called in the background. Defaults to `nil`, no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
@@ -161,8 +161,8 @@ public struct RetryPolicy: Interceptor {
         return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
 
-    /// Returns half to all of the pause, which doubles with each attempt. The arithmetic cannot
-    /// overflow.
+    /// Returns between half and all of the pause, which doubles with each attempt. The arithmetic
+    /// cannot overflow.
     private func jittered(_ attempt: Int) -> Duration {
         let doubled = Double(min(attempt - 1, 30))
         let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)

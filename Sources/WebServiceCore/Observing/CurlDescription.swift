@@ -57,7 +57,7 @@ private enum CurlDescription {
     private static let longestArgument = 65_536
 
     static func command(for encoded: EncodedRequest, _ request: Request, _ redaction: Redaction?) -> String {
-        // `--disable` has to be the first option. Without it, a `.curlrc` adds arbitrary options.
+        // `--disable` must be the first option. Without it, a `.curlrc` adds arbitrary options.
         var command = "curl --disable --globoff --path-as-is"
         var pipe = ""
         func add(_ option: String, _ argument: String) { command += " --\(option) \(quoted(argument))" }
@@ -74,7 +74,7 @@ private enum CurlDescription {
         }
         if let body = body(of: encoded, request, redaction) {
             // Removes header fields that curl would add automatically: a `Content-Type`, and
-            // `Expect` for bodies of more than 1 MiB, in older versions of more than 1 KiB.
+            // `Expect` for bodies of more than 1 MiB (1 KiB in older versions).
             if !headers.contains(where: { $0.key.equalsIgnoringASCIICase("Content-Type") }) {
                 add("header", "Content-Type:")
             }
@@ -99,8 +99,8 @@ private enum CurlDescription {
         guard let body = encoded.body, !body.isEmpty else { return nil }
         if request.hasBodyProvider { return BodySource(body) }
         guard let redaction else { return BodySource(body) }
-        // The whole body has to be UTF-8, because a redaction accepts an incomplete character at
-        // the end.
+        // The whole body must be UTF-8, because a redaction accepts an incomplete character at the
+        // end.
         let isText = String(validating: body, as: UTF8.self) != nil
         let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
         return BodySource(Data((text ?? redaction.placeholder).utf8))

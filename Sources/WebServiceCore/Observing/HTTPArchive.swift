@@ -64,8 +64,8 @@ private enum HTTPArchive {
         return entry
     }
 
-    /// Returns the phases if the session measured them; otherwise the whole duration is waiting. -1
-    /// stands for a phase that did not take place.
+    /// Returns the phases if the session measured them; otherwise, the whole duration is reported
+    /// as waiting. -1 stands for a phase that did not take place.
     private static func timings(_ transport: TransportMetrics?, _ milliseconds: Double) -> [String: Double] {
         guard let transport, let firstByte = transport.firstByte else {
             return ["send": 0, "wait": milliseconds, "receive": 0]

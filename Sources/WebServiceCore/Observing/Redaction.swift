@@ -126,10 +126,13 @@ public struct Redaction: Sendable {
     /// are not UTF-8.
     ///
     /// In `text/…`, user information in URLs is removed, and the value of a secret name is
-    /// replaced: after `=`, and after `:` if the name is quoted, a quoted string or everything up
-    /// to the next space, `&`, `;`, `,`, `<`, `>` or quotation mark; after `:` otherwise the rest
-    /// of the line; and the content of an element of that name. Values at any other position, such
-    /// as in another attribute or column, are not recognized.
+    /// replaced:
+    /// - after `=`, and after `:` if the name is quoted: a quoted string, or everything up to the
+    ///   next space, `&`, `;`, `,`, `<`, `>` or quotation mark,
+    /// - after `:` if the name is not quoted: the rest of the line,
+    /// - in an element of that name: its content.
+    ///
+    /// Values at any other position, such as in another attribute or column, are not recognized.
     public func body(_ data: Data, contentType: String?) -> String? {
         let type = contentType?.asciiLowercased() ?? ""
         let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
@@ -141,7 +144,7 @@ public struct Redaction: Sendable {
             return nil
         }
         if isForm, !isJSON { return pairs(text) }
-        // A line of a log can begin with a bracket as well, so text is processed twice.
+        // A log line can also begin with a bracket, so text is processed twice.
         let redacted = isJSON ? JSONRedactor(self).redacted(text) : text
         return type.hasPrefix("text/") ? TextRedactor(redaction: self, isBody: true).redacted(redacted) : redacted
     }

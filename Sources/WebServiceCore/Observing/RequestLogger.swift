@@ -28,7 +28,7 @@ public final class RequestLogger: ServicePassthroughDelegate {
     private let bodyLimit: Int
     private let output: @Sendable (String) -> Void
 
-    /// Creates a logger. The service holds it weakly, so the caller has to retain it.
+    /// Creates a logger. The service holds it weakly, so the caller must retain it.
     ///
     /// - Parameters:
     ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.

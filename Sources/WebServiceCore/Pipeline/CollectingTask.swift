@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Collects a streamed body and then sends it over a session that cannot send it while it is
+/// Collects a streamed body and then sends it, for a session that cannot send a body while it is
 /// produced.
 final class CollectingTask: DataTask {
     private enum Phase {
@@ -21,7 +21,7 @@ final class CollectingTask: DataTask {
 
     /// - Parameters:
     ///   - fail: Called with the error if the request is not sent.
-    ///   - send: Returns the task that sends the bytes. It is then resumed.
+    ///   - send: Returns the task that sends the bytes, which is then resumed.
     init(
         _ stream: StreamedBody, fail: @escaping @Sendable (any Error) -> Void,
         send: @escaping @Sendable (Data) -> any DataTask
@@ -84,7 +84,7 @@ final class CollectingTask: DataTask {
         if wasOpen { fail(error) }
     }
 
-    /// Has no effect: a task that was not resumed sends nothing.
+    /// Has no effect: a task that has not been resumed sends nothing.
     func suspend() {}
 
     func cancel() {

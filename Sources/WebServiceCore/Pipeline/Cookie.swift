@@ -8,13 +8,13 @@ public struct Cookie: Sendable, Hashable {
     public let value: String
     /// The host that set the cookie, or its `Domain` attribute: lower case, without a leading dot.
     public let domain: String
-    /// The path for which, and below which, the cookie is sent.
+    /// The path at or below which the cookie is sent.
     public let path: String
-    /// The expiry date, in the year 9999 at the latest; `nil` for a session cookie.
+    /// The expiry date, no later than the year 9999; `nil` for a session cookie.
     public let expires: Date?
-    /// A Boolean value that indicates whether the cookie is sent over https only.
+    /// A Boolean value that indicates whether the cookie is sent only over https.
     public let isSecure: Bool
-    /// A Boolean value that indicates whether the cookie is sent to no subdomain of ``domain``.
+    /// A Boolean value that indicates whether the cookie is sent only to ``domain`` itself.
     public let isHostOnly: Bool
     /// A Boolean value that indicates whether the cookie has the `HttpOnly` attribute.
     ///
@@ -35,9 +35,8 @@ extension Cookie {
 
     /// Splits a `Set-Cookie` field into its cookies. Foundation joins the fields of a response into
     /// one, so `", "` followed by a name and `=` starts the next cookie; the comma in a date is
-    /// followed by a day without `=`. Such a field is indistinguishable from one cookie part of
-    /// whose value was chosen by an attacker, so a cookie after a comma is dropped if its name has
-    /// a cookie prefix.
+    /// followed by a day without `=`. An attacker who controls part of a cookie value can create
+    /// such a field, so a cookie after a comma is dropped if its name has a cookie prefix.
     static func split(_ field: String) -> [ArraySlice<UInt8>] {
         let bytes = Array(field.utf8)
         var cookies: [ArraySlice<UInt8>] = []
@@ -132,8 +131,8 @@ extension Cookie {
             && (isHostOnly ? location.host == domain : location.domains.contains(domain))
     }
 
-    /// Returns whether both have the same name, domain and path, so that one replaces the other
-    /// (RFC 6265, section 5.3, step 11).
+    /// Returns whether both have the same name, domain and path, so one replaces the other (RFC
+    /// 6265, section 5.3, step 11).
     func replaces(_ other: Cookie) -> Bool {
         domain == other.domain && name.utf8.elementsEqual(other.name.utf8) && path.utf8.elementsEqual(other.path.utf8)
     }

@@ -13,17 +13,17 @@ public import Foundation
 ///   a dot; an IP address can name only itself. There is no public suffix list, so a host below
 ///   `co.uk` can set a cookie for all of `co.uk`. Hosts are compared in the form in which they are
 ///   sent: a `Domain` with non-ASCII characters matches none.
-/// - A `Secure` cookie is accepted and sent over https only, and no cookie set over http replaces
+/// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
 /// - Cookies are not isolated by port or, apart from that, by scheme (RFC 6265, section 8.5):
 ///   `http://h:1` and `https://h:2` share them. `SameSite` is ignored, because there is no site
 ///   that initiates requests.
 /// - A cookie without a name, with a control character, or with more than 4,096 bytes of name and
-///   value is ignored. Of one response, the last 180 cookies are stored. If there are more than 180
+///   value is ignored. The last 180 cookies of each response are stored. If there are more than 180
 ///   cookies for one domain, or 3,000 in total, an expired cookie is removed first, and otherwise
-///   the least recently used one (RFC 6265, section 6.1). For the total, it is removed from the
-///   site with the most cookies if that site has more than 50, so that no site can evict the
-///   cookies of others by setting many. A site consists of the hosts that share their last two
+///   the least recently used one (RFC 6265, section 6.1). If the total is exceeded, it is removed
+///   from the site with the most cookies if that site has more than 50, so that no site can evict
+///   the cookies of others by setting many. A site consists of the hosts that share their last two
 ///   labels.
 ///
 /// All members may be used from any thread. Nothing is written to disk, and no description contains
@@ -33,7 +33,7 @@ public final class CookieJar: Sendable {
     static let maximumPerDomain = 180
     /// The maximum number of cookies in total.
     static let maximumCount = 3_000
-    /// The number of cookies above which the site with the most cookies has to evict its own (RFC
+    /// The number of cookies above which the site with the most cookies must evict its own (RFC
     /// 6265, section 6.1).
     static let fairCount = 50
 
@@ -59,7 +59,7 @@ public final class CookieJar: Sendable {
 
     /// Returns the value of the `Cookie` field for a request (RFC 6265, section 5.4).
     ///
-    /// Cookies with longer paths come first, then older ones. A cookie with which the value would
+    /// Cookies with longer paths come first, then older ones. A cookie that would make the value
     /// exceed ``Request/maximumHeaderValueLength`` is omitted.
     ///
     /// - Returns: `nil` if no cookie matches, and for a URL that is not http or https or has user
@@ -81,7 +81,7 @@ public final class CookieJar: Sendable {
     /// Stores the cookies of a response (RFC 6265, sections 5.2 and 5.3).
     ///
     /// Cookies that violate the rules are ignored. A cookie replaces the one with the same name,
-    /// domain and path and retains its position in the order; an expired one removes it.
+    /// domain and path and retains its position in the order; an expired cookie removes it.
     ///
     /// - Parameters:
     ///   - setCookieFields: The values of the `Set-Cookie` fields.
@@ -182,7 +182,7 @@ private struct State {
         }
     }
 
-    /// Returns the last two labels of a domain, or the whole of an IP address. Below suffixes with
+    /// Returns the last two labels of a domain, or an entire IP address. Below suffixes with
     /// several labels, such as `co.uk`, unrelated hosts share a site.
     private static func site(of domain: String) -> Substring {
         guard let last = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }

@@ -13,8 +13,8 @@ struct DelegateStage {
 
     /// Returns a data task that notifies the delegate.
     ///
-    /// - Parameter send: Creates the data task of the session, which calls the closure that it is
-    ///   passed before it completes.
+    /// - Parameter send: Returns the session's data task, which calls the given completion before
+    ///   it completes.
     func dataTask(
         for request: any URLRequestEncodable, _ send: (any URLRequestEncodable, @escaping Completion) -> any DataTask
     ) throws -> any DataTask {
@@ -33,8 +33,8 @@ struct DelegateStage {
     }
 }
 
-/// Notifies the delegate of one request: once when it is sent, and once of its response. A request
-/// that was cancelled before it was sent has no response.
+/// Notifies the delegate of one request: once when it is sent, and once when its response arrives.
+/// A request that was cancelled before it was sent has no response.
 private final class Announcement: Sendable {
     private enum Phase { case created, sent, over }
 

@@ -9,7 +9,7 @@ final class ExchangeContext: Sendable {
     let log: ExchangeLog
     let gate: SendGate
     let clock: TaskClock
-    /// The core of the service, retained as long as the task.
+    /// The core of the service, retained for as long as the task.
     ///
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource

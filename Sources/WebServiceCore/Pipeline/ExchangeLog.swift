@@ -4,8 +4,8 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The recorder that a task, its exchanges and its interceptors share: what was sent when, what was
-/// received, and what was decided.
+/// The recorder that a task, its exchanges and its interceptors share: what was sent and when, what
+/// was received, and what was decided.
 ///
 /// It is a leaf: no other lock is taken while its lock is held.
 struct ExchangeLog: ~Copyable, Sendable {
@@ -55,11 +55,11 @@ struct ExchangeLog: ~Copyable, Sendable {
         var attempt: Attempt?
     }
 
-    /// What was recorded, as a value.
+    /// The recorded data, as a value.
     struct Record: Sendable {
         /// The request as it was encoded first.
         fileprivate var encoded: EncodedRequest?
-        /// The request, where it could not be encoded.
+        /// The request if it could not be encoded.
         fileprivate var unencodable: Request?
         /// The request that was sent last.
         fileprivate(set) var sent: EncodedRequest?
@@ -76,8 +76,8 @@ struct ExchangeLog: ~Copyable, Sendable {
         /// The request of the task, as it was before the interceptors.
         var request: Request? { encoded?.source ?? unencodable }
 
-        /// All events in the order in which they began. An attempt without a result is not among
-        /// them.
+        /// All events in the order in which they began. An attempt without a result is not
+        /// included.
         var entries: [Entry] {
             var record = self
             record.closeAttempt()
@@ -133,8 +133,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         var progress: ProgressRelay?
     }
 
-    /// The maximum number of requests of one exchange, whatever retries, redirects and refreshes
-    /// demand.
+    /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
     static let maximumAttempts = 100
 
     private let clock: TaskClock
@@ -144,7 +143,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         self.clock = clock
     }
 
-    /// What was recorded so far.
+    /// The data recorded so far.
     var record: Record { state.withLock { $0.record } }
 
     // MARK: Stages
@@ -167,7 +166,7 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records that a request is about to be sent.
     ///
-    /// - Returns: The relay of progress; `nil` without observers.
+    /// - Returns: The progress relay; `nil` if there are no observers.
     /// - Throws: ``WebServiceError/Code/tooManyMessages``.
     @discardableResult
     func willSend(_ request: EncodedRequest) throws -> ProgressRelay? {
@@ -211,7 +210,7 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it.
     ///
-    /// - Returns: The relay of progress; `nil` without observers.
+    /// - Returns: The progress relay; `nil` if there are no observers.
     func end(_ result: Result<Response, any Error>) -> ProgressRelay? {
         let now = clock.now
         return state.withLock { state in
@@ -222,7 +221,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         }
     }
 
-    /// Takes over what another task recorded that sent requests in place of this one.
+    /// Adopts the records of another task that sent requests in place of this one.
     func takeOver(_ other: Record) {
         let replaced = state.withLock { state in
             let replaced = state.record
@@ -233,7 +232,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         withExtendedLifetime(replaced) {}
     }
 
-    /// Adds what another task recorded that sent some of the requests of this one.
+    /// Adds the records of another task that sent some of the requests of this one.
     func add(_ other: Record) {
         let entries = other.entries
         state.withLock { state in
@@ -244,7 +243,7 @@ struct ExchangeLog: ~Copyable, Sendable {
         }
     }
 
-    /// The maximum number of events of other tasks, which a long download may have many of.
+    /// The maximum number of events from other tasks, because a long download may have many.
     private static let maximumEvents = 1_000
 
     // MARK: Events
@@ -277,7 +276,7 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     // MARK: Shared by the exchanges
 
-    /// Returns the account for which the exchange was begun: the first one that is given.
+    /// Returns the account for which the exchange was begun: the first one passed.
     func account(_ id: ObjectIdentifier, _ current: Account) -> Account {
         state.withLock { state in
             if let account = state.accounts[id] { return account }
@@ -294,6 +293,6 @@ struct ExchangeLog: ~Copyable, Sendable {
         }?.add(handler)
     }
 
-    /// Delivers progress to the observers; `nil` without any.
+    /// The progress relay; `nil` if there are no observers.
     var progress: ProgressRelay? { state.withLock { $0.progress } }
 }

@@ -24,10 +24,10 @@ public protocol Interceptor: Sendable {
     /// Sends one request, or returns a response for it.
     ///
     /// - Parameters:
-    ///   - request: The request to send. A body provider has run already: its bytes are
+    ///   - request: The request to send. A body provider has already run: its bytes are
     ///     ``Request/body``.
     ///   - next: The stages after this interceptor.
-    /// - Returns: The response, whatever its status.
+    /// - Returns: The response, regardless of its status.
     /// - Throws: The error of the exchange.
     func intercept(_ request: Request, next: Next) async throws -> Response
 }
@@ -42,7 +42,7 @@ public struct Next: Sendable {
 
     /// Passes a request on and returns its response.
     ///
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` when the exchange is cancelled.
     public func callAsFunction(_ request: Request) async throws -> Response {
         try await send(request)
@@ -59,7 +59,7 @@ protocol ContinuationPolicy: Interceptor {
     /// Waits until the request for the remaining bytes may be sent.
     ///
     /// - Parameters:
-    ///   - attempt: The number of attempts that brought no bytes, including the first.
+    ///   - attempt: The number of attempts that delivered no bytes, including the first.
     ///   - spent: The duration since the last byte.
     /// - Returns: Whether the request may be sent.
     /// - Throws: `CancellationError`.

@@ -4,16 +4,15 @@ import Foundation
 package import FoundationNetworking
 #endif
 
-/// The stages that a request and its response pass, as a service was configured when the task was
+/// The stages that a request and its response pass through, as configured when the task was
 /// resumed.
 ///
 /// ```
 /// encode → body → interceptors → per hop: cookies → delegate → session → size limit → cookies → redirect
 /// ```
 /// ``run(_:in:attach:completion:)`` shows the stages of a request, ``send(_:in:completion:)`` and
-/// ``receive(_:_:for:after:in:)`` those of a hop. A hop is one sending of a request over the
-/// session: the first one, or one that a redirect demands. After the pipeline, the task runs its
-/// handlers.
+/// ``receive(_:_:for:after:in:)`` those of a hop. A hop sends one request over the session: the
+/// original one, or one that follows a redirect. After the pipeline, the task runs its handlers.
 ///
 /// | stage | implementation |
 /// | --- | --- |
@@ -60,13 +59,13 @@ final class Pipeline: Sendable {
         }
     }
 
-    /// Runs a request through all stages. Without a body provider and without interceptors all of
-    /// it is callbacks: no Swift task is created.
+    /// Runs a request through all stages. Without a body provider and interceptors, all stages use
+    /// callbacks: no Swift task is created.
     ///
     /// - Parameters:
     ///   - attach: Called with the work that can be cancelled, before anything is sent. Returns
-    ///     whether it is still needed.
-    ///   - completion: Called with the result, once or more than once; the first call counts.
+    ///     whether the work is still needed.
+    ///   - completion: Called with the result, one or more times; the first call counts.
     func run(
         _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Bool,
         completion: @escaping @Sendable (Result<Response, any Error>) -> Void
@@ -176,7 +175,7 @@ final class Pipeline: Sendable {
     }
 
     /// Applies the limit to a session that delivers the whole body at once. For other sessions,
-    /// ``BodyCollector`` has applied it during reception.
+    /// ``BodyCollector`` has already applied it.
     private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
         guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else {
             return .success(response)
@@ -213,12 +212,12 @@ final class Pipeline: Sendable {
     }
 }
 
-/// What tasks need of the service that created them.
+/// The part of a service that its tasks use.
 protocol PipelineSource: AnyObject, Sendable {
     var clock: TaskClock { get }
     /// The origin of the base URL; `nil` without a base URL.
     var baseOrigin: Origin? { get }
-    /// The pipeline by the current configuration.
+    /// The pipeline for the current configuration.
     var pipeline: Pipeline { get }
     var errorMapper: (any ErrorMapper)? { get }
 }

@@ -2,7 +2,7 @@ import Dispatch
 
 /// Values that observers receive before the result, and that the handlers of the result wait for.
 protocol Prelude: AnyObject, Sendable {
-    /// Accepts no further value. `then` is called after the last delivery, here or in the
+    /// Accepts no further value. `then` is called after the last delivery, synchronously or in the
     /// background.
     func finish(_ then: @escaping @Sendable () -> Void)
 }
@@ -15,7 +15,7 @@ final class ProgressRelay: Prelude {
     private struct State {
         var handlers: [Handler] = []
         var latest: TransferProgress?
-        /// A Boolean value that indicates whether the latest progress was not delivered yet.
+        /// A Boolean value that indicates whether the latest progress has not been delivered yet.
         var isNew = false
         var isDelivering = false
         var isOver = false
@@ -51,10 +51,10 @@ final class ProgressRelay: Prelude {
         state.withLock { $0.handlers.append(handler) }
     }
 
-    /// Calls ``update(_:)``.
+    /// A handler that calls ``update(_:)``.
     var handler: Handler { { self.update($0) } }
 
-    /// Reports progress. Returns at once.
+    /// Reports progress. Returns immediately.
     func update(_ progress: TransferProgress) {
         let begins = state.withLock { state in
             guard !state.isOver else { return false }

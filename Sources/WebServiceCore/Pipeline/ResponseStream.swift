@@ -24,7 +24,7 @@ final class ResponseStream: BodyReceiver {
         var buffer = BodyBuffer()
         /// The number of bytes in the last read, an estimate of the size of the next one.
         var lastCount = 0
-        /// The instant at which the reader took bytes last.
+        /// The instant at which the reader last took bytes.
         var lastRead: UInt64 = 0
         var isPaused = false
         var progress = TransferProgress()
@@ -103,8 +103,7 @@ final class ResponseStream: BodyReceiver {
         let now = instant
         let outcome = state.withLock { state -> Outcome in
             if let collector = state.collector { return .collect(collector) }
-            // After a cancellation has discarded the bytes that waited, later ones would leave a
-            // gap.
+            // After a cancellation has discarded the buffered bytes, later ones would leave a gap.
             guard state.result == nil else { return .over }
             guard state.buffer.count < bufferSize else {
                 state.isPaused = true
@@ -168,7 +167,7 @@ final class ResponseStream: BodyReceiver {
     private var original: Request? { (request as? EncodedRequest)?.source }
 
     /// The maximum size of the decoded body, which ``ResponseBody`` enforces; `nil` unless the
-    /// request sets one other than the default.
+    /// request sets a value other than the default.
     private var maximum: Int? {
         guard let maximum = original?.options.maximumResponseBytes,
             maximum != Request.Options().maximumResponseBytes
@@ -176,7 +175,7 @@ final class ResponseStream: BodyReceiver {
         return maximum
     }
 
-    /// Applies the deadline to the body if the request sets one other than the default.
+    /// Applies the deadline to the body if the request sets a value other than the default.
     private func limitDuration(_ now: UInt64) {
         guard let deadline = original?.options.deadline, deadline != Request.Options().deadline else { return }
         let start = context.log.record.metrics.origin?.moment ?? now
@@ -194,8 +193,8 @@ final class ResponseStream: BodyReceiver {
     /// The duration after which any number of bytes is a batch, in nanoseconds.
     private static let batchDuration: UInt64 = 50_000_000
 
-    /// Returns whether the reader can take the bytes that wait: enough of them, or the last ones,
-    /// or some that arrive slowly.
+    /// Returns whether the reader can take the buffered bytes: if there are enough of them, if they
+    /// are the last ones, or if they arrive slowly.
     private func isReady(_ state: borrowing State, _ now: UInt64) -> Bool {
         guard !state.buffer.isEmpty else { return false }
         return state.buffer.count >= min(batchSize, bufferSize) || state.result != nil

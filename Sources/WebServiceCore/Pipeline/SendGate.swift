@@ -18,8 +18,8 @@ struct SendGate: ~Copyable, Sendable {
 
     /// Decides on a request.
     ///
-    /// - Parameter sending: Called where the request is held back. It returns the closure that
-    ///   sends the request, which is among those that ``open()`` returns.
+    /// - Parameter sending: Called if the request is held back. Returns the closure that sends the
+    ///   request; ``open()`` returns that closure later.
     func admit(sending: () -> @Sendable () -> Void) -> Admission {
         state.withLock { state in
             switch state {
@@ -32,14 +32,14 @@ struct SendGate: ~Copyable, Sendable {
         }
     }
 
-    /// Holds back every request from now on.
+    /// Holds back all further requests.
     func close() {
         state.withLock { if case .open = $0 { $0 = .closed(held: []) } }
     }
 
-    /// Holds back no request from now on.
+    /// Stops holding back requests.
     ///
-    /// - Returns: The closures that send what was held back.
+    /// - Returns: The closures that send the held-back requests.
     func open() -> [@Sendable () -> Void] {
         state.withLock { state in
             guard case .closed(let held) = state else { return [] }
@@ -48,7 +48,7 @@ struct SendGate: ~Copyable, Sendable {
         }
     }
 
-    /// Refuses every request from now on. What was held back is not sent.
+    /// Refuses all further requests. Held-back requests are not sent.
     func end() {
         let held = state.withLock { state in
             defer { state = .over }

@@ -6,9 +6,9 @@ public import FoundationNetworking
 
 /// An observer of requests and responses that can change requests and reject responses.
 ///
-/// Typical uses are logging, metrics and signing. Every method has a default implementation without
-/// an effect. Methods are called on any thread, those for UI handlers on the main actor, and for
-/// several tasks at the same time. A slow method delays only its own task. A service holds its
+/// Typical uses are logging, metrics and signing. Every method has a default implementation that
+/// has no effect. Methods are called on any thread (those for UI handlers on the main actor),
+/// concurrently for several tasks. A slow method delays only its own task. A service holds its
 /// delegate weakly.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// Called before a request is sent, once for each attempt, with the request as it is sent.

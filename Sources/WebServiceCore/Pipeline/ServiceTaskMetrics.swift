@@ -19,8 +19,8 @@ public struct ServiceTaskMetrics: Sendable {
     /// The date when the last main-queue handler returned.
     public var updateUIEnd: Date? { date(.updateUIEnd) }
 
-    /// The metrics of the session for the last attempt; `nil` where it measures nothing, as the
-    /// sessions of Foundation.
+    /// The metrics of the session for the last attempt; `nil` if it measures nothing, as with
+    /// Foundation's sessions.
     public internal(set) var transport: TransportMetrics?
 
     /// The duration from ``fetchStart`` to ``responseEnd``.
@@ -39,8 +39,8 @@ public struct ServiceTaskMetrics: Sendable {
     private var start: UInt64 = 0
     private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)
 
-    /// The monotonic instant and the date of `resume()`, or of the first stage where the task was
-    /// not resumed.
+    /// The monotonic instant and the date of `resume()`, or of the first stage if the task was not
+    /// resumed.
     var origin: (moment: UInt64, date: Date)? { start == 0 ? nil : (start, wallStart) }
 
     /// The monotonic instants at which the exchange began and ended.
@@ -61,9 +61,9 @@ public struct ServiceTaskMetrics: Sendable {
         return metrics
     }
 
-    /// Records when a stage began or ended, by the clock of the task.
+    /// Records when a stage began or ended, on the task's clock.
     mutating func mark(_ stage: Stage, at moment: UInt64) {
-        let now = max(moment, start)  // read before the lock, so another thread may have been here with a later one
+        let now = max(moment, start)  // read before the lock: another thread may have recorded a later one
         if start == 0 {
             wallStart = Date()
             start = now

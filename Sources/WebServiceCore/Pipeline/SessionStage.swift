@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 /// The stage that sends one request over the session and returns its response in one form,
-/// whichever protocol the session conforms to.
+/// regardless of the protocol to which the session conforms.
 struct SessionStage: Sendable {
     typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
 
@@ -74,7 +74,7 @@ struct SessionStage: Sendable {
             request, BodyCollector(request, source: source, progress: progress?.handler, completion: completion))
     }
 
-    /// Returns a task of the session, whichever protocol it conforms to.
+    /// Returns a task of the session, regardless of the protocol to which it conforms.
     private func streamTask(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) -> any StreamTask {
         if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
         return DeliveringTask(receiver) { delivery in
@@ -85,7 +85,7 @@ struct SessionStage: Sendable {
 
 extension Result where Success == Response, Failure == any Error {
     /// The result of a session that completes with three optional values. A result without any of
-    /// them is an error, because it is not the response of a server.
+    /// them is an error, because it is not a response from a server.
     init(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?, _ source: Response.Source) {
         if let error {
             self = .failure(URLError(transport: error) ?? error)

@@ -32,7 +32,7 @@ public struct Timeline: Sendable {
         public static let wait = Kind("wait")
         /// A credential refresh that this exchange waited for.
         public static let refresh = Kind("refresh")
-        /// The reception of a streamed body after its head.
+        /// The transfer of a streamed body after its head.
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
@@ -42,7 +42,7 @@ public struct Timeline: Sendable {
     public struct Event: Sendable {
         /// The kind of the event.
         public let kind: Kind
-        /// The start, counted from `resume()` of the task.
+        /// The start, relative to the task's `resume()`.
         public let start: Duration
         /// The duration; `nil` for an event that takes no time.
         public let duration: Duration?
@@ -55,7 +55,7 @@ public struct Timeline: Sendable {
         public let request: String?
     }
 
-    /// The date of `resume()`; `nil` before.
+    /// The date of `resume()`; `nil` before that call.
     public let date: Date?
 
     /// The events, in the order in which they began.

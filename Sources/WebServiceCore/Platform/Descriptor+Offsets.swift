@@ -30,7 +30,7 @@ extension Descriptor {
 
     /// Reads bytes from an offset.
     ///
-    /// - Returns: The number of bytes, fewer than asked for only at the end of the file.
+    /// - Returns: The number of bytes, fewer than requested only at the end of the file.
     borrowing func fill(_ room: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SystemFailure) -> Int {
         var filled = 0
         while filled < room.count {
@@ -52,7 +52,8 @@ extension Descriptor {
         try system("fchmod") { fchmod(number, mode_t(mode)) }
     }
 
-    /// The bytes that are available to this user on the file system; `nil` if it does not tell.
+    /// The bytes that are available to this user on the file system; `nil` if it does not report
+    /// them.
     borrowing func availableBytes() -> Int64? {
         var status = statvfs()
         guard fstatvfs(number, &status) == 0 else { return nil }
@@ -70,7 +71,7 @@ extension Descriptor {
 
     /// Locks the file until the descriptor is closed, without waiting.
     ///
-    /// Another descriptor of the same process counts as another one.
+    /// The lock belongs to the descriptor, not to the process.
     borrowing func lock() throws(SystemFailure) -> Lock {
         do throws(SystemFailure) {
             try system("flock") { flock(number, LOCK_EX | LOCK_NB) }
@@ -94,7 +95,7 @@ extension Descriptor {
         try details().st_uid == geteuid()
     }
 
-    /// The number of names of the file.
+    /// The number of names (hard links) of the file.
     borrowing func nameCount() throws(SystemFailure) -> Int {
         Int(clamping: try details().st_nlink)
     }
@@ -109,18 +110,18 @@ extension Descriptor {
 extension Folder {
     /// Opens a file for reading and writing, without following a link or waiting for a FIFO.
     ///
-    /// - Parameter isNew: Whether an existing file is an error. Otherwise a missing one is created.
-    ///   New files are accessible to the user only (0600).
+    /// - Parameter isNew: Whether an existing file is an error. Otherwise, a missing file is
+    ///   created. New files are accessible only to the user (0600).
     borrowing func openFile(_ name: String, isNew: Bool) throws(SystemFailure) -> Descriptor {
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (isNew ? O_EXCL : 0)
         let folder = descriptor.number
         return try Descriptor("openat") { openat(folder, name, flags, 0o600) }
     }
 
-    /// Renames a file unless there is one with the new name.
+    /// Renames a file unless a file with the new name exists.
     ///
-    /// The decision is atomic on file systems with hard links. If the process terminates in
-    /// between, the file has both names.
+    /// The decision is atomic on file systems with hard links. If the process terminates during the
+    /// call, the file has both names.
     ///
     /// - Returns: Whether the file was renamed.
     borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {

@@ -44,7 +44,7 @@ struct Descriptor: ~Copyable, Sendable {
         return FileStatus(status)
     }
 
-    /// Returns at most `count` bytes, fewer if the file ends before.
+    /// Returns at most `count` bytes, fewer if the file ends earlier.
     borrowing func content(count: Int) throws(SystemFailure) -> Data {
         // The system may overcommit memory and terminate the process when it is used.
         let isPossible = count <= 1 << 30 || UInt64(count) <= ProcessInfo.processInfo.physicalMemory

@@ -9,7 +9,7 @@ import Glibc
 #endif
 
 /// The status of a file. Two values are equal if they describe the same file and it was not written
-/// in between. Moving a file does not change its status.
+/// in the meantime. Moving a file does not change its status.
 struct FileStatus: Sendable, Equatable {
     let device: UInt64
     let inode: UInt64
@@ -50,7 +50,7 @@ package struct Folder: ~Copyable, Sendable {
     ///
     /// - Parameter followsLink: Whether a link to a folder is accepted. Defaults to `false`.
     /// - Returns: `nil` if it does not exist.
-    /// - Throws: ``SystemFailure``, also for anything else that is not a folder.
+    /// - Throws: ``SystemFailure``, including for anything else that is not a folder.
     init?(_ path: String, followsLink: Bool = false) throws(SystemFailure) {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (followsLink ? 0 : O_NOFOLLOW)
         do throws(SystemFailure) {
@@ -61,7 +61,7 @@ package struct Folder: ~Copyable, Sendable {
         }
     }
 
-    /// Creates a folder with access for the user only (0700), and its missing parents. An existing
+    /// Creates a folder that only the user can access (0700), and its missing parents. An existing
     /// folder is not an error.
     ///
     /// - Parameter synchronize: Whether the names of the created folders are flushed to the disk. A
@@ -150,7 +150,7 @@ package struct Folder: ~Copyable, Sendable {
         return (try file.content(count: status.size), status)
     }
 
-    /// Replaces an entry with a file of these bytes, with access for the user only (0600).
+    /// Replaces an entry with a file of these bytes that only the user can access (0600).
     ///
     /// The file is written under a temporary name first, so either the old or the new file exists
     /// at any time, and the old one after a failure.

@@ -17,7 +17,7 @@ package enum Fork {
     package static var count: Int { isCounting ? forks.load(ordering: .relaxed) : 0 }
 }
 
-/// A value that is created anew in a forked process. There, a lock of the parent may never be
+/// A value that is created again in a forked process. There, a lock of the parent may never be
 /// released, a queue has no threads, and a connection belongs to the parent. The value of the
 /// parent is neither used nor released in the forked process.
 package final class PerProcess<Value: Sendable>: Sendable {

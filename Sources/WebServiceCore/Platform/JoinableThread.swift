@@ -15,7 +15,7 @@ package struct JoinableThread: @unchecked Sendable {  // it contains only an ide
 
     /// Starts a thread with a stack of 1 MiB.
     ///
-    /// - Throws: ``SystemFailure`` if the system cannot create a thread; `body` is not called then.
+    /// - Throws: ``SystemFailure`` if the system cannot create a thread; `body` is then not called.
     package init(_ body: @escaping @Sendable () -> Void) throws(SystemFailure) {
         let start = Unmanaged.passRetained(Start(body))
         #if canImport(Darwin)

@@ -14,7 +14,7 @@ package struct SystemFailure: Error {
     /// The value of `errno` after the call.
     let number: Int32
 
-    /// A file that ended before its length.
+    /// A file that ended before its expected length.
     static var shortRead: SystemFailure { SystemFailure(call: "read", number: EIO) }
 
     /// A Boolean value that indicates whether a file exceeds the available memory.

@@ -18,7 +18,7 @@ package final class WakeUp: Sendable {
         var ends: [Int32] = [-1, -1]
         #if os(Linux)
         // The flags of a pipe can be set only after it is created; a child process that another
-        // thread starts in between would inherit it. Swift does not import pipe2.
+        // thread starts in the meantime would inherit it. Swift does not import pipe2.
         #if canImport(Musl)
         let type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK
         #else

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A receiver that collects the whole response in memory and enforces the limit of its size.
+/// A receiver that collects the whole response in memory and limits its size.
 package final class BodyCollector: BodyReceiver {
     package typealias Completion = @Sendable (Result<Response, any Error>, TransportMetrics?) -> Void
     package typealias Progress = @Sendable (TransferProgress) -> Void

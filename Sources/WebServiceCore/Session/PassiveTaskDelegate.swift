@@ -11,7 +11,7 @@ import FoundationNetworking
 /// follows it.
 ///
 /// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends
-/// the task as cancelled instead; ``rejectedResponse`` is the response of the server then.
+/// the task as cancelled instead; ``rejectedResponse`` is then the server's response.
 final class PassiveTaskDelegate: NSObject, URLSessionTaskDelegate {
     private let rejected = Mutex<URLResponse?>(nil)
 
@@ -45,8 +45,8 @@ extension PassiveTaskDelegate {
 }
 
 extension URLAuthenticationChallenge {
-    /// A Boolean value that indicates whether the challenge requests credentials of the user, as
-    /// opposed to the trust of the server.
+    /// A Boolean value that indicates whether the challenge requests the user's credentials, as
+    /// opposed to trust in the server.
     var asksForCredentials: Bool {
         switch protectionSpace.authenticationMethod {
         case NSURLAuthenticationMethodDefault, NSURLAuthenticationMethodHTTPBasic, NSURLAuthenticationMethodHTTPDigest,

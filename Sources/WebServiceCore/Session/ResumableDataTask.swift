@@ -99,7 +99,7 @@ final class ResumableDataTask: DataTask {
         completion(nil, nil, wasCancelled ? URLError(.cancelled) : error)
     }
 
-    /// Has no effect. A task that was not resumed sends nothing, and a sent request continues,
+    /// Has no effect. A task that has not been resumed sends nothing, and a sent request continues,
     /// because Foundation on Linux terminates the process when a suspended task is cancelled.
     func suspend() {}
 

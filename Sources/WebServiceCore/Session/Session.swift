@@ -26,12 +26,12 @@ public import FoundationNetworking
 /// }
 /// ```
 public protocol Session: Sendable {
-    /// Creates a task that sends `request` when it is resumed; nothing happens before.
+    /// Creates a task that sends `request` when it is resumed; nothing happens until then.
     ///
     /// - Parameters:
     ///   - request: The request to send. Use `urlRequest()` if the session can report the error it
     ///     throws.
-    ///   - completion: Called exactly once after the task was resumed, on any thread, possibly
+    ///   - completion: Called exactly once after the task is resumed, on any thread, possibly
     ///     within `resume()`: with the body and the response, or with an error; after `cancel()`
     ///     with `URLError.cancelled`. ``SessionTask`` ignores calls after the first.
     func dataTask(
@@ -61,9 +61,10 @@ public protocol DataTask: AnyObject, Sendable {
     /// Sends the request. Has no effect if it was already sent or cancelled.
     func resume()
 
-    /// Holds back a request that was not sent yet.
+    /// Holds back a request that has not been sent yet.
     ///
-    /// ``SessionTask`` never calls this: it suspends above the session.
+    /// ``SessionTask`` never calls this method: it holds requests back before they reach the
+    /// session.
     func suspend()
 
     /// Cancels the exchange.

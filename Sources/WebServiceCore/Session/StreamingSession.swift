@@ -10,7 +10,7 @@ public import FoundationNetworking
 /// The bundled sessions conform. A service streams bodies over such a session; over any other
 /// ``Session``, it receives the whole body first. There is no other visible difference.
 public protocol StreamingSession: Session {
-    /// Creates a task that sends `request` when it is resumed; nothing happens before.
+    /// Creates a task that sends `request` when it is resumed; nothing happens until then.
     ///
     /// - Parameters:
     ///   - request: The request to send.
@@ -99,7 +99,7 @@ public enum Demand: Sendable {
 
 /// A decoder of a content coding (RFC 9110, section 8.4.1), used by one receiver.
 ///
-/// The receiver decides when it decodes, so that a small compressed body cannot exhaust the memory.
+/// The receiver decides when it decodes, so that a small compressed body cannot exhaust memory.
 public protocol ContentDecoder: Sendable {
     /// Decodes bytes.
     ///
@@ -107,9 +107,9 @@ public protocol ContentDecoder: Sendable {
     ///   - bytes: The encoded bytes that follow those already decoded.
     ///   - limit: The number of decoded bytes after which to return.
     ///   - append: Receives decoded bytes in pieces of up to 64 KiB.
-    /// - Returns: The number of encoded bytes that were used. If the limit was reached, call the
-    ///   method again with the remaining bytes, even if none remain: the decoder may hold further
-    ///   output.
+    /// - Returns: The number of encoded bytes that were consumed. If the limit was reached, call
+    ///   the method again with the remaining bytes, even if none remain: the decoder may hold
+    ///   further output.
     /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
     func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void

@@ -7,14 +7,14 @@ public import FoundationNetworking
 /// `URLSession` as a session, for a custom configuration or delegate.
 ///
 /// The data task is created when it is resumed and never suspended, because on Linux a task that is
-/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux a session
+/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux, a session
 /// without a delegate does not complete a 401 with a Basic challenge (Swift 6.3.1). This
 /// conformance completes it with the response but without its body; ``FoundationSession`` provides
-/// the body as well. On Linux `resume()` blocks while any peer of the process sends without a
+/// the body as well. On Linux, `resume()` blocks while any peer of the process sends without a
 /// pause, and while the host name of a cancelled task is still being resolved.
 ///
-/// Do not use a session after it was invalidated, and do not invalidate one before its tasks with
-/// file bodies (``Request/multipart``) are complete: Foundation terminates the process.
+/// Do not use a session after it has been invalidated, and do not invalidate one before its tasks
+/// with file bodies (``Request/multipart``) are complete: Foundation terminates the process.
 extension URLSession: Session {
     /// Creates a task that sends the request when it is resumed.
     ///

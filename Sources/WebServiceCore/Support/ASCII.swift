@@ -1,7 +1,7 @@
-/// Byte classes and comparisons that protocols define on ASCII.
+/// Byte classes and comparisons that protocols define for ASCII.
 ///
-/// They operate on UTF-8 bytes: `"\r\n"` is one `Character` in Swift, so that checks on characters
-/// miss it.
+/// They operate on UTF-8 bytes: `"\r\n"` is one `Character` in Swift, so checks on characters miss
+/// it.
 package enum ASCII {
     /// Returns whether a byte is legal in a token, such as a method or a field name.
     ///
@@ -74,7 +74,7 @@ package enum ASCII {
         return bytes[first...last]
     }
 
-    /// Returns the value of a number that consists of digits only.
+    /// Returns the value of a number that consists only of digits.
     ///
     /// - Returns: `nil` for anything else, and `Int.max` for a number that is too large.
     package static func number(_ digits: some Collection<UInt8>, radix: UInt8 = 10) -> Int? {
@@ -117,7 +117,7 @@ package enum ASCII {
 }
 
 extension StringProtocol {
-    /// Returns whether two strings are equal by the rules of RFC 9110 for field names.
+    /// Returns whether two strings are equal according to the rules of RFC 9110 for field names.
     ///
     /// Bytes are compared, with A–Z equal to a–z, regardless of the locale.
     package func equalsIgnoringASCIICase(_ other: some StringProtocol) -> Bool {

@@ -42,8 +42,8 @@ struct AlarmQueue {
         return Token(slot: slot, generation: slots[slot].generation)
     }
 
-    /// - Returns: The target, to be released outside any lock; `nil` if the entry was removed
-    ///   before.
+    /// - Returns: The target, to be released outside any lock; `nil` if the entry was already
+    ///   removed.
     @discardableResult
     mutating func remove(_ token: Token) -> (any AlarmTarget)? {
         guard slots[token.slot].generation == token.generation, slots[token.slot].target != nil else { return nil }

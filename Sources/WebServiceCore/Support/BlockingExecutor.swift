@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs Swift tasks on threads that may block, such as for the access to files.
+/// Runs Swift tasks on threads that may block, for example for file access.
 ///
 /// The threads of the Swift concurrency pool must not block, because there are only as many as
 /// processors.

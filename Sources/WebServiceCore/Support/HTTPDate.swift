@@ -34,7 +34,7 @@ enum HTTPDate {
         return fields.date
     }
 
-    /// Parses the date of a cookie by the lenient rules of RFC 6265, section 5.1.1.
+    /// Parses the date of a cookie according to the lenient rules of RFC 6265, section 5.1.1.
     ///
     /// The parts may be in any order.
     static func parseCookieDate(_ text: some Collection<UInt8>) -> Date? {

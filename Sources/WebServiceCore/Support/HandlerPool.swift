@@ -18,7 +18,7 @@ package final class HandlerPool: Sendable {
     private struct State {
         var waiting = Queue<any PooledWork>()
         var workers = 0
-        /// The number of items that were started, which shows whether there is progress.
+        /// The number of items that were started, which indicates progress.
         var begun: UInt64 = 0
         var isWatched = false
         /// The number of batches that are being delivered.
@@ -94,7 +94,7 @@ package final class HandlerPool: Sendable {
         }
     }
 
-    /// Checks for progress again in a millisecond, as long as work waits.
+    /// Checks for progress again in a millisecond, while work is waiting.
     private func watch(_ begun: UInt64) {
         DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { [self] in
             let (isStuck, next) = state.withLock { state -> (Bool, UInt64?) in

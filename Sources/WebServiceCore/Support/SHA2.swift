@@ -22,7 +22,7 @@ enum SHA2: String, Sendable, CaseIterable {
 
 /// A hash that is computed piece by piece.
 struct RunningHash {
-    // Cases of concrete types, because only then the compiler specializes the generic type.
+    // Concrete types, because only for these does the compiler specialize the generic type.
     private enum Function {
         case sha256(SHA256)
         case sha512(SHA512)
@@ -58,7 +58,7 @@ struct RunningHash {
 private typealias SHA256 = PortableHash<UInt32>
 private typealias SHA512 = PortableHash<UInt64>
 
-/// What differs between the functions: the word, the number of rounds and the rotations.
+/// The differences between the functions: the word, the number of rounds and the rotations.
 private protocol SHA2Word: FixedWidthInteger, UnsignedInteger, BitwiseCopyable, Sendable {
     static var rounds: Int { get }
     /// The first bits of the fractions in the tables.
@@ -98,7 +98,7 @@ private struct PortableHash<Word: SHA2Word> {
 
     private var state = Words()
     private let constants = fractionsOfCubeRoots.prefix(Word.rounds).map { Word(fraction: $0) }
-    /// The start of a block; less than a block.
+    /// The start of the next block; shorter than a block.
     private var pending: [UInt8] = []
     private var count: UInt64 = 0
 

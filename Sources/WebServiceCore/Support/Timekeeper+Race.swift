@@ -1,5 +1,5 @@
 extension TaskClock {
-    /// Runs an operation and returns its value, unless it exceeds the limit by this clock.
+    /// Runs an operation and returns its value, unless it exceeds the limit on this clock.
     ///
     /// An operation that has not finished by then is cancelled, and its value is discarded.
     ///
@@ -57,8 +57,8 @@ private final class Race<Value: Sendable>: AlarmTarget {
     }
 
     func ring() {
-        // In a separate task: if all threads are busy, an operation that also waits for one runs
-        // first.
+        // In a separate task: if all threads are busy, an operation that also waits for a thread
+        // runs first.
         Task { end(.success(nil)) }
     }
 

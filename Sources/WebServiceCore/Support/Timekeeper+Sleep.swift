@@ -1,5 +1,5 @@
 extension TaskClock {
-    /// Suspends the Swift task until the delay has passed by this clock.
+    /// Suspends the Swift task until the delay has passed on this clock.
     ///
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     package func sleep(for delay: Duration) async throws {

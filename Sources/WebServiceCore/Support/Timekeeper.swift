@@ -33,7 +33,7 @@ package final class AlarmTimer: Sendable {
 
     package init() {}
 
-    /// - Returns: The alarm, and whether it is the earliest, so that a timer must be set again.
+    /// - Returns: The alarm, and whether it is the earliest, so a timer must be set again.
     package func add(at moment: UInt64, _ target: any AlarmTarget) -> (alarm: Alarm, isEarliest: Bool) {
         queue.withLock { queue in
             let before = queue.earliest
@@ -142,7 +142,7 @@ private enum SystemAlarms {
             if let next = alarms.fire(at: DispatchTime.now().uptimeNanoseconds) { arm(next) }
         }
 
-        /// Sets the timer unless it fires early enough already.
+        /// Sets the timer unless it already fires early enough.
         ///
         /// A superfluous early event is harmless.
         private func arm(_ moment: UInt64) {
@@ -156,7 +156,7 @@ private enum SystemAlarms {
 }
 
 extension UInt64 {
-    /// Returns the sum with a duration.
+    /// Returns the sum of this instant and a duration.
     ///
     /// On overflow, the result is the maximum. A negative duration counts as zero.
     package func addingSaturated(_ duration: Duration) -> UInt64 {

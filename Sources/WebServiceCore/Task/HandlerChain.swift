@@ -63,8 +63,8 @@ enum Handler: Sendable {
 /// A value of the untyped chain.
 ///
 /// @unchecked: the value can be of any type, so the compiler cannot verify that it is `Sendable`.
-/// Only the thread that runs the handlers accesses it, and it takes and returns the value under the
-/// task's lock.
+/// Only the thread that runs the handlers accesses it, and that thread takes and returns the value
+/// under the task's lock.
 final class ChainValue: @unchecked Sendable {
     let value: Any
 
@@ -115,7 +115,7 @@ enum Track: Sendable {
     }
 }
 
-/// The handlers of one task in order, and the input of the next one. Without side effects: it
+/// The handlers of one task in order, and the input of the next one. It has no side effects: it
 /// determines the next step, and ``SessionTask`` runs it.
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
@@ -173,7 +173,7 @@ struct HandlerChain: Sendable {
 
     /// Claims the right to run handlers.
     ///
-    /// - Returns: Whether the caller has to run them, because no other thread does: it calls
+    /// - Returns: Whether the caller must run them, because no other thread does: it calls
     ///   ``pickUp()`` for the track, then ``next(on:)`` until the step is ``Step/rest``.
     mutating func claim() -> Bool {
         guard isOpen, !isRunning, !isDrained else { return false }

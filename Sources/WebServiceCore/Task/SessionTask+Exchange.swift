@@ -56,7 +56,7 @@ extension SessionTask {
 
     /// Completes the task. The first result counts.
     ///
-    /// - Parameter isInterrupted: Whether the work in progress has to be cancelled.
+    /// - Parameter isInterrupted: Whether the work in progress must be cancelled.
     /// - Returns: Whether this result counts.
     @discardableResult
     func complete(_ result: Result<Response, any Error>, isInterrupted: Bool = false) -> Bool {
@@ -66,7 +66,7 @@ extension SessionTask {
         return true
     }
 
-    /// Returns the error with the request of this exchange, unless it has one.
+    /// Returns the error with the request of this exchange, unless it already has one.
     func locating(_ error: any Error) -> any Error {
         guard var error = error as? WebServiceError, error.request == nil else { return error }
         let request = request

@@ -52,9 +52,8 @@ extension SessionTask {
         var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 
-    /// Runs handlers until none is left or the next one has to run elsewhere: on the main actor, in
-    /// a Swift task, or, if an awaiting Swift task runs them, on the pool. Execution continues
-    /// there.
+    /// Runs handlers until none is left or the next one must run elsewhere: on the main actor, in a
+    /// Swift task, or, if an awaiting Swift task runs them, on the pool. Execution continues there.
     ///
     /// - Parameter isAdopted: Whether the thread belongs to Swift's cooperative thread pool, which
     ///   custom closures must not block.

@@ -4,7 +4,7 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-// Of the two overloads of each handler, the one that returns a result is disfavoured. Only then do
+// Of the two overloads of each handler, the one that returns a result is disfavored. Only then do
 // all closures resolve: with and without `return`, with one or several statements.
 
 // MARK: - Response handlers, in the background
@@ -22,7 +22,7 @@ extension SessionTask {
 
     /// Adds a handler for the response; skipped on the failure track.
     ///
-    /// The returned value becomes the result of the chain, a thrown error its failure.
+    /// The returned value becomes the result of the chain; a thrown error becomes its failure.
     @discardableResult
     @_disfavoredOverload
     public func response(
@@ -35,9 +35,8 @@ extension SessionTask {
     ///
     /// The body is parsed once for all handlers, by `JSONSerialization` with fragments allowed.
     ///
-    /// The handler is not called if the chain fails: without a body with
-    /// ``WebServiceError/Code/emptyResponse``, with a body that is not JSON with
-    /// ``WebServiceError/Code/decoding``.
+    /// Without a body, the chain fails with ``WebServiceError/Code/emptyResponse``, and with a body
+    /// that is not JSON with ``WebServiceError/Code/decoding``. The handler is then not called.
     @discardableResult
     public func responseJSON(
         _ handler: @escaping @Sendable (_ json: Any, _ response: URLResponse?) throws -> Void
@@ -47,7 +46,7 @@ extension SessionTask {
 
     /// Adds a handler for the body as JSON, as the overload without a result does.
     ///
-    /// The returned value becomes the result of the chain, a thrown error its failure.
+    /// The returned value becomes the result of the chain; a thrown error becomes its failure.
     @discardableResult
     @_disfavoredOverload
     public func responseJSON(

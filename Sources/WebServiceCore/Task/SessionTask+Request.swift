@@ -9,7 +9,7 @@ import FoundationNetworking
 /// The order of calls does not matter, except that the last body replaces the others. Setters have
 /// an effect until the first ``SessionTask/resume()``, which encodes the request.
 extension SessionTask {
-    /// Changes the request by a closure, which can set any property of ``Request``.
+    /// Changes the request with a closure, which can set any property of ``Request``.
     ///
     /// ```swift
     /// service.GET("/archive").configure { $0.options.redirectPolicy = .manual }
@@ -155,7 +155,7 @@ extension SessionTask {
         setting { $0.options.deadline = deadline }
     }
 
-    /// Adds an interceptor after the interceptors of the request and inside those of the service.
+    /// Adds an interceptor after those of the service and the request.
     @discardableResult
     public func intercepted(by interceptor: any Interceptor) -> Self {
         setting { $0.options.interceptors.append(interceptor) }

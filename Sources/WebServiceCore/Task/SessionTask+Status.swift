@@ -1,14 +1,14 @@
 extension SessionTask {
-    /// What is known of a task at one instant. The values agree with each other.
+    /// A snapshot of a task at one instant. The values are consistent with each other.
     public struct Status: Sendable {
         /// See ``SessionTask/state``.
         public let state: DataTaskState
         /// The metrics so far.
         public let metrics: ServiceTaskMetrics
-        /// The progress that was reported last; `nil` before the first report, and where no handler
+        /// The progress that was reported last; `nil` before the first report, and if no handler
         /// observes the progress.
         public let progress: TransferProgress?
-        /// The request as the setters have left it.
+        /// The request with the changes of all setters.
         public let request: Request
     }
 

@@ -1,4 +1,4 @@
-// Members that users of other frameworks look for, each with a message that names the right form.
+// Members that users of other frameworks look for, each with a message that names the replacement.
 
 extension SessionTask {
     /// Unavailable: a typed task has this method.

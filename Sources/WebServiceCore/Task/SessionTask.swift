@@ -34,7 +34,7 @@ public final class SessionTask: Sendable {
     /// Creates a task whose result is provided by a closure.
     ///
     /// - Parameter driver: Called once, when the task is first resumed, on the resuming thread. It
-    ///   has to complete the task.
+    ///   must complete the task.
     init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
         context = ExchangeContext(service)
         shared = Mutex(TaskState(request: Request(url: "")) { task, _ in driver(task) })

@@ -105,8 +105,8 @@ struct TaskState: Sendable {
 
     // MARK: Resume and suspend
 
-    /// Sets what provides the result in place of the pipeline, with a ``Prelude``. Has no effect
-    /// after the task was resumed.
+    /// Sets the closure that provides the result in place of the pipeline, with a ``Prelude``. Has
+    /// no effect after the task was resumed.
     mutating func drive(by driver: @escaping Driver) {
         guard case .created = phase else { return }
         self.driver = driver
@@ -140,7 +140,7 @@ struct TaskState: Sendable {
 
     /// Attaches work that `cancel()` cancels, and the alarm of the deadline.
     ///
-    /// - Returns: Whether the work is still needed, otherwise the caller cancels it; and the work
+    /// - Returns: Whether the work is still needed (otherwise the caller cancels it), and the work
     ///   that it replaces, to be released outside the lock.
     mutating func attach(
         _ work: Pipeline.Running, _ alarm: Alarm? = nil
@@ -172,8 +172,8 @@ struct TaskState: Sendable {
 
     /// Completes the task. The first result counts.
     ///
-    /// - Parameter isInterrupted: Whether the work in progress has to be cancelled.
-    /// - Returns: `nil` if there is a result already.
+    /// - Parameter isInterrupted: Whether the work in progress must be cancelled.
+    /// - Returns: `nil` if there already is a result.
     mutating func complete(
         _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false
     ) -> CompleteAction? {
@@ -221,7 +221,7 @@ struct TaskState: Sendable {
 
     /// Stores the continuation of the adopter until there is a result.
     ///
-    /// - Returns: Whether there is a result already.
+    /// - Returns: Whether there already is a result.
     mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
         if isComplete { return true }
         adopter = .waiting(continuation)
@@ -230,7 +230,7 @@ struct TaskState: Sendable {
 
     /// Ends the wait of the adopter.
     ///
-    /// - Returns: Whether the adopter has to run the handlers.
+    /// - Returns: Whether the adopter must run the handlers.
     mutating func takeOver() -> Bool {
         adopter = nil
         return !isSuspended && chain.claim()
@@ -238,7 +238,7 @@ struct TaskState: Sendable {
 
     // MARK: Steps of typed tasks
 
-    /// - Returns: Whether the step has to be cancelled immediately.
+    /// - Returns: Whether the step must be cancelled immediately.
     mutating func setRunningStep(_ task: Task<Void, Never>?) -> Bool {
         steps.running = task
         return steps.areCancelled
@@ -252,7 +252,7 @@ struct TaskState: Sendable {
 
     /// Records the failure of a typed step.
     ///
-    /// - Returns: Whether it is the first one, of which the delegate is notified.
+    /// - Returns: Whether it is the first one, which is reported to the delegate.
     mutating func reportsStep() -> Bool {
         defer { steps.hasReportedFailure = true }
         return !steps.hasReportedFailure
@@ -260,20 +260,20 @@ struct TaskState: Sendable {
 
     // MARK: Handlers
 
-    /// - Returns: Whether the caller has to run the handlers.
+    /// - Returns: Whether the caller must run the handlers.
     mutating func add(_ handler: Handler) -> Bool {
         chain.add(handler)
         return !isSuspended && chain.claim()
     }
 
-    /// - Returns: Whether the caller has to run the handlers.
+    /// - Returns: Whether the caller must run the handlers.
     mutating func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) -> Bool {
         chain.add(metricsHandler)
         return !isSuspended && chain.claim()
     }
 
-    /// Returns the next step of the caller that runs the handlers. A suspended task rests after the
-    /// current handler.
+    /// Returns the next step for the caller that runs the handlers. A suspended task rests after
+    /// the current handler.
     mutating func nextStep(on track: borrowing Track) -> HandlerChain.Step {
         let step = isSuspended ? .rest(spent: []) : chain.next(on: track)
         if case .rest = step { chain.release(copy track) }

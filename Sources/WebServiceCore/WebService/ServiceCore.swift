@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a ``WebService``, which is a handle, and its tasks share.
+/// The state that a ``WebService`` and its tasks share.
 ///
 /// The session retains the ``Exchange`` in flight, the exchange its ``SessionTask``, and the task
 /// the core, but not the handle. Only the ``TypedTask`` of a typed request retains the handle
@@ -18,7 +18,7 @@ final class ServiceCore: PipelineSource {
         indirect case invalid(WebServiceError)
     }
 
-    /// What can be set on a service.
+    /// The settings of a service.
     struct Configuration: Sendable {
         var session: any Session = FoundationSession.shared
         var delegate: DelegateReference?
@@ -77,7 +77,7 @@ final class ServiceCore: PipelineSource {
 
     var errorMapper: (any ErrorMapper)? { configuration.errorMapper }
 
-    /// Changes the configuration in one step. What is replaced is released outside the lock.
+    /// Changes the configuration in one step. Replaced values are released outside the lock.
     func configure(_ change: (inout Configuration) -> Void) {
         let replaced = state.withLock { state in
             let replaced = state
@@ -88,7 +88,7 @@ final class ServiceCore: PipelineSource {
         withExtendedLifetime(replaced) {}
     }
 
-    /// The pipeline by the current configuration. Its delegate is the one that was set, or else
+    /// The pipeline for the current configuration. Its delegate is the one that was set, or else
     /// that of the data source.
     var pipeline: Pipeline {
         let pipeline = state.withLock { $0.pipeline }
@@ -100,7 +100,7 @@ final class ServiceCore: PipelineSource {
         return configuration.pipeline
     }
 
-    /// Whether a module conforms `WebService` to the data source. It does not change while the
-    /// program runs.
+    /// A Boolean value that indicates whether a module conforms `WebService` to the data source. It
+    /// does not change while the program runs.
     private static let suppliesDelegate = WebService.self is any ServicePassthroughDataSource.Type
 }

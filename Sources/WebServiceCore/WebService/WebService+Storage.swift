@@ -77,8 +77,9 @@ extension WebService {
 
     /// Waits until pending storage changes are complete, for at most 10 seconds.
     ///
-    /// These are the stores of the responses received so far and the deletions started so far. Call
-    /// this method before a program exits, because a response is delivered before it is stored.
+    /// These changes store the responses received so far and perform the deletions started so far.
+    /// Call this method before a program exits, because a response is delivered before it is
+    /// stored.
     ///
     /// - Returns: `false` if a storage has not finished within 10 seconds.
     @discardableResult
@@ -88,7 +89,7 @@ extension WebService {
 
     /// Removes the stored response to a request for the current account.
     ///
-    /// The response to a request in flight is stored nevertheless: cancel that request first.
+    /// The response to a request in flight is still stored: cancel that request first.
     ///
     /// - Throws: ``WebServiceError/Code/noStorage``; the error of the storage; or
     ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds: the entry is
@@ -107,7 +108,7 @@ extension WebService {
     /// Storages that accept any classification are not emptied. A storage that accepts several
     /// classifications is emptied entirely.
     ///
-    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    /// - Throws: The error of the first storage that fails; the others are still emptied.
     ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteStored(_ classification: DataClassification) async throws {
         try await removeAll { $0.classifications?.contains(classification) == true }
@@ -115,7 +116,7 @@ extension WebService {
 
     /// Empties the storages that accept any classification.
     ///
-    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    /// - Throws: The error of the first storage that fails; the others are still emptied.
     ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteStoredInAnyClassification() async throws {
         try await removeAll { $0.classifications == nil }
@@ -123,7 +124,7 @@ extension WebService {
 
     /// Empties all storages.
     ///
-    /// - Throws: The error of the first storage that fails; the others are emptied nevertheless.
+    /// - Throws: The error of the first storage that fails; the others are still emptied.
     ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteAllStored() async throws {
         try await removeAll { _ in true }

@@ -7,7 +7,7 @@ extension WebService {
     /// | path, with the base `https://h/v1` or `https://h/v1/` | URL |
     /// | --- | --- |
     /// | `brewers`, `/brewers` | `https://h/v1/brewers` |
-    /// | *(empty)* | the base as it is |
+    /// | *(empty)* | the base URL, unchanged |
     /// | `/` | `https://h/v1/` |
     /// | `brewers/` | `https://h/v1/brewers/` |
     /// | `a/../b`, `a/%2e%2e/b` | `https://h/v1/b` |
@@ -19,18 +19,18 @@ extension WebService {
     /// | `brewers#top` | `https://h/v1/brewers`, because fragments are not sent |
     /// | `a b/é/100%` | `https://h/v1/a%20b/%C3%A9/100%25`; `%41` stays `%41` |
     /// | `https://other/x`, `HTTP://other/x` | the same URL, with scheme and host in lower case |
-    /// | `ftp://h`, `file:/x`, `mailto:x`, `x:y` | error: a scheme has to be http or https |
+    /// | `ftp://h`, `file:/x`, `mailto:x`, `x:y` | error: a scheme must be http or https |
     /// | `/users/{id}` with `["id": "a/b"]` | `https://h/v1/users/a%2Fb` |
     /// | `/users/{id}` with `["id": ".."]` or `["id": ""]`, or without a value | error |
     ///
-    /// A query of the base URL precedes the query of the path. Without a base URL the path has to
-    /// be an absolute URL. User information (`user:password@`) is an error everywhere.
+    /// A query of the base URL precedes the query of the path. Without a base URL, the path must be
+    /// an absolute URL. User information (`user:password@`) is an error everywhere.
     ///
     /// - Parameters:
     ///   - path: A path below the base URL, or an absolute URL.
     ///   - pathParameters: The values of the placeholders `{name}` in the path. Each value is
-    ///     percent-encoded, including slashes, and needs its placeholder. Defaults to `nil`, for a
-    ///     path without placeholders.
+    ///     percent-encoded, including slashes, and must have a placeholder. Defaults to `nil`, for
+    ///     a path without placeholders.
     /// - Throws: ``WebServiceError/Code/invalidURL``, or the error of ``urlBuilder``, which
     ///   replaces these rules.
     public func absoluteURL(_ path: String, pathParameters: Parameters? = nil) throws -> URL {

@@ -1,6 +1,6 @@
 import Foundation
 
-// Members that users of other frameworks look for, each with a message that names the right form.
+// Members that users of other frameworks look for, each with a message that names the replacement.
 
 extension WebService {
     /// Unavailable: use an interceptor.

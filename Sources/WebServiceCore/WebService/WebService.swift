@@ -25,12 +25,12 @@ public import FoundationNetworking
 /// a typed request also retains the service until it has a result; if both are deallocated, the
 /// request ends with `URLError.cancelled` (`ServiceCore.swift`).
 public final class WebService: Sendable {
-    /// The URL that every path is below. `nil` when there is none, or when it is not an absolute
-    /// http or https URL, which is the error of each task then.
+    /// The URL that every path is below. `nil` if there is none, or if it is not an absolute http
+    /// or https URL, in which case each task fails.
     public var baseURL: URL? { core.baseURL }
 
-    /// Creates the URL of each path in place of the rules of ``absoluteURL(_:pathParameters:)``.
-    /// `nil` for the rules.
+    /// Creates the URL of each path; `nil` to apply the rules of
+    /// ``absoluteURL(_:pathParameters:)``.
     public var urlBuilder: URLBuilder? { core.urlBuilder }
 
     let core: ServiceCore
@@ -42,7 +42,7 @@ public final class WebService: Sendable {
     /// replaced. The result is validated like any absolute URL.
     public typealias URLBuilder = @Sendable (_ baseURL: URL?, _ path: String) throws -> URL
 
-    /// Creates a service. A URL that cannot be used is the error of each task.
+    /// Creates a service. With a URL that cannot be used, each task fails.
     ///
     /// - Parameters:
     ///   - baseURL: An absolute http or https URL without user information; `nil` when every path
@@ -57,7 +57,7 @@ public final class WebService: Sendable {
             urlBuilder: urlBuilder)
     }
 
-    /// Creates a service. A URL that cannot be used is the error of each task.
+    /// Creates a service. With a URL that cannot be used, each task fails.
     ///
     /// - Parameters:
     ///   - baseURLString: An absolute http or https URL without user information; empty when every
@@ -134,7 +134,7 @@ public final class WebService: Sendable {
         set { core.configure { $0.interceptors = newValue } }
     }
 
-    /// Maps responses that are failures to custom errors. Defaults to `nil`.
+    /// The mapper that converts failed responses into custom errors. Defaults to `nil`.
     public var errorMapper: (any ErrorMapper)? {
         get { core.errorMapper }
         set { core.configure { $0.errorMapper = newValue } }
@@ -163,9 +163,9 @@ extension WebService: Session {
     /// The source of the responses of its session.
     public var responseSource: Response.Source { session.responseSource }
 
-    /// Returns a data task that sends the request over the session of the service when it is
-    /// resumed. The task of a request that cannot be encoded completes with the error, on the
-    /// thread that resumes it.
+    /// Returns a data task that sends the request over the service's session when it is resumed.
+    /// The task of a request that cannot be encoded completes with the error, on the thread that
+    /// resumes it.
     public func dataTask(
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void

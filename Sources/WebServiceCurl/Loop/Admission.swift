@@ -1,6 +1,6 @@
 import WebServiceCore
 
-/// Limits the number of active items per host and in total. Pure.
+/// Limits the number of active items per host and in total, without side effects.
 ///
 /// Items of one host start in first-in, first-out order; hosts are served in turn.
 ///

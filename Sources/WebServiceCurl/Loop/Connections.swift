@@ -21,7 +21,7 @@ struct Connections {
 
     /// One connection.
     ///
-    /// A class, so that an exchange that outlives it does not use a later one with the same
+    /// A class, so that an exchange that outlives it does not use a later connection with the same
     /// descriptor.
     final class Connection {
         let socket: Int32
@@ -151,7 +151,8 @@ struct Connections {
         if let ends = connection.ends { known[ends] = nil } else { unnamed.removeAll { $0 === connection } }
     }
 
-    /// Returns the connection with these ends; `nil` if libcurl reports other ends than the system.
+    /// Returns the connection with these ends; `nil` if libcurl and the system report different
+    /// ends.
     mutating func connection(_ ends: Ends) -> Connection? {
         if let connection = known[ends] { return connection }
         guard let index = unnamed.firstIndex(where: { Self.ends(of: $0.socket) == ends }) else { return nil }

@@ -40,7 +40,7 @@ final class CurlEngine {
     private var streams: [ObjectIdentifier: CurlHandle] = [:]
     /// The handles of the exchanges whose request bodies are produced while they are sent.
     private var uploads: [ObjectIdentifier: CurlHandle] = [:]
-    /// The handles whose responses are complete, but not their streamed request bodies.
+    /// The handles whose responses are complete but whose streamed request bodies are not.
     var answered: [CurlHandle] = []
     /// The handles with streamed request bodies for which libcurl may have stopped receiving.
     private var deaf: [CurlHandle] = []
@@ -285,7 +285,7 @@ final class CurlEngine {
     /// The completions are scheduled as one batch, because waking other threads once costs less
     /// than once per transfer.
     ///
-    /// - Returns: Whether any exchange had ended, so that others may have started.
+    /// - Returns: Whether any exchange had ended, so others may have started.
     private func tell() -> Bool {
         guard !ended.isEmpty else { return false }
         HandlerPool.shared.together {

@@ -46,7 +46,7 @@ final class CurlLoop: Sendable {
                 || !work.uploads.isEmpty || work.closing != nil
         }
 
-        /// - Returns: Whether the caller has to wake the loop.
+        /// - Returns: Whether the caller must wake the loop.
         mutating func wake() -> Bool {
             defer { isAwake = true }
             return !isAwake

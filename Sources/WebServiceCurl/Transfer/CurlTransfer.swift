@@ -71,7 +71,8 @@ final class CurlTransfer: StreamTask {
         }
     }
 
-    /// Does nothing. A task that was not resumed is not sent, and a running one cannot be paused.
+    /// Has no effect. A task that has not been resumed sends nothing, and a running one cannot be
+    /// paused.
     func suspend() {}
 
     func cancel() {

@@ -48,7 +48,8 @@ struct ScenarioReply: Sendable {
         self.init(MockResponse(statusCode: status, data: Data(text.utf8)))
     }
 
-    /// Returns a reply that does not complete: a server sends at most a part of it, a mock nothing.
+    /// Returns a reply that does not complete: a server sends at most a part of it, and a mock
+    /// sends nothing.
     static func held(_ wire: MockResponse.Wire = .noAnswer) -> ScenarioReply {
         var response = MockResponse(statusCode: 200, data: Data(count: 1000))
         var silence = response

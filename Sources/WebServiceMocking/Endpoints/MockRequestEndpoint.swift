@@ -13,8 +13,8 @@ public struct MockRequestEndpoint<Request: ServiceRequest>: ServiceEndpoint {
     /// Creates an endpoint.
     ///
     /// - Parameters:
-    ///   - delay: The time until `output` is called, measured by the clock of the service. Defaults
-    ///     to zero.
+    ///   - delay: The time until `output` is called, measured by the service's clock. Defaults to
+    ///     zero.
     ///   - output: Returns the output. Called in the background. An error that it throws is the
     ///     error of the request.
     public init(

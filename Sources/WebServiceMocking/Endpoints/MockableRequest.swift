@@ -23,7 +23,7 @@ public protocol MockableRequest: ServiceRequest {
     /// A Boolean value that indicates whether this request is mocked. Defaults to `true`.
     var isMocked: Bool { get }
 
-    /// The delay before the output is created, by the clock of the service. Defaults to zero.
+    /// The delay before the output is created, measured by the service's clock. Defaults to zero.
     var mockDelay: Duration { get }
 
     /// The identifier under which an endpoint stores the helper.

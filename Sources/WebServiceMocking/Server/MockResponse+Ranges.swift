@@ -7,8 +7,8 @@ extension MockResponse {
     /// ```swift
     /// server.on(.GET, "/brew.iso") { request in MockResponse(file: iso, eTag: "\"1\"", for: request) }
     /// ```
-    /// The status is 206 for a range of bytes, 416 for one that the file does not have, and 200
-    /// without a range, for several ranges, and if `If-Range` does not have the entity tag.
+    /// The status is 206 for a range of bytes, 416 for a range that the file does not have, and 200
+    /// without a range, for several ranges, and if `If-Range` does not match the entity tag.
     ///
     /// - Parameters:
     ///   - file: The bytes of the whole file.

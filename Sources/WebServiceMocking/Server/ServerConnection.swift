@@ -3,7 +3,7 @@ import WebServiceCore
 
 /// One connection of a ``MockServer``: reads requests and writes the responses in order.
 ///
-/// ``serve()`` runs on a thread of its own.
+/// ``serve()`` runs on a dedicated thread.
 struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket

@@ -6,7 +6,7 @@ struct ResponseMessage {
     enum Ending: Hashable {
         /// The connection is used for the next request.
         case keepAlive
-        /// The connection is closed after the client had time to read the response.
+        /// The connection is closed after the client has had time to read the response.
         case close
         /// The connection is closed immediately.
         case disconnect
@@ -153,7 +153,7 @@ extension MockResponse {
 }
 
 extension Data {
-    /// Returns the bytes in chunks of a size (RFC 9112, section 7.1).
+    /// Returns the bytes in chunks of the given size (RFC 9112, section 7.1).
     fileprivate func chunks(size: Int) -> Data {
         var result = Data()
         var rest = self[...]

@@ -15,12 +15,12 @@ public import FoundationNetworking
 /// ```
 ///
 /// Tasks behave like those of a real session. Nothing happens before `resume()`, and further calls
-/// of `resume()` have no effect. The completion is called exactly once, on a background queue,
+/// to `resume()` have no effect. The completion is called exactly once, on a background queue,
 /// never within `resume()` or `cancel()`. A task that is cancelled before its result is available
 /// fails with `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A
 /// request that cannot be encoded fails with its own error. A request without a result within its
 /// ``Request/Options/timeout`` after `resume()` fails with `URLError.timedOut`, and one whose
-/// response body exceeds its ``Request/Options/maximumResponseBytes`` with
+/// response body exceeds its ``Request/Options/maximumResponseBytes`` fails with
 /// ``WebServiceError/Code/responseTooLarge``. The task enforces ``Request/Options/deadline``, not
 /// the session. Progress is reported when a response is delivered.
 ///
@@ -71,7 +71,7 @@ public final class MockSession: MockableSession, StreamingSession {
 
     /// Creates a task that responds from the stubs after it is resumed, in parts.
     ///
-    /// There are no metrics, trailer fields and interim heads.
+    /// There are no metrics, trailer fields or interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         let mayPause = receiver.mayPause
         return DeliveringTask(receiver) { delivery in

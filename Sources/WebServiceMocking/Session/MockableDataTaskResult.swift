@@ -38,14 +38,14 @@ extension URLResponse: MockableDataTaskResult {
 }
 
 extension NSError: MockableDataTaskResult {
-    /// Returns the error without a response and a body.
+    /// Returns the error without a response or a body.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         (nil, nil, self)
     }
 }
 
 extension URLError: MockableDataTaskResult {
-    /// Returns the error without a response and a body.
+    /// Returns the error without a response or a body.
     public func dataTaskResult(request: any URLRequestEncodable) -> (Data?, URLResponse?, (any Error)?) {
         (nil, nil, self)
     }

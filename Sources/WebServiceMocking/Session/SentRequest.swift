@@ -91,12 +91,12 @@ extension SentRequest: IncomingRequest {
 }
 
 extension URLRequestEncodable {
-    /// The URL, without the creation of a `URLRequest` if possible.
+    /// The URL, without creating a `URLRequest` if possible.
     var sentURL: URL? {
         (self as? EncodedRequest).map { URL(string: $0.url) } ?? urlRequestValue.url
     }
 
-    /// The method, without the creation of a `URLRequest` if possible.
+    /// The method, without creating a `URLRequest` if possible.
     var sentMethod: String {
         (self as? EncodedRequest)?.method.rawValue ?? urlRequestValue.httpMethod ?? "GET"
     }

@@ -96,17 +96,19 @@ struct RequestHead: Sendable, Hashable {
 
     var isHTTP10: Bool { version == "HTTP/1.0" }
 
-    /// Whether the client waits for a 100 response before the body (RFC 9110, section 10.1.1).
+    /// A Boolean value that indicates whether the client waits for a 100 response before the body
+    /// (RFC 9110, section 10.1.1).
     var expectsContinue: Bool { !isHTTP10 && headers["Expect"]?.equalsIgnoringASCIICase("100-continue") == true }
 
-    /// Whether the connection remains open for another request (RFC 9112, section 9.3).
+    /// A Boolean value that indicates whether the connection remains open for another request (RFC
+    /// 9112, section 9.3).
     ///
     /// HTTP/1.0 connections are always closed.
     var keepsAlive: Bool { !isHTTP10 && !headers.asksToClose }
 }
 
 extension Headers {
-    /// Whether `Connection` contains the option `close`.
+    /// A Boolean value that indicates whether `Connection` contains the option `close`.
     var asksToClose: Bool {
         (self["Connection"] ?? "").utf8.split(separator: UInt8(ascii: ",")).contains { option in
             ASCII.areEqualIgnoringCase(ASCII.trimmed(option), "close".utf8)

@@ -26,7 +26,7 @@ extension Connection {
         }
     }
 
-    /// Writes an entry, unless the limits have to be checked first.
+    /// Writes an entry, unless the limits must be checked first.
     ///
     /// - Returns: Whether the entry was written.
     func writeWithinBudget(_ record: Record, for key: [UInt8], _ limits: StorageLimits) throws -> Bool {
@@ -103,8 +103,8 @@ extension Connection {
     ///
     /// The free tenth avoids checking all rows on every write.
     ///
-    /// - Returns: How much may be written before the next check. At most a tenth, because other
-    ///   connections write as well.
+    /// - Returns: The amount that may be written before the next check. At most a tenth, because
+    ///   other connections write as well.
     private func makeRoom(_ limits: StorageLimits) throws -> (bytes: Int, count: Int) {
         let written = sqlite3_last_insert_rowid(database.handle)
         let totals = try database.prepare("SELECT coalesce(sum(length(key) + length(data)), 0), count(*) FROM entries")

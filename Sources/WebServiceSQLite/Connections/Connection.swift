@@ -4,7 +4,7 @@ import WebServiceCore
 /// A connection to the database, with its prepared statements.
 ///
 /// @unchecked: used by one thread at a time, which holds the lock of its ``ConnectionSlot`` or has
-/// taken it from there.
+/// taken the connection from it.
 final class Connection: @unchecked Sendable {
     /// The version of the table layout. A database with another version is not used.
     static let version: Int64 = 1
@@ -24,7 +24,7 @@ final class Connection: @unchecked Sendable {
     let locate: Statement
     let delete: Statement
     let deleteDamaged: Statement
-    /// How much may be written before the limits are checked again.
+    /// The amount that may be written before the limits are checked again.
     var budget = (bytes: 0, count: 0)
 
     /// The state of the files at the last check.

@@ -33,7 +33,7 @@ final class ConnectionPair: Sendable {
 
     /// Executes work on the caller's thread if that takes only microseconds.
     ///
-    /// - Returns: `nil` if the work has to be executed by ``later(_:_:_:)``.
+    /// - Returns: `nil` if the work must be executed by ``later(_:_:_:)``.
     func now<Value: Sendable>(_ slot: ConnectionSlot, _ work: (Connection) throws -> Value?) -> Value? {
         let (value, checkpointIsDue) = slot.useAtOnce(work)
         if checkpointIsDue { checkpoint(slot) }
@@ -88,8 +88,8 @@ final class ConnectionPair: Sendable {
     /// Executes work with the connection of a slot.
     ///
     /// Retries while the database is busy, once with new connections after a failure, and with a
-    /// new database if two attempts in a row report the old one as damaged. A single report is not
-    /// sufficient, because SQLite also reports a failed read (`EIO`) as damage.
+    /// new database if two consecutive attempts report the old one as damaged. A single report is
+    /// not sufficient, because SQLite also reports a failed read (`EIO`) as damage.
     private func perform<Value>(
         _ slot: ConnectionSlot, until end: UInt64, _ work: (Connection) throws -> Value
     ) throws -> Value {

@@ -12,7 +12,7 @@ final class ConnectionSlot: Sendable {
         var idle: Connection?
         /// The number of times the slot was closed.
         ///
-        /// Prevents a connection taken before from being put back.
+        /// Prevents a connection taken before that from being put back.
         var closings = 0
     }
 

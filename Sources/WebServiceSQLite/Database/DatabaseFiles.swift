@@ -46,7 +46,7 @@ struct DatabaseFiles: Sendable {
         Snapshot(database: try Self.look(database), log: try Self.look(log), index: try Self.look(index))
     }
 
-    /// Executes the body while holding the lock file. Throws a busy error if it is locked already.
+    /// Executes the body while holding the lock file. Throws a busy error if it is already locked.
     func exclusively<Value>(_ durability: StorageDurability, _ body: () throws -> Value) throws -> Value {
         try Folder.create((database as NSString).deletingLastPathComponent, synchronize: durability == .power)
         let descriptor = try system("open") { open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600) }
@@ -57,7 +57,7 @@ struct DatabaseFiles: Sendable {
         return try body()
     }
 
-    /// Creates an empty file that only its owner can read, unless a file exists.
+    /// Creates an empty file that only its owner can read, unless the file exists.
     func makeDatabase() throws {
         var status = stat()
         if try system("lstat", { lstat(database, &status) == 0 ? 1 : errno == ENOENT ? 0 : -1 }) == 1 {
@@ -66,7 +66,7 @@ struct DatabaseFiles: Sendable {
             }
             return
         }
-        // A log without a database belongs to one that was deleted.
+        // A log without a database belongs to a deleted database.
         unlink(log)
         unlink(index)
         close(try system("open") { open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600) })

@@ -35,7 +35,8 @@ public struct SQLiteError: Error, Sendable, Hashable {
     /// A Boolean value that indicates whether the file is damaged or not a database.
     var isDamage: Bool { code == SQLITE_CORRUPT || code == SQLITE_NOTADB }
 
-    /// A Boolean value that indicates whether the database is damaged or of another application.
+    /// A Boolean value that indicates whether the database is damaged or belongs to another
+    /// application.
     ///
     /// Valid while a database is opened: SQL of this library fails in a foreign database, or the
     /// format is unknown.

@@ -63,23 +63,41 @@ struct MockChunksTests {
         #expect(try await body.collect(upTo: .max).count == 2_000_000)
     }
 
+    /// A sequence that is endless until its task is cancelled, and counts the iterators that ended.
+    private struct Endless: AsyncSequence {
+        final class AsyncIterator: AsyncIteratorProtocol {
+            let ended: Count
+            let isSilent: Bool
+
+            init(_ ended: Count, isSilent: Bool) {
+                self.ended = ended
+                self.isSilent = isSilent
+            }
+
+            deinit { _ = ended.add() }
+
+            func next() async -> Data? {
+                let silence = AsyncStream<Void> { _ in }
+                if isSilent { for await _ in silence {} }
+                return Task.isCancelled ? nil : Data("x".utf8)
+            }
+        }
+
+        let ended: Count
+        let isSilent: Bool
+
+        func makeAsyncIterator() -> AsyncIterator { AsyncIterator(ended, isSilent: isSilent) }
+    }
+
     @Test("Leaving the loop, and cancelling the task, cancels the sequence", .covers("S-06"), arguments: [true, false])
     func cancelling(isLoop: Bool) async throws {
-        let isCancelled = Mutex(false)
-        session.addStub(
-            MockResponse(
-                statusCode: 200,
-                chunks: AsyncStream {
-                    let wait = AsyncStream<Void> { _ in }
-                    if !isLoop { for await _ in wait {} }
-                    return Task.isCancelled ? nil : Data("x".utf8)
-                } onCancel: {
-                    isCancelled.withLock { $0 = true }
-                }))
+        let ended = Count()
+        session.addStub(MockResponse(statusCode: 200, chunks: Endless(ended: ended, isSilent: !isLoop)))
         let task = service.GET("/").stream()
         let body = try await task.value.body
+        #expect(ended.value == 0)
         if isLoop { for try await _ in body { break } } else { task.cancel() }
-        await eventually { isCancelled.withLock { $0 } }
+        await eventually { ended.value == 1 }
     }
 
     @Test("An error of the sequence is the error of the request, after the bytes before it")

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a request demands of the cache: its ``Request/Options/cachePolicy`` and its `Cache-Control`
+/// The cache requirements of a request: its ``Request/Options/cachePolicy`` and its `Cache-Control`
 /// (RFC 9111, section 5.2.1).
 struct CacheDemands: Sendable {
     enum Mode: Sendable, Hashable {
@@ -19,8 +19,8 @@ struct CacheDemands: Sendable {
     }
 
     let mode: Mode
-    /// A Boolean value that indicates whether nothing may be sent; without a stored response, the
-    /// request fails with `URLError.resourceUnavailable`.
+    /// A Boolean value that indicates whether no request may be sent; without a stored response,
+    /// the exchange fails with `URLError.resourceUnavailable`.
     let isOffline: Bool
     private let control: CacheControl
 

@@ -24,8 +24,8 @@ extension CacheExchange {
             return response
         }
         if let stored, let updated = stored.validated(by: response, requestTime, responseTime) {
-            // A 304 to the caller's own condition applies to the stored response only if it names
-            // its entity tag.
+            // A 304 to the caller's own condition applies to the stored response only if both have
+            // the same entity tag.
             let isMeant =
                 !isOwnCondition || stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
             if isMeant { replace(stored, by: updated, flight) } else { next.record(.cache, "not stored: status 304") }
@@ -131,13 +131,13 @@ extension CacheExchange {
         }
     }
 
-    /// The request against which a response is stored: the jar may have received cookies since the
-    /// request started.
+    /// The request for which a response is stored: the cookie jar may have received cookies since
+    /// the request started.
     private var storing: Request {
         selecting.options.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
     }
 
-    /// Changes the stored responses unless the account has changed since; the response could belong
+    /// Changes the stored responses unless the account has changed; the response could then belong
     /// to either account.
     private func update(_ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void) {
         guard cache.account() == account else {
@@ -154,7 +154,7 @@ extension CacheExchange {
 
 extension CachedResponse {
     /// Returns the stored response updated by a 304 or by the response to a HEAD request, or `nil`
-    /// if that describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
+    /// if that response describes another representation (RFC 9111, sections 4.3.4 and 4.3.5).
     fileprivate func validated(by response: Response, _ requestTime: Date, _ responseTime: Date) -> CachedResponse? {
         guard response.redirects.isEmpty, response.status == 304 ? isSuccess : status == 200 else { return nil }
         if contradicts(response) { return nil }

@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// One request on its way through a ``ResponseCache``.
+/// One request that passes through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
     /// The request that stored responses are matched against. Its `shouldHandleCookies` is `true`

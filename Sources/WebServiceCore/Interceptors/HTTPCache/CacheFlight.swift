@@ -1,5 +1,5 @@
-/// A request in flight until it is deallocated. Its response must not restore what is removed in
-/// the meantime.
+/// A request that is in flight until this object is deallocated. Its response must not restore an
+/// entry removed in the meantime.
 final class CacheFlight: Sendable {
     private let key: StorageKey
     /// The number of removals when the request started.

@@ -13,8 +13,8 @@ extension CachedResponse {
     ) throws(CacheRefusal) {
         let headers = response.headers
         let status = response.status
-        // A response after a redirect belongs to another URL. Neither 206 nor 304 has the complete
-        // representation.
+        // A response after a redirect belongs to another URL. Neither 206 nor 304 contains the
+        // complete representation.
         guard response.isHTTP else { throw CacheRefusal("the response is not an HTTP response") }
         guard response.redirects.isEmpty else { throw CacheRefusal("the response came after a redirect") }
         guard (200...999).contains(status), status != 206, status != 304 else { throw CacheRefusal("status \(status)") }
@@ -78,7 +78,7 @@ extension CachedResponse {
         return stored
     }
 
-    /// Fields that apply to one connection, one proxy or one exchange only.
+    /// Fields that apply only to one connection, one proxy or one exchange.
     private static let connectionFields: Set<Headers.Name> = [
         "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
         "Proxy-Connection", "TE", "Trailer",

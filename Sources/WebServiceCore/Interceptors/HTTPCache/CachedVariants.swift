@@ -2,14 +2,13 @@ import Foundation
 
 /// The responses stored for one URL and one account, one per selection.
 struct CachedVariants: Sendable {
-    /// The maximum number of responses. When it is exceeded, those stored the longest ago are
-    /// removed.
+    /// The maximum number of responses. When it is exceeded, those stored first are removed.
     static let maximumCount = 8
 
     /// The responses in the order in which they were stored.
     private(set) var responses: [CachedResponse] = []
 
-    /// Returns the response that matches a request; of several, the one stored last.
+    /// Returns the response that matches a request; if several match, the one stored last.
     func match(_ request: Request) -> CachedResponse? {
         responses.last { $0.selection.matches(request) }
     }

@@ -11,8 +11,8 @@ import FoundationNetworking
 /// service.interceptors = [.retry(), authentication, cache]
 /// ```
 /// The cache works with any session, because it is an interceptor. Install it after every
-/// interceptor that adds credentials or other header fields, so that it sees the request with these
-/// fields.
+/// interceptor that adds credentials or other header fields, so that it receives the request with
+/// these fields.
 /// - A fresh stored response is returned for GET and HEAD without sending the request; its source
 ///   is ``Response/Source/cache``, and `Age` contains its age. A stale one is validated with
 ///   `If-None-Match` and `If-Modified-Since`; after a 304, the stored body is returned with the
@@ -20,7 +20,7 @@ import FoundationNetworking
 /// - The `Cache-Control` and `Expires` of responses, the `Cache-Control` of requests, and
 ///   ``Request/Options/cachePolicy`` control the cache. `stale-while-revalidate` and
 ///   `stale-if-error` are supported; `must-revalidate` and `no-cache` take precedence over them.
-///   `s-maxage` and `proxy-revalidate` are ignored, because they apply to shared caches only.
+///   `s-maxage` and `proxy-revalidate` are ignored, because they apply only to shared caches.
 /// - Every response to GET that may be stored is stored unless it followed a redirect. This
 ///   includes responses without explicit freshness, for the policies that accept any age. A 206 is
 ///   never stored. A request with `Range`, `If-Match`, `If-Unmodified-Since` or `If-Range` bypasses
@@ -28,7 +28,7 @@ import FoundationNetworking
 ///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
 ///   server.
 /// - `Vary` selects among up to 8 responses for one URL. The values of the request fields are
-///   stored as fingerprints only, and an absent field matches requests without it (RFC 9111,
+///   stored only as fingerprints, and an absent field matches requests without it (RFC 9111,
 ///   section 4.1). `Vary: *`, a malformed `Vary`, and `Vary: Cookie` prevent storing; the last only
 ///   if the service's cookie jar, which adds its cookies after the cache, has cookies for the URL.
 /// - A 304 with an entity tag other than the stored one removes the stored response, and the
@@ -42,14 +42,14 @@ import FoundationNetworking
 /// response is returned only for requests with the same credentials: all fields that
 /// ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and
 /// those set by an ``Authentication``. In that case, a cache that precedes an ``Authentication`` in
-/// the interceptors of the service or of the request neither stores nor returns anything. Name an
-/// account if a cookie jar, or anything else after the cache, adds credentials, or if a field such
-/// as a signature changes with every request.
+/// the interceptors of the service or of the request neither stores nor returns anything. Provide
+/// an account if a cookie jar, or anything else after the cache, adds credentials, or if a field
+/// such as a signature changes with every request.
 ///
 /// The cache stores the status, the header fields without `Set-Cookie` and without those of the
 /// connection, and the body, under a key that contains the URL and the account. Nothing is
-/// encrypted. The limits of the storage bound the amount of data. Of the directives, only
-/// `no-store` prevents storing.
+/// encrypted. The limits of the storage bound the amount of data. Only the `no-store` directive
+/// prevents storing.
 ///
 /// A storage failure never fails a request. A storage that does not respond delays a request by at
 /// most 10 seconds; the request then proceeds as if nothing were stored, and the observer is
@@ -87,7 +87,7 @@ public final class ResponseCache: Interceptor {
     ///     empties it.
     ///   - account: Returns the account of a request when the cache receives it, or `nil` for no
     ///     account. A response that is received after the account has changed is not stored, and a
-    ///     request that is sent again after that, for a retry for example, bypasses the cache.
+    ///     request that is sent again after that, for example by a retry, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.

@@ -5,7 +5,7 @@
 /// ```
 public struct Checksum: Sendable, Hashable {
     let algorithm: SHA2
-    /// The hash; `nil` if the given string is not one.
+    /// The hash; `nil` if the given string is not a hash.
     let hash: [UInt8]?
 
     /// Returns a SHA-256 hash (FIPS 180-4).

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The place of a downloaded file: a folder, and a name in it.
+/// The location of a downloaded file: a folder, and a name in it.
 struct DownloadDestination: Sendable, Equatable {
     /// The path of the folder.
     let folder: String

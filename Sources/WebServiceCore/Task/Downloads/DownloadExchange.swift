@@ -1,13 +1,13 @@
 /// One request of a download, and the head of its response.
 ///
-/// A task of its own, because interceptors, redirects and limits apply to each request. What it
-/// records is added to the task of the download.
+/// It has its own task, because interceptors, redirects and limits apply to each request. The
+/// records of that task are added to those of the download.
 struct DownloadExchange: Sendable {
     private let exchange: SessionTask
     private let owner: SessionTask
     private let stream: TypedTask<StreamedResponse>
 
-    /// - Parameter bytesPerSecond: The limit of the rate, so that few bytes wait in memory.
+    /// - Parameter bytesPerSecond: The rate limit, so that few bytes wait in memory.
     init(_ owner: SessionTask, _ request: Request, _ plan: DownloadPlan, bytesPerSecond: Int?) {
         var request = request
         for field in plan.headers { request.headers[field.name] = field.value }

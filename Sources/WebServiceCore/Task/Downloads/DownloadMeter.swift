@@ -16,7 +16,7 @@ final class DownloadMeter: Sendable {
         state = Mutex(State(limit: limit))
     }
 
-    /// The number of bytes of the file that exist.
+    /// The number of existing bytes of the file.
     var count: Int64 { state.withLock { $0.count } }
 
     /// Sets the number of existing bytes and the length of the file.
@@ -37,7 +37,7 @@ final class DownloadMeter: Sendable {
         try await context.clock.sleep(for: delay)
     }
 
-    /// - Returns: The delay before the next bytes; `nil` without a limit.
+    /// - Returns: The delay before the next bytes; `nil` if there is no limit.
     @discardableResult
     private func report(_ count: Int) -> Duration? {
         let now = context.clock.now

@@ -1,8 +1,8 @@
 import Foundation
 
-/// Decides which bytes of a file are requested, and what the body of a response is to the file.
+/// Decides which bytes of a file are requested, and how the body of a response is used.
 ///
-/// A value without I/O. RFC 9110, sections 13.1.5, 14 and 15.3.7, has the rules.
+/// A value without I/O. It follows RFC 9110, sections 13.1.5, 14 and 15.3.7.
 struct DownloadPlan: Sendable, Equatable {
     /// The first byte that is requested; `nil` for the whole file.
     let offset: Int64?
@@ -10,8 +10,8 @@ struct DownloadPlan: Sendable, Equatable {
     var last: Int64?
     /// The representation that the existing bytes belong to.
     let state: DownloadState
-    /// A Boolean value that indicates whether the bytes before the offset were written, so that
-    /// they can be compared.
+    /// A Boolean value that indicates whether the bytes before the offset were written, so they can
+    /// be compared.
     var canCompare = true
 
     /// Plans a request for the whole file.
@@ -41,7 +41,7 @@ struct DownloadPlan: Sendable, Equatable {
 
     /// The header fields of the request.
     ///
-    /// A coding would be applied to the whole representation, so that a part could not be decoded.
+    /// A coding would be applied to the whole representation, so a part could not be decoded.
     var headers: Headers {
         var headers: Headers = ["Accept-Encoding": "identity"]
         guard let offset else { return headers }
@@ -50,24 +50,25 @@ struct DownloadPlan: Sendable, Equatable {
         return headers
     }
 
-    /// What the body of a response is.
+    /// The use of a response body.
     enum Step: Sendable, Equatable {
         /// These bytes of the file, which begin where the existing ones end.
         case append(ClosedRange<Int64>)
-        /// These bytes of the file, which begin before the existing ones end. The common bytes have
-        /// to be equal.
+        /// These bytes of the file, which begin before the existing ones end. The common bytes must
+        /// be equal.
         case overlap(ClosedRange<Int64>)
-        /// The whole file. The existing bytes are of no use.
+        /// The whole file. The existing bytes cannot be used.
         case wholeFile
         /// No part of the file, because all of it exists.
         case complete
-        /// Useless. The whole file has to be requested. The string is the reason.
+        /// The body cannot be used. The whole file must be requested. The string is the reason.
         case requestWholeFile(String)
-        /// Useless, and the whole file was requested already. The string is the reason.
+        /// The body cannot be used, and the whole file was already requested. The string is the
+        /// reason.
         case fail(String)
     }
 
-    /// Returns what the body of a response is.
+    /// Returns how the body of a response is used.
     ///
     /// - Parameter status: 200, 203, 206 or 416.
     func step(status: Int, headers: Headers) -> Step {

@@ -6,7 +6,7 @@ import FoundationNetworking
 
 /// A download in progress: runs the transfer in a Swift task, and provides the result of the task.
 ///
-/// The handlers of the task wait until the transfer has released its file, also after a
+/// The handlers of the task wait until the transfer has released its file, even after a
 /// cancellation, so that they can begin another download to the destination.
 final class DownloadRun: Prelude {
     private struct State {

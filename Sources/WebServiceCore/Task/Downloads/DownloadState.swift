@@ -1,9 +1,9 @@
 import Foundation
 
-/// What is stored beside a partial file: which representation its bytes belong to.
+/// The state stored beside a partial file: the representation that its bytes belong to.
 ///
-/// The number of bytes is not stored. It is the length of the partial file, which is correct after
-/// the process was killed at any instruction.
+/// The number of bytes is not stored. It is the length of the partial file, which is correct even
+/// if the process was killed at any instruction.
 struct DownloadState: Sendable, Equatable, Codable {
     /// The maximum length of the encoded state, in bytes.
     static let maximumLength = 4_096
@@ -58,7 +58,7 @@ struct DownloadState: Sendable, Equatable, Codable {
     /// Returns the validator if a request for a URL may continue the partial file.
     ///
     /// The query may differ if the validator is an entity tag. Equal dates are less reliable, so
-    /// that the whole URL has to be equal.
+    /// the whole URL must be equal.
     func validator(for other: DownloadState) -> String? {
         place == other.place && (strongTag != nil || url == other.url) ? validator : nil
     }

@@ -17,7 +17,8 @@ extension DownloadTransfer {
         meter.begin(0, of: total)
     }
 
-    /// Receives the first part of a file that several connections download if it is long enough.
+    /// Receives the first part of a file that several connections download if the file is long
+    /// enough.
     mutating func receiveFirst(
         _ range: ClosedRange<Int64>, of response: StreamedResponse, _ file: PartFile
     ) async throws -> Pass {
@@ -106,8 +107,8 @@ extension DownloadTransfer {
         do { return try await bytes.next() } catch { throw Interruption(underlying: error) }
     }
 
-    /// Writes bytes at the end of the file. After an error, the file has those that were written
-    /// before.
+    /// Writes bytes at the end of the file. After an error, the file contains the bytes written
+    /// until then.
     private mutating func write(_ bytes: Data, to file: PartFile) throws {
         do {
             try bytes.withUnsafeBytes { try file.write($0, at: length) }

@@ -4,7 +4,7 @@ import Foundation
 extension DownloadTransfer {
     /// Requests the missing pieces, several at a time, and stores which of them are complete.
     ///
-    /// - Parameter first: The response to the request for the first piece, if it was sent already.
+    /// - Parameter first: The response to the request for the first piece, if it was already sent.
     mutating func receivePieces(
         of state: DownloadState, _ map: PieceMap, first: PieceFetcher.First?
     ) async throws -> Pass {

@@ -4,9 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The transfer of a file by one request after another, until all bytes are there.
+/// The transfer of a file by one request after another, until it is complete.
 ///
-/// ``DownloadPlan`` decides what is requested and what a response is to the file.
+/// ``DownloadPlan`` decides what is requested and how a response is used.
 struct DownloadTransfer {
     let task: SessionTask
     let request: Request
@@ -18,13 +18,13 @@ struct DownloadTransfer {
     /// The partial file; `nil` until its name is known.
     var file: PartFile?
     var destination: DownloadDestination?
-    /// The representation that the bytes in the file belong to; `nil` without bytes.
+    /// The representation that the bytes in the file belong to; `nil` if there are none.
     var state: DownloadState?
     /// The number of bytes in the file, from its start.
     var length: Int64 = 0
     var resumedFrom: Int64 = 0
     var restarts = 0
-    /// A Boolean value that indicates whether the next request asks for the whole file.
+    /// A Boolean value that indicates whether the next request is for the whole file.
     var needsWholeFile = false
     var connections: Int
 
@@ -72,7 +72,7 @@ struct DownloadTransfer {
 
     // MARK: Passes
 
-    /// What a request and its response came to.
+    /// The result of a request and its response.
     enum Pass {
         case complete(Response)
         /// Further bytes are missing.
@@ -174,7 +174,7 @@ struct DownloadTransfer {
 
     /// Opens the partial file with the name that the response suggests.
     ///
-    /// - Returns: `nil` if it has bytes of the same version, so that only the others are requested.
+    /// - Returns: `nil` if it has bytes of the same version, so only the others are requested.
     private mutating func openSuggested(_ response: StreamedResponse) throws -> PartFile? {
         guard case .folder(let folder, _) = options.place else { return nil }
         let name = FileName.suggested(

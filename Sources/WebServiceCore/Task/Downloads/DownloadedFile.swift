@@ -6,11 +6,11 @@ public struct DownloadedFile: Sendable {
     public let url: URL
     /// The length of the file, in bytes.
     public let byteCount: Int64
-    /// The number of bytes that an earlier download had left; 0 if there were none, or if they were
-    /// of no use.
+    /// The number of bytes reused from an earlier download; 0 if there were none or they could not
+    /// be used.
     public let resumedFrom: Int64
-    /// The number of times that received bytes were discarded, because the server has changed the
-    /// file or does not serve parts of it.
+    /// The number of times that received bytes were discarded, because the server changed the file
+    /// or does not serve parts of it.
     public let restarts: Int
     /// The response that completed the file, without its body.
     ///
@@ -24,14 +24,14 @@ public enum ExistingFile: Sendable, Hashable {
     /// A file at the destination is an error, ``WebServiceError/Code/download``. It is not changed,
     /// even if it is created during the download.
     ///
-    /// The bytes of an earlier download that was interrupted are continued.
+    /// An interrupted earlier download is continued.
     case fail
     /// A file at the destination is replaced when the download is complete.
     ///
-    /// The bytes of an earlier download that was interrupted are discarded.
+    /// The bytes of an interrupted earlier download are discarded.
     case replace
     /// A file at the destination is replaced when the download is complete.
     ///
-    /// The bytes of an earlier download that was interrupted are continued.
+    /// An interrupted earlier download is continued.
     case resume
 }

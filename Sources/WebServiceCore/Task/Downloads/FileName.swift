@@ -17,7 +17,7 @@ enum FileName {
 
     /// Reduces a name to one component of a path, which refers to nothing outside its folder.
     ///
-    /// The part after the last slash or backslash counts. Control characters, characters that
+    /// Only the part after the last slash or backslash is used. Control characters, characters that
     /// change the direction of text, and colons are removed, as are spaces and dots at both ends. A
     /// name that is reserved on Windows is prefixed with `_`. A long name is truncated before its
     /// extension.
@@ -35,7 +35,7 @@ enum FileName {
 
     private static func lastSegment(of url: String) -> String {
         let path = url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
-        // The first three parts are the scheme, an empty one and the authority.
+        // The first three parts are the scheme, an empty part and the authority.
         let parts = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst(3)
         return String(decoding: percentDecoded(parts.last ?? ""[...].utf8), as: UTF8.self)
     }

@@ -3,14 +3,14 @@ import Foundation
 /// A file while it is downloaded: its bytes and its state, beside the destination.
 ///
 /// The bytes are in `.NAME.webservice-part`, which is locked, and the state in
-/// `.NAME.webservice-state`. Both are accessible to the user only. At the end, the part is renamed
+/// `.NAME.webservice-state`. Both are accessible only to the user. At the end, the part is renamed
 /// to the destination, which is never incomplete. All members block the thread. They may be used
 /// from any thread, for bytes that do not overlap.
 final class PartFile: Sendable {
     private let folder: Folder
     private let file: Descriptor
     private let names: Names
-    /// Set when the part was renamed or removed.
+    /// Set when the part is renamed or removed.
     private let isGone = OnceFlag()
 
     /// Opens the partial file for a destination, or creates it.
@@ -18,8 +18,8 @@ final class PartFile: Sendable {
     /// If the file system cannot lock it, or it belongs to another user, a file with a unique name
     /// is created instead, which no other process continues.
     ///
-    /// - Parameter replaces: Whether a file at the destination is replaced in the end. Otherwise it
-    ///   is an error.
+    /// - Parameter replaces: Whether a file at the destination is replaced at the end. Otherwise,
+    ///   such a file is an error.
     /// - Throws: ``WebServiceError/Code/download``, or ``WebServiceError/Code/downloadInProgress``
     ///   if another task or process holds the lock.
     init(_ destination: DownloadDestination, replaces: Bool) throws {
@@ -58,7 +58,7 @@ final class PartFile: Sendable {
         let temporary: String
 
         init(_ destination: String, isUnique: Bool = false) {
-            // The names below have to be shorter than the limit of the file system.
+            // The names below must be shorter than the limit of the file system.
             let isLong = destination.utf8.count > FileName.maximumLength
             let hash = Array(destination.utf8).withUnsafeBytes { XXHash64.hash($0) }
             let stem = "." + (isLong ? String(hash, radix: 16) : destination)
@@ -88,7 +88,7 @@ final class PartFile: Sendable {
                 throw WebServiceError(.downloadInProgress, "another download to the destination is in progress")
             }
             // Another download may have renamed or removed the file before it was locked. A file
-            // with two names is complete: the process was killed before it removed the name.
+            // with two names is complete: the process was killed before it removed one of them.
             guard try folder.status(of: names.part)?.inode == status.inode else { continue }
             guard try file.nameCount() > 1 else { return file }
             try folder.remove(names.part)
@@ -99,7 +99,7 @@ final class PartFile: Sendable {
     /// Releases the lock. Called last, so that the next download to the destination can begin
     /// before this object is deallocated.
     ///
-    /// A part without bytes is removed, and one that no other process can continue.
+    /// A part is removed if it has no bytes or no other process can continue it.
     func close() {
         let isUseless = names.state == nil || (try? length()) == 0  // otherwise it may have bytes
         if isUseless, !isGone.isSet { try? discard() }  // the file that remains does no harm
@@ -123,7 +123,7 @@ final class PartFile: Sendable {
         return DownloadState(encoded: content.bytes)
     }
 
-    /// Stores the state in place of the previous one. Either the old or the new one exists at any
+    /// Stores the state in place of the previous one. Either the old or the new state exists at any
     /// time.
     ///
     /// A state that is too long is removed, so that the part is not continued.
@@ -138,7 +138,7 @@ final class PartFile: Sendable {
 
     // MARK: Bytes
 
-    /// Throws if the file system has not enough space for a number of bytes.
+    /// Throws if the file system does not have enough space for a number of bytes.
     func reserve(_ count: Int64) throws(WebServiceError) {
         guard let available = file.availableBytes(), count > available else { return }
         throw SystemFailure.noSpace("statvfs").error(
@@ -152,7 +152,8 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Removes all bytes from an offset, and with it 0 the state, which no longer describes them.
+    /// Removes all bytes from an offset on. The offset 0 also removes the state, which no longer
+    /// applies.
     func truncate(to offset: Int64) throws(WebServiceError) {
         try translating("the partial file could not be truncated") { () throws(SystemFailure) in
             try file.truncate(to: offset)
@@ -169,7 +170,7 @@ final class PartFile: Sendable {
         }
     }
 
-    /// Returns the hash of a range, or of fewer bytes if the file ends before.
+    /// Returns the hash of a range, or of fewer bytes if the file ends earlier.
     ///
     /// - Throws: `CancellationError` if the Swift task is cancelled.
     func hash(_ algorithm: SHA2, of range: Range<Int64>) throws -> [UInt8] {
@@ -198,8 +199,8 @@ final class PartFile: Sendable {
     /// A link at the destination is replaced and not followed.
     ///
     /// - Parameters:
-    ///   - replaces: Whether a file at the destination is replaced. Otherwise it is an error, and
-    ///     the part is removed.
+    ///   - replaces: Whether a file at the destination is replaced. Otherwise, such a file is an
+    ///     error, and the part is removed.
     ///   - synchronize: Whether bytes and names are flushed to the disk.
     func finish(replaces: Bool, synchronize: Bool) throws(WebServiceError) {
         let isRenamed = try translating("the file could not be renamed") { () throws(SystemFailure) in

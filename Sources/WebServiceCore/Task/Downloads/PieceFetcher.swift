@@ -4,7 +4,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Requests one piece and writes it to its place.
+/// Requests one piece and writes it to its position in the file.
 struct PieceFetcher: Sendable {
     let task: SessionTask
     let request: Request
@@ -14,13 +14,13 @@ struct PieceFetcher: Sendable {
     let policy: (any ContinuationPolicy)?
     let bytesPerSecond: Int?
 
-    /// A response to a request that was sent already, and the bytes of the file in its body.
+    /// A response to a request that was already sent, and the bytes of the file in its body.
     typealias First = (response: StreamedResponse, range: ClosedRange<Int64>)
 
-    /// What a request for a piece came to.
+    /// The result of a request for a piece.
     enum End: Sendable {
         case complete(Int, Response)
-        /// The server has sent the bytes before the position only.
+        /// The server sent only the bytes before the position.
         case shortened(Int, Int64)
         /// The error is final.
         case stopped(any Error)

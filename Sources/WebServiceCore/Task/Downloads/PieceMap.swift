@@ -3,7 +3,7 @@ struct PieceMap: Sendable, Equatable, Codable {
     /// The length of every piece but the last, in bytes.
     let length: Int64
     let total: Int64
-    /// One bit for each piece, beginning with the lowest of the first byte.
+    /// One bit for each piece, beginning with the lowest bit of the first byte.
     private var bits: [UInt8]
 
     /// The minimum length of a piece.

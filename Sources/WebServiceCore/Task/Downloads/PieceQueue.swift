@@ -2,13 +2,13 @@ import Foundation
 
 /// The pieces that are to be requested, and the results of those that were.
 struct PieceQueue {
-    /// A piece, or its rest.
+    /// A piece, or the remainder of one.
     struct Piece: Sendable {
         let index: Int
         let range: ClosedRange<Int64>
-        /// The error that interrupted the piece before.
+        /// The error that last interrupted the piece.
         var failure: (any Error)?
-        /// The number of failures without any bytes in between.
+        /// The number of consecutive failures without received bytes.
         var attempt = 1
         var spent = Duration.zero
     }
@@ -52,7 +52,7 @@ struct PieceQueue {
     /// - Parameters:
     ///   - count: The number of bytes that were received for all pieces.
     ///   - now: The current instant.
-    /// - Returns: The outcome of all pieces, or `nil` if they go on.
+    /// - Returns: The outcome of all pieces, or `nil` if they continue.
     /// - Throws: The error of a piece that is not requested again.
     mutating func receive(_ end: PieceFetcher.End, count: Int64, now: UInt64) throws -> Outcome? {
         active -= 1

@@ -15,33 +15,33 @@ extension SessionTask {
     /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
     ///
     /// - An interrupted download is continued by a later one to the same destination, in any
-    ///   process, even if the process was killed: the request asks for the remaining bytes of the
+    ///   process, even if the process was killed: the request is for the remaining bytes of the
     ///   same version (`Range`, `If-Range`). This requires a GET request and a strong entity tag or
     ///   date of modification (RFC 9110, section 8.8). If the server has changed the file, or does
     ///   not serve parts, the download starts over. After a power failure, only a checksum detects
     ///   bytes that the system has not written.
     /// - A ``RetryPolicy`` of the service or the request also applies to errors within the body.
-    ///   The next request asks for the remaining bytes, and requests that delivered bytes do not
+    ///   The next request is for the remaining bytes, and requests that delivered bytes do not
     ///   count as attempts.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from
-    ///   their defaults. The request asks for an uncompressed body. A body that is compressed
-    ///   nevertheless is decompressed, and cannot be continued.
+    ///   their defaults. An uncompressed body is requested. A body that is compressed anyway is
+    ///   decompressed, and cannot be continued.
     /// - ``onProgress(_:)`` reports the bytes of the file, their rate and the estimated end.
     ///
     /// In addition to the errors of other typed tasks, the task can fail with
     /// ``WebServiceError/Code/download``, ``WebServiceError/Code/downloadInProgress`` and
-    /// ``WebServiceError/Code/digestMismatch``. Has to be called before ``resume()``.
+    /// ``WebServiceError/Code/digestMismatch``. Must be called before ``resume()``.
     ///
     /// - Parameters:
-    ///   - file: The URL of the file. Its folder has to exist.
+    ///   - file: The URL of the file. Its folder must exist.
     ///   - existing: The handling of existing files. Defaults to ``ExistingFile/resume``.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
-    ///   - connections: The maximum number of concurrent requests, each for another part of the
-    ///     file. Defaults to 1. More than one are used for at least 40 MiB, and only if the server
-    ///     serves parts.
-    ///   - bytesPerSecond: The maximum rate; `nil`, the default, for no limit.
+    ///   - connections: The maximum number of concurrent requests, each for a different part of the
+    ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
+    ///     if the server serves parts.
+    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
     public func download(
@@ -57,16 +57,16 @@ extension SessionTask {
     /// Returns a typed task that downloads the body of the response to a file in a folder; see
     /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:)``.
     ///
-    /// The name of the file is reduced to one component: the part after the last slash or
-    /// backslash, without control characters, colons, and spaces and dots at the ends, and of at
-    /// most 200 bytes.
+    /// The name of the file is reduced to one component of at most 200 bytes: the part after the
+    /// last slash or backslash, without control characters, colons, and spaces and dots at the
+    /// ends.
     ///
     /// - Parameters:
-    ///   - folder: The URL of the folder, which has to exist.
+    ///   - folder: The URL of the folder, which must exist.
     ///   - name: The name of the file. Defaults to `nil`: the name in `Content-Disposition` (RFC
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
-    ///     of an interrupted download are then found after the response, which may take a further
-    ///     request.
+    ///     of an interrupted download are then found only after the response has arrived, which may
+    ///     require another request.
     public func download(
         into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
         connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false

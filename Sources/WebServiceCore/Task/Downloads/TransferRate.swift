@@ -1,4 +1,4 @@
-/// The rate of a transfer over the last seconds.
+/// The rate of a transfer over the last few seconds.
 struct TransferRate: Sendable {
     /// The count at instants that are at least a tenth of a second apart, for three seconds.
     private var samples: [(instant: UInt64, count: Int64)] = []
@@ -23,11 +23,11 @@ struct TransferRate: Sendable {
         return Double(count - first.count) / (Double(now - first.instant) / 1e9)
     }
 
-    /// Forgets the counts, because they were reset.
+    /// Discards the counts, because they were reset.
     mutating func reset() { samples = [] }
 }
 
-/// A limit of the rate of a transfer: bytes are taken first and paid for by a delay.
+/// A rate limit for a transfer: bytes are taken first and paid for by a delay.
 struct RateLimit: Sendable {
     private let bytesPerSecond: Int
     /// The time that may be made up for after a delay that took too long, in nanoseconds.
@@ -36,7 +36,7 @@ struct RateLimit: Sendable {
     /// The instant until which all bytes are paid for.
     private var paid: UInt64
 
-    /// - Parameter bytesPerSecond: Values below 1 have the effect of 1.
+    /// - Parameter bytesPerSecond: Values below 1 count as 1.
     init(bytesPerSecond: Int, now: UInt64) {
         self.bytesPerSecond = max(1, bytesPerSecond)
         paid = now

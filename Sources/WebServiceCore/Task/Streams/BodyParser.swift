@@ -1,6 +1,6 @@
 import Foundation
 
-/// A parser that splits the bytes of a response body into elements. It does no I/O.
+/// A parser that splits the bytes of a response body into elements. It performs no I/O.
 ///
 /// Elements do not depend on how the bytes are divided into chunks. Parsing takes time linear in
 /// the size of the body. The memory use is bounded by the limit of one element plus the size of the
@@ -20,7 +20,7 @@ protocol BodyParser<Element>: Sendable {
 
     /// Marks the orderly end of the body.
     ///
-    /// Afterwards ``next()`` returns the elements that the end completes, and then `nil`.
+    /// ``next()`` then returns the elements that the end completes, followed by `nil`.
     mutating func finish()
 }
 

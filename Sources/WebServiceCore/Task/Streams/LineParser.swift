@@ -1,6 +1,7 @@
 import Foundation
 
-/// A parser that splits a body into lines of UTF-8 text by the rules of ``LineSplitter``.
+/// A parser that splits a body into lines of UTF-8 text, according to the rules of
+/// ``LineSplitter``.
 ///
 /// Invalid UTF-8 is replaced with U+FFFD. U+0085, U+2028 and U+2029 do not end a line.
 struct LineParser: BodyParser {

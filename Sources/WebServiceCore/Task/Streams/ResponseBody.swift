@@ -41,7 +41,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         }
     }
 
-    /// The trailer fields (RFC 9110, section 6.5) after the end of the body; `nil` before.
+    /// The trailer fields (RFC 9110, section 6.5); `nil` before the end of the body.
     ///
     /// Empty if there are none or if the session does not provide them, as with Foundation.
     public var trailers: Headers? {
@@ -72,7 +72,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         return data
     }
 
-    /// Returns an iterator over the bytes. Only the iterator that is created first delivers them.
+    /// Returns an iterator over the bytes. Only the first iterator delivers them.
     public func makeAsyncIterator() -> AsyncIterator {
         switch content {
         case .stream(let handle): AsyncIterator(handle.isConsumed.set() ? .stream(Iteration(handle)) : .consumed)
@@ -136,7 +136,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             }
         }
 
-        /// Returns the next decoded bytes. Enforces the limit of the size of a streamed body.
+        /// Returns the next decoded bytes. Enforces the size limit of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
             var bytes = try await received(handle)
             while bytes?.isEmpty == true { bytes = try await received(handle) }

@@ -43,7 +43,7 @@ struct UnparsedBytes: Sendable {
 
     /// Removes a byte order mark from the front, which must be the start of the body.
     ///
-    /// - Returns: `false` if the bytes are only a part of a mark, so that more bytes are needed.
+    /// - Returns: `false` if the bytes are only a part of a mark, so more bytes are needed.
     mutating func removeByteOrderMark() -> Bool {
         guard let isMark = withBytes({ $0.contains(Self.byteOrderMark, at: 0) }) else { return false }
         if isMark { consume(Self.byteOrderMark.count) }

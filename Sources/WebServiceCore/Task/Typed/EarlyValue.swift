@@ -10,7 +10,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         var isOver = false
         var end: (@Sendable () -> Void)?
 
-        /// Returns whether the caller has to notify observers.
+        /// Returns whether the caller must notify observers.
         mutating func claim() -> Bool {
             guard value != nil, !observers.isEmpty, !isTelling else { return false }
             isTelling = true

@@ -45,7 +45,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with a value.
     ///
-    /// - Returns: Whether the task was not complete before.
+    /// - Returns: Whether this call completed the task.
     @discardableResult
     public func complete(_ value: Value) -> Bool {
         guard claim() else { return false }
@@ -55,7 +55,7 @@ public final class PassiveTask<Value: Sendable>: Sendable {
 
     /// Completes the task with an error.
     ///
-    /// - Returns: Whether the task was not complete before.
+    /// - Returns: Whether this call completed the task.
     @discardableResult
     public func fail(_ error: any Error) -> Bool {
         claim() && task.task.complete(.failure(error))

@@ -67,7 +67,7 @@ extension SessionTask {
         typed { _ in }
     }
 
-    /// Returns a typed task with the response, with any status.
+    /// Returns a typed task with the response, regardless of its status.
     func answer() -> TypedTask<Response> {
         typed(ResponseRules(.any)) { $0 }
     }

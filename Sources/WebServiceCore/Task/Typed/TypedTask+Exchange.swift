@@ -1,12 +1,12 @@
 extension TypedTask {
-    /// Changes the request by a closure; see ``SessionTask/configure(_:)``.
+    /// Changes the request with a closure; see ``SessionTask/configure(_:)``.
     @discardableResult
     public func configure(_ change: (inout Request) -> Void) -> Self {
         task.configure(change)
         return self
     }
 
-    /// The request as the setters have left it. After an exchange it is the request before the
+    /// The request with the changes of all setters. After an exchange, it is the request before the
     /// interceptors.
     public var request: Request { task.request }
 

@@ -35,7 +35,8 @@ extension TypedTask {
 
     /// Accepts these statuses in place of 200 to 299.
     ///
-    /// The last call counts, in any position. Has no effect after the response has arrived.
+    /// The last call counts, regardless of its position. Has no effect after the response has
+    /// arrived.
     public func validate(statuses: some Sequence<Int>) -> Self {
         rules.set { $0.statuses = .these(Set(statuses)) }
         return self
@@ -43,7 +44,8 @@ extension TypedTask {
 
     /// Accepts these statuses in place of 200 to 299.
     ///
-    /// The last call counts, in any position. Has no effect after the response has arrived.
+    /// The last call counts, regardless of its position. Has no effect after the response has
+    /// arrived.
     public func validate(statuses: ClosedRange<Int>) -> Self {
         rules.set { $0.statuses = .these(Set(statuses.clamped(to: 0...999))) }
         return self
@@ -94,7 +96,7 @@ extension TypedTask {
     /// The transfer progress as a sequence, which ends with the task.
     ///
     /// Each element is the latest progress; a slow reader skips earlier ones. Iterating does not
-    /// resume the task, and leaving the loop does not cancel it. Has to be read before the task
+    /// resume the task, and leaving the loop does not cancel it. Must be read before the task
     /// completes.
     public var progress: AsyncStream<TransferProgress> {
         let (stream, continuation) = AsyncStream.makeStream(

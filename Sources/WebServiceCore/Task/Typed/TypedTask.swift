@@ -20,7 +20,7 @@ import FoundationNetworking
 ///   `map`, `mapAsync`, `flatMap`, `recover` and `validate` continue it. `onSuccess`, `onError`,
 ///   `onCompletion`, `updateUI` and `updateErrorUI` observe it, any number of times, even after it
 ///   has a result.
-/// - The status has to be 200 to 299 unless `validate` specifies otherwise.
+/// - The status must be 200 to 299 unless `validate` specifies otherwise.
 /// - Steps and observers run in the order in which they were added, one at a time, in the
 ///   background or on the main actor as documented.
 /// - ``value``, ``result`` and ``response`` resume the task. Cancelling the Swift task that awaits
@@ -104,14 +104,14 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// Cancels the exchange; see ``SessionTask/cancel()``.
     ///
     /// A `mapAsync` or `flatMap` in progress is cancelled as well. The result is
-    /// `URLError.cancelled` unless there is one already.
+    /// `URLError.cancelled` unless there already is one.
     public func cancel() {
         task.cancel()
     }
 
     /// The value. Resumes the task; cancelling the awaiting Swift task cancels the exchange.
     ///
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   and errors thrown by steps.
     public var value: Value {
         get async throws { try await result.get() }
@@ -164,14 +164,14 @@ public final class TypedTask<Value: Sendable>: Sendable {
         return self
     }
 
-    /// Returns a task with a further step.
+    /// Returns a task with another step.
     func then<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
     ) -> TypedTask<Next> {
         TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
-    /// Returns a task with a further asynchronous step.
+    /// Returns a task with another asynchronous step.
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {

@@ -18,7 +18,7 @@ public struct EndpointContext: Sendable {
     /// The pipeline applies interceptors, the delegate, cookies and timeouts.
     ///
     /// - Returns: The response, with any status.
-    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of the framework,
+    /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request) async throws -> Response {
         let exchange = SessionTask(core, request)
@@ -26,7 +26,7 @@ public struct EndpointContext: Sendable {
         return try await exchange.answer().value
     }
 
-    /// Suspends the current task for a duration of the service's clock.
+    /// Suspends the current task for a duration on the service's clock.
     ///
     /// - Throws: `CancellationError` as soon as the request is cancelled.
     public func sleep(for duration: Duration) async throws {

@@ -38,7 +38,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
             mappers: [message.options.errorMapper, context.service.errorMapper].compactMap(\.self))
     }
 
-    /// Validates a new response and decodes it. A stored response is decoded only.
+    /// Validates a new response and decodes it. A stored response is only decoded.
     public func process(
         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool
     ) throws -> any Sendable {

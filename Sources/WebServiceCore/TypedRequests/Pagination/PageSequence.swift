@@ -2,7 +2,7 @@ extension Paginator {
     /// Returns the remaining pages as an asynchronous sequence.
     ///
     /// An iteration advances the paginator: a later iteration continues where the previous one
-    /// stopped, after an error with the same page.
+    /// stopped or, after an error, with the same page.
     ///
     /// - Parameter prefetch: Whether the next page is requested while the current one is in use. At
     ///   most one page is prefetched. It is cancelled when the iteration ends; no items are lost,

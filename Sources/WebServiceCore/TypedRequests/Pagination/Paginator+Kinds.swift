@@ -1,9 +1,9 @@
-/// The end of a list whose pages do not identify the next one.
+/// The condition that ends a list whose pages do not identify the next one.
 public enum PageEnd: Sendable, Hashable {
     /// A page without items. This costs one more request and works with every server.
     case emptyPage
-    /// A page with fewer items than requested, or none. With a server that may return fewer items
-    /// on any page, the list ends too early.
+    /// A page with fewer items than requested, or none. If the server may return fewer items on any
+    /// page, the list ends too early.
     case shortPage
 }
 
@@ -30,7 +30,7 @@ extension Paginator where Position == Int {
     /// Returns a paginator for pages identified by an offset, with the length of the list.
     ///
     /// The same as ``offset(from:itemsPerPage:end:items:)`` for responses that contain the length
-    /// of the list (``Page/total``), so that no additional request is needed to find the end.
+    /// of the list (``Page/total``), so no additional request is needed to find the end.
     public static func offset(
         from first: Int = 0, itemsPerPage: Int, end: PageEnd = .emptyPage,
         page: @escaping @Sendable (_ offset: Int, _ limit: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -61,8 +61,8 @@ extension Paginator where Position == Int {
     /// Returns a paginator for pages identified by a number, with the length of the list.
     ///
     /// The same as ``pageNumber(from:itemsPerPage:end:items:)`` for responses that contain the
-    /// length of the list (``Page/total``), so that no additional request is needed to find the
-    /// end, unless the paginator was reset to a later page.
+    /// length of the list (``Page/total``), so no additional request is needed to find the end,
+    /// unless the paginator was reset to a later page.
     public static func pageNumber(
         from first: Int = 1, itemsPerPage: Int, end: PageEnd = .emptyPage,
         page: @escaping @Sendable (_ number: Int, _ itemsPerPage: Int) async throws -> TypedTask<Page<Item, Int>>
@@ -74,7 +74,7 @@ extension Paginator where Position == Int {
     }
 
     /// - Parameter next: Returns the position after a page that does not end the list by its items,
-    ///   or `nil` if the list ends there nevertheless.
+    ///   or `nil` if the list ends there anyway.
     private static func counting(
         from first: Int, _ itemsPerPage: Int, _ end: PageEnd,
         _ task: @escaping @Sendable (Int, Int) async throws -> TypedTask<Page<Item, Int>>,

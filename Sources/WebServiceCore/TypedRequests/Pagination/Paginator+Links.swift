@@ -12,7 +12,7 @@ extension Paginator where Position == URL {
     /// interceptors and the body are retained; parameters in the URL are not, because the link
     /// contains its own.
     ///
-    /// A link is followed to the ``Origin`` of the first request and to `origins` only, so that the
+    /// A link is followed only to the ``Origin`` of the first request and to `origins`, so that the
     /// request's data is not sent elsewhere. A link to any other origin, or on a page that was
     /// redirected to another origin, fails with ``WebServiceError/Code/linkRefused``. The
     /// credentials of an ``Authentication`` are controlled by its own ``Authentication/origins``,

@@ -25,8 +25,8 @@ import Foundation
 /// - A next page that has been visited before fails with ``WebServiceError/Code/repeatedCursor``
 ///   and is not requested again until a reset. For this purpose, every cursor or link is retained
 ///   until then.
-/// - An empty page with a next position is returned like any other page, but too many in succession
-///   fail with ``WebServiceError/Code/tooManyEmptyPages``.
+/// - An empty page with a next position is returned like any other page, but too many consecutive
+///   ones fail with ``WebServiceError/Code/tooManyEmptyPages``.
 /// - ``state`` can be saved and restored.
 ///
 /// All members may be used from any thread.
@@ -110,7 +110,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
     /// called once, on the main actor, in the order of the calls; the next call continues after it
     /// has returned.
     ///
-    /// - Returns: A task with which the call can be cancelled.
+    /// - Returns: A task that can be used to cancel the call.
     @discardableResult
     public func moveNext(
         completion: @escaping @MainActor @Sendable (_ result: Result<Page<Item, Position>?, any Error>) -> Void

@@ -69,7 +69,7 @@ extension PaginatorState: RedactedReflectable {
 }
 
 extension WebServiceError.Code {
-    /// The next page has been visited before, so that the list would never end.
+    /// The next page has been visited before, so the list would never end.
     public static let repeatedCursor = WebServiceError.Code("repeatedCursor")
     /// More consecutive empty pages than the ``Paginator`` allows.
     public static let tooManyEmptyPages = WebServiceError.Code("tooManyEmptyPages")

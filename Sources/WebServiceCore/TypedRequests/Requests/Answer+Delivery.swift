@@ -1,7 +1,7 @@
 extension Answer {
     /// Stores the result of a flight and completes the task.
     ///
-    /// - Returns: Whether the task had no result before.
+    /// - Returns: Whether this is the first result of the task.
     func take(_ delivery: RequestRegistry.Delivery, _ task: SessionTask, isJoined: Bool) -> Bool {
         set(
             delivery.result.flatMap { value in

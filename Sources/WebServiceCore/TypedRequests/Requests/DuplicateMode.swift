@@ -11,7 +11,8 @@ public enum DuplicateMode: Sendable, Hashable {
     case allow
     /// Fails the new request immediately with ``WebServiceError/Code/duplicateRequest``.
     case reject
-    /// Shares the response of the request in flight; of several, the one started last.
+    /// Shares the response of the request in flight, or of the one started last if there are
+    /// several.
     ///
     /// Each task can be cancelled independently; the shared request is cancelled when no task waits
     /// for it. A request of another type with the same key cannot join and fails as with

@@ -8,9 +8,9 @@ import FoundationNetworking
 ///
 /// With every policy, the task ends exactly once, with a value or with an error.
 public enum FetchPolicy: Sendable, Hashable {
-    /// The server only. A successful response is stored.
+    /// Only the server. A successful response is stored.
     case serverOnly
-    /// The storage only; no request is sent.
+    /// Only the storage; no request is sent.
     ///
     /// The task fails with ``WebServiceError/Code/noStoredData`` if nothing is stored.
     case cacheOnly
@@ -31,7 +31,7 @@ extension WebService {
     /// Creates a task for a typed request whose value can come from its storage.
     ///
     /// Nothing happens until the task is resumed; awaiting it resumes it. ``TypedTask/response``
-    /// reports the source and age of the result, ``TypedTask/values`` those of every value.
+    /// reports the source and age of the result; ``TypedTask/values`` reports those of every value.
     ///
     /// - Parameters:
     ///   - request: The request.

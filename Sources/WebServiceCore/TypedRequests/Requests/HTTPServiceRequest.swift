@@ -45,8 +45,8 @@ public protocol HTTPServiceRequest: ServiceRequest {
 
     /// Returns the bytes to store for a request that is stored raw (``RawStorableRequest``).
     ///
-    /// Defaults to the body; for an output of type `String` the text in UTF-8, because storages do
-    /// not store the header field with the charset.
+    /// Defaults to the body or, for an output of type `String`, to the text in UTF-8, because
+    /// storages do not store the header field with the charset.
     func storedBody(of response: Response) -> Data?
 }
 

@@ -38,7 +38,7 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
 
     /// The location and format of simple parameters. Defaults to `percent`, as in ``Request``.
     ///
-    /// Simple parameters of a request with a ``body-swift.property`` are in the query.
+    /// Simple parameters of a request with a ``body-swift.property`` are added to the query.
     var parameterEncoding: Request.ParameterEncoding { get }
 
     /// A value that is sent as a JSON body. Defaults to `nil`: no such body.

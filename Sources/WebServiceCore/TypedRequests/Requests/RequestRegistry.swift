@@ -129,7 +129,7 @@ final class RequestRegistry: Sendable {
                 return entered.entrance
             }
             // Each pass compares only lines that are new since the last one, so a pass repeats only
-            // if another request entered in between.
+            // if another request entered in the meantime.
             for index in searches.indices { searches[index].compare(candidates[index]) }
         }
     }
@@ -159,7 +159,7 @@ final class RequestRegistry: Sendable {
         if let abandoned = change({ $0.leave(flight, waiter) }) { cancel([abandoned]) }
     }
 
-    /// Changes the state and starts the flights whose turn the change has made.
+    /// Changes the state and starts the flights that may now start.
     private func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
         let (result, turns, spent) = state.withLock { state in
             defer {

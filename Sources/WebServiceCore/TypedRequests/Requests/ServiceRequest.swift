@@ -1,6 +1,6 @@
 /// A request to a service as a type.
 ///
-/// Its properties are the parameters, its ``Output`` is the type of the result.
+/// Its properties are the parameters, and its ``Output`` is the type of the result.
 ///
 /// ```swift
 /// struct BrewersRequest: HTTPServiceRequest, Hashable {

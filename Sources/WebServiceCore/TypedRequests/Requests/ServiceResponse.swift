@@ -17,7 +17,7 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 
     /// Creates a response from a result.
     ///
-    /// `URLError.cancelled` and `CancellationError` are cancellations,
+    /// `URLError.cancelled` and `CancellationError` are cancellations, and
     /// ``WebServiceError/Code/duplicateRequest`` is a duplicate.
     public init(_ result: Result<Value, any Error>) {
         switch result {

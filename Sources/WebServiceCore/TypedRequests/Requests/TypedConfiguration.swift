@@ -69,7 +69,7 @@ extension WebService {
     /// The account whose responses are stored and read. Defaults to `nil`: no account.
     ///
     /// The account is part of every storage key, so responses stored for one account are never read
-    /// for another. A request uses the account at the instant it is started: a response that
+    /// for another. A request uses the account that is set when it is started: a response that
     /// arrives after a change is stored for the previous account.
     public var storageAccount: String? {
         get { typed.storageAccount }

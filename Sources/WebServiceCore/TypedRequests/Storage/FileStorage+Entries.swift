@@ -4,7 +4,7 @@ extension FileStorage {
     /// The result of reading a wrapped file.
     enum Wrapped {
         case entry(StorageEntry)
-        /// Intact, but of another key or of a newer version of this framework.
+        /// Intact, but for another key or from a newer version of this library.
         case foreign
         case damaged
     }

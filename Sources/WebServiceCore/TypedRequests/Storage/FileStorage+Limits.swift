@@ -1,17 +1,17 @@
 import Foundation
 
 extension FileStorage {
-    /// The contents of a folder as far as this storage knows them: exact after a scan, then updated
-    /// with its own changes.
+    /// The contents of a folder as known to this storage: exact after a scan, then updated with its
+    /// own changes.
     struct Inventory: Sendable {
         private var count = 0
         private var bytes = 0
-        /// Some of the entries: those written the longest ago, the oldest last.
+        /// Some of the entries: those written first, with the oldest last.
         private var oldest: [(name: String, status: FileStatus)] = []
 
         /// - Parameters:
-        ///   - now: The current date. Entries dated more than a minute later, by a wrong clock,
-        ///     count as the oldest.
+        ///   - now: The current date. Entries dated more than a minute later, because of an
+        ///     incorrect clock, count as the oldest.
         ///   - kept: An entry that counts as the newest, regardless of its date.
         init(of folder: borrowing Folder, _ names: Names, now: Date, keeping kept: String) throws(SystemFailure) {
             var entries: [(name: String, status: FileStatus)] = []

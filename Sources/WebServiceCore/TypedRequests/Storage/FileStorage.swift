@@ -3,9 +3,9 @@ public import Foundation
 /// A storage that stores each response in a file, in a custom folder.
 ///
 /// A file contains the bytes of the response, its key (identifier, classification and account,
-/// unencrypted) and the date at which it was stored. It contains no header fields and nothing of
+/// unencrypted) and the date at which it was stored. It contains no header fields and no data of
 /// the request. (The entries of a ``ResponseCache`` include header fields, and their identifier is
-/// the URL.) Files are accessible to the user only (mode 0600), as are folders that this storage
+/// the URL.) Files are accessible only to the user (mode 0600), as are folders that this storage
 /// creates (0700); nothing is encrypted. File names are derived from a hash, so no identifier can
 /// refer to a path outside the folder. A folder that is a symbolic link is refused, and no link in
 /// it is followed; its parent folders are not checked.
@@ -13,13 +13,13 @@ public import Foundation
 /// Files are replaced atomically: at any time, and after the process has terminated at any time,
 /// either the old or the new file exists. With ``StorageDurability/power``, a file is written to
 /// the disk before it counts as stored, and so are removals. A damaged file counts as absent and is
-/// removed; the checksum detects damage, but not manipulation.
+/// removed; the checksum detects damage, but not tampering.
 ///
 /// Several storages and several processes may use one folder. With the same prefix they share its
 /// entries; with prefixes that differ in more than case, they do not access each other's files or
 /// any others. All storages with one prefix must use the same ``Format``. Limits are enforced per
-/// process, from the files it has found and its own changes; with several writing processes, the
-/// limits are met after a store of the process that scanned last. Incomplete files of terminated
+/// process, based on the files it has found and its own changes; if several processes write, the
+/// limits are met after a store by the process that scanned last. Incomplete files of terminated
 /// processes are removed when the folder is first used and they are at least one hour old.
 ///
 /// Nothing is read or written before the first call. All calls are executed in order on a queue of
@@ -32,7 +32,7 @@ public final class FileStorage: ResponseStorage {
     public enum Format: Sendable, Hashable {
         /// The data with its key, date and checksum.
         case wrapped
-        /// The data only, for files that other programs read. Neither damage nor a collision of
+        /// Only the data, for files that other programs read. Neither damage nor a collision of
         /// file names is detected. The date is unknown (`nil`), and an entry is read as
         /// ``StorageEntry/Content/unlabelled(_:)``, regardless of what was stored.
         case bare
@@ -59,7 +59,7 @@ public final class FileStorage: ResponseStorage {
     private let clock: TaskClock
     /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
-    /// Changed on the queue only.
+    /// Changed only on the queue.
     private let state = Mutex(State())
 
     /// Creates a storage without accessing the disk.
@@ -129,7 +129,7 @@ public final class FileStorage: ResponseStorage {
     /// Returns the entry for a key.
     ///
     /// - Returns: `nil` if there is no entry. A file that is damaged or too large for the memory
-    ///   counts as absent and is removed; a file of a newer version of this framework, or of
+    ///   counts as absent and is removed; a file from a newer version of this library, or for
     ///   another key with the same file name, counts as absent and is retained.
     /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, for example for lack
     ///   of permission; the underlying error is a `POSIXError`.
@@ -140,7 +140,7 @@ public final class FileStorage: ResponseStorage {
     /// Stores an entry in place of the one with the same key.
     ///
     /// With limits, the oldest entries are then removed until the limits are met. An entry dated
-    /// more than a minute in the future, by a wrong clock, counts as the oldest.
+    /// more than a minute in the future, because of an incorrect clock, counts as the oldest.
     ///
     /// - Throws: ``WebServiceError/Code/entryTooLarge`` if the entry alone exceeds the limits;
     ///   ``WebServiceError/Code/storage`` for a value without bytes, or, with a `POSIXError` as the

@@ -8,13 +8,13 @@
 /// Operations on different keys, and those of different services, run concurrently: every member
 /// may be called from any thread at any time.
 ///
-/// An error of a storage never fails a request: the service passes it to
+/// A storage error never fails a request: the service passes it to
 /// ``WebService/storageErrorObserver``.
 ///
 /// A service and a ``ResponseCache`` wait at most 10 seconds for an entry, including the earlier
-/// changes of its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
+/// changes to its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
 /// that remove entries throw the same error after 10 seconds; the entries are removed when the
-/// storage continues. At most 64 changes of one key may be pending. Beyond that, responses are not
+/// storage continues. At most 64 changes to one key may be pending. Beyond that, responses are not
 /// stored, which is reported as the same failure, and removals throw it immediately.
 public protocol ResponseStorage: Sendable {
     /// The accepted classifications; `nil` for any. Defaults to `nil`.
@@ -55,7 +55,7 @@ extension ResponseStorage {
         request is any RawStorableRequest || request is any ValueStorableRequest
     }
 
-    /// Reads an entry after all earlier changes of its key, within 10 seconds.
+    /// Reads an entry after all earlier changes to its key, within 10 seconds.
     ///
     /// - Throws: ``WebServiceError/Code/storage`` after 10 seconds; any error of the storage;
     ///   `CancellationError`.

@@ -5,8 +5,8 @@ public import Foundation
 /// A response is stored in the first storage of the service that supports the request.
 ///
 /// Conform to ``RawStorableRequest`` to store the bytes received, or to ``ValueStorableRequest`` to
-/// store the value as bytes; every storage supports both. For a request that conforms to this
-/// protocol only, the value itself is stored, in memory only (``MemoryStorage``).
+/// store the value as bytes; every storage supports both. For a request that conforms only to this
+/// protocol, the value itself is stored, and only in memory (``MemoryStorage``).
 ///
 /// Responses to requests that do not conform are not stored.
 public protocol StorableRequest: ServiceRequest {

@@ -5,7 +5,7 @@ public struct StorageFailure: Error, Sendable {
         /// Reading an entry. The caller receives the same error.
         case read
         /// Storing a response, including its conversion to bytes. Nothing is stored; the request
-        /// succeeds nevertheless.
+        /// still succeeds.
         case store
         /// Removing entries. The caller receives the same error.
         case remove

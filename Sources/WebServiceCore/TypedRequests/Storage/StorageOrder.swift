@@ -8,7 +8,7 @@ final class StorageOrder: Sendable {
     private struct State {
         /// The last change of each key with pending changes; it runs after the earlier ones.
         var byKey: [StorageKey: Change] = [:]
-        /// The number of pending changes per key; under `nil`, of all entries.
+        /// The number of pending changes per key; for `nil`, of changes to all entries.
         var counts: [StorageKey?: Int] = [:]
         /// The last change of all entries.
         var ofAll: Change?
@@ -41,7 +41,7 @@ final class StorageOrder: Sendable {
 
     private let state = Mutex(State())
 
-    /// Makes a change after all earlier ones, unless 64 changes of its key are pending.
+    /// Makes a change after all earlier ones, unless 64 changes to its key are pending.
     ///
     /// - Parameters:
     ///   - key: The key to change, or `nil` for all entries.
@@ -85,7 +85,7 @@ final class StorageOrder: Sendable {
         for change in state.withLock({ $0.before(key) }) { await change.task.value }
     }
 
-    /// Waits until all changes started so far are complete, for at most 10 seconds, also in a
+    /// Waits until all changes started so far are complete, for at most 10 seconds, even in a
     /// cancelled task.
     ///
     /// - Returns: Whether they are complete.
@@ -93,7 +93,7 @@ final class StorageOrder: Sendable {
         await Task { (try? await clock.storageValue { await self.settled(nil) }) != nil }.value  // nil on timeout
     }
 
-    /// Makes a change and waits for it, also in a cancelled task.
+    /// Makes a change and waits for it, even in a cancelled task.
     ///
     /// - Throws: ``WebServiceError/Code/storage`` if the change is not complete within 10 seconds,
     ///   and immediately if too many changes are pending.
