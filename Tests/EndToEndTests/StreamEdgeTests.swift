@@ -40,9 +40,9 @@ struct StreamEdgeTests {
     func slowReader() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data(count: 8 << 20)) }
         defer { server.stop() }
-        let task = try service(server).GET("/").setTimeout(.milliseconds(200))
+        let task = try service(server).GET("/").setTimeout(.seconds(1))
         let body = try await task.stream(bufferSize: 10_000).value.body
-        await elapse(900)
+        await elapse(2_500)
         #expect(await read(body) == (Data(count: 8 << 20), nil))
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Testing
 import WebServiceCore
 import WebServiceMocking
 
@@ -225,11 +226,11 @@ extension StubScenario {
 
     private static let failures: [StubScenario] = [
         StubScenario("a delay longer than the timeout is a timeout", ["timedOut"]) { stubs, service in
-            stubs.on(.GET, "/", .text("late").after(.seconds(30)))
+            stubs.on(.GET, "/", .text("late").after(.seconds(600)))
             return [await service.GET("/").setTimeout(.milliseconds(200)).outcome()]
         },
         StubScenario("a delay longer than the deadline exceeds the deadline", ["deadline"]) { stubs, service in
-            stubs.on(.GET, "/", .text("late").after(.seconds(30)))
+            stubs.on(.GET, "/", .text("late").after(.seconds(600)))
             return [await service.GET("/").setDeadline(.milliseconds(200)).outcome()]
         },
         StubScenario("a request without a response times out", ["timedOut"]) { stubs, service in
@@ -239,9 +240,9 @@ extension StubScenario {
             return [await service.GET("/").setTimeout(.milliseconds(200)).outcome()]
         },
         StubScenario("a cancelled request is cancelled", ["cancelled"]) { stubs, service in
-            stubs.on(.GET, "/", .text("late").after(.seconds(30)))
+            stubs.on(.GET, "/", .text("late").after(.seconds(600)))
             let task = service.GET("/").data().resume()
-            while stubs.receivedRequests.isEmpty { await Task.yield() }
+            await eventually("the request is received") { !stubs.receivedRequests.isEmpty }
             task.cancel()
             do { return ["\(try await task.value)"] } catch { return [stubErrorText(error)] }
         },

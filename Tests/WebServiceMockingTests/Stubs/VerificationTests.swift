@@ -67,7 +67,9 @@ import FoundationNetworking
         #expect(violation.message.hasSuffix("method: expected GET, received PUT"))
     }
 
-    @Test("Two hundred tests with stubs, each with a service and a verification, run in parallel in two seconds")
+    @Test(
+        "Two hundred tests with stubs, each with a service and a verification, run in parallel in two seconds",
+        .enabled(if: isAlone))
     func parallel() async throws {
         struct User: Codable, Equatable, Sendable { var id: String, name: String }
         let start = ContinuousClock.now
@@ -94,6 +96,6 @@ import FoundationNetworking
         }
         let elapsed = start.duration(to: .now)
         print("200 tests with stubs: \(elapsed)")
-        #expect(elapsed < .seconds(20))  // 2 s on a machine without other load
+        #expect(elapsed < .seconds(2))
     }
 }
