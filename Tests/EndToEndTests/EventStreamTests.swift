@@ -129,7 +129,7 @@ struct EventStreamTests {
         mock.addStub { _ in
             connections.add()
             guard connections.value < 4 else { return MockResponse(statusCode: 204) }
-            var response = MockResponse(statusCode: 200, text: "data: \(connections.value)\n\n")
+            var response = MockResponse(statusCode: 200, data: Data("data: \(connections.value)\n\n".utf8))
             response.headers[.contentType] = "text/event-stream"
             return response
         }

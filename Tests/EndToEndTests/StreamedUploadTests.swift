@@ -170,7 +170,7 @@ struct StreamedUploadTests {
             .POST, "/",
             MockResponse(statusCode: 413) { body in
                 try body.write(Data("too".utf8))
-                body.pause(for: .seconds(40))
+                body.pause(for: .seconds(20))
                 ends.add()
             })
         let chunks = Fed()

@@ -124,7 +124,7 @@ struct GzipDecoderTests {
         for count in 20..<150 {
             let bytes = Self.zeros.prefix(count)
             var (whole, limited) = (0, 0)
-            try bytes.withUnsafeBytes { _ = try decoder().decodeBytes($0, limit: .max) { whole += $0.count } }
+            try bytes.withUnsafeBytes { _ = try self.decoder().decodeBytes($0, limit: .max) { whole += $0.count } }
             let decoder = try decoder()
             var rest = bytes
             var last = -1

@@ -63,20 +63,20 @@ struct StreamingSessionTests {
     }
 
     @Test("The code that follows a redirect does not run on the queue of the session")
-    func redirect() async {
+    func redirect() async throws {
         let key = DispatchSpecificKey<Bool>()
         let queue = DispatchQueue(label: "session")
         queue.setSpecific(key: key, value: true)
         let isOnQueue = Collected<Bool>()
         let session = HandStreamingSession { isOnQueue.add(DispatchQueue.getSpecific(key: key) ?? false) }
-        let task = WebService.make(session).GET("/x")
-        task.resume()
+        let exchange = Exchange(Pipeline(session: session), WebService.make().GET("/x").context)
+        exchange.start(try Request(url: "https://h/x").encode()) { _ in }
         let first = await session.exchanges.wait()[0]
         queue.async {
             try? first.receive(status: 302, fields: "Location: /y\r\n")  // the receiver throws no error
             first.complete()
         }
         #expect(await isOnQueue.wait(for: 2) == [false, false])
-        task.cancel()
+        exchange.cancel()
     }
 }

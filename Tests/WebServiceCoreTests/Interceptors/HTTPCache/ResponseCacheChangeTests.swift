@@ -171,17 +171,17 @@ struct ResponseCacheChangeTests {
 
     @Test("A response that waits for an earlier change of the storage is not stored after a removal")
     func overtakenWhileWaiting() async throws {
-        let (answers, stores) = (Once<Bool>(), Once<Bool>())
+        let (answers, stores) = (Collected<Void>(), Once<Bool>())
         let storage = HandStorage(gate: stores)
         let fixture = CacheFixture(storage)
         fixture.serve { request in
-            if request.method == .GET { _ = await answers.value }
+            if request.method == .GET { await answers.wait() }
             return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
         }
         async let first = fixture.text()
         async let second = fixture.text()
         await fixture.sent.wait(for: 2)
-        answers.set(true)
+        answers.add(())
         #expect(try await [first, second] == ["network old", "network old"])
         await storage.calls.wait(for: 3)  // one read per request, and one of the change that stores
         _ = try await fixture.get(method: .POST)
