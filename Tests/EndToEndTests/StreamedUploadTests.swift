@@ -165,20 +165,21 @@ struct StreamedUploadTests {
     func rejection() async throws {
         let server = try MockServer()
         defer { server.stop() }
-        let ends = StreamTests.Count()
+        let gate = StreamTests.Gate()
         server.onHead(
             .POST, "/",
             MockResponse(statusCode: 413) { body in
                 try body.write(Data("too".utf8))
-                body.pause(for: .seconds(20))
-                ends.add()
+                gate.wait()
+                try body.write(Data(" long".utf8))
             })
         let chunks = Fed()
-        let task = try service(server).POST("/").setBody(.stream(chunks)).data()
-        task.resume()
-        defer { task.cancel() }
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setDeadline(.seconds(30)).data()
+        let result = Task { await task.result }
         await eventually("the sequence is cancelled") { chunks.isCancelled }
-        #expect(ends.value == 0)
+        gate.open()
+        let error = await #expect(throws: WebServiceError.self) { _ = try await result.value.get() }
+        #expect(error?.status == 413 && error?.body == Data("too long".utf8))
     }
 
     @Test("Sequences are sent one after another over one session")
