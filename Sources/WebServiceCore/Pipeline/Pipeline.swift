@@ -64,8 +64,8 @@ final class Pipeline: Sendable {
     /// it is callbacks: no Swift task is created.
     ///
     /// - Parameters:
-    ///   - attach: Called with the work that can be cancelled, before anything is sent. Cancels work
-    ///     that is no longer needed.
+    ///   - attach: Called with the work that can be cancelled, before anything is sent. Cancels
+    ///     work that is no longer needed.
     ///   - completion: Called with the result, once or more than once; the first call counts.
     func run(
         _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Void,
