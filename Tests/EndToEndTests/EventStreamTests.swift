@@ -122,6 +122,24 @@ struct EventStreamTests {
         #expect(requests.map { $0.headers[.authorization] } == (1...4).map { "Bearer \($0)" })
     }
 
+    @Test("An event resets the number of connections without an event")
+    func attempts() async throws {
+        let mock = MockSession()
+        let connections = StreamTests.Count()
+        mock.addStub { _ in
+            connections.add()
+            guard connections.value < 4 else { return MockResponse(statusCode: 204) }
+            var response = MockResponse(statusCode: 200, data: Data("data: \(connections.value)\n\n".utf8))
+            response.headers[.contentType] = "text/event-stream"
+            return response
+        }
+        let service = WebService(baseURLString: "https://brewery.example.com")
+        service.session = mock
+        let events = try await Self.all(
+            service.GET("/events").events(.reconnecting(baseDelay: .zero, maximumAttempts: 1)))
+        #expect(events.map(\.data) == ["1", "2", "3"])
+    }
+
     @Test("Other statuses and media types are errors without a reconnection", .covers("E-10", "E-13"))
     func errors() async throws {
         let server = try MockServer { request in

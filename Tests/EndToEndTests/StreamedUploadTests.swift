@@ -74,6 +74,35 @@ struct StreamedUploadTests {
         #expect(count == 800_000)
     }
 
+    @Test("Bytes of a paused response are not delivered while the request body continues", .covers("U-03"))
+    func pausedResponse() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let received = StreamTests.Count()
+        server.onHead(
+            .POST, "/",
+            MockResponse(statusCode: 200) { body in
+                try body.write(Data(count: 150_000))
+                var room = [UInt8](repeating: 0, count: 1000)
+                while body.socket.receive(into: &room) > 0 { received.add() }
+            })
+        let chunks = Fed()
+        var request = Request(.POST, url: server.baseURLString)
+        request.content = .stream(chunks, length: 1_000)
+        let receiver = ScenarioReceiver(pauseAfter: 50_000)
+        let task = try CurlSession().streamTask(request: try request.encode(), receiver: receiver)
+        task.resume()
+        defer { task.cancel() }
+        chunks.send("first")
+        await eventually("the receiver pauses") { receiver.isPaused }
+        for _ in 1...3 {
+            let count = received.value
+            chunks.send("element")
+            await eventually("the server receives the bytes") { received.value > count }
+        }
+        #expect(receiver.isPaused && receiver.pauseCount == 1)
+    }
+
     @Test("The idle timeout does not run while the sequence is awaited", .covers("U-06"))
     func slowProducer() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
@@ -129,6 +158,27 @@ struct StreamedUploadTests {
         }
         if !isReading { await eventually("the sequence is cancelled") { chunks.isCancelled } }
         await eventually("the connection is closed") { server.openConnectionCount == 0 }
+    }
+
+    @Test("A status of 300 or more cancels the sequence before the response is complete", .covers("U-08"))
+    func rejection() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let gate = StreamTests.Gate()
+        server.onHead(
+            .POST, "/",
+            MockResponse(statusCode: 413) { body in
+                try body.write(Data("too".utf8))
+                gate.wait()
+                try body.write(Data(" long".utf8))
+            })
+        let chunks = Fed()
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setDeadline(.seconds(30)).data()
+        let result = Task { await task.result }
+        await eventually("the sequence is cancelled") { chunks.isCancelled }
+        gate.open()
+        let error = await #expect(throws: WebServiceError.self) { _ = try await result.value.get() }
+        #expect(error?.status == 413 && error?.body == Data("too long".utf8))
     }
 
     @Test("Sequences are sent one after another over one session")

@@ -39,6 +39,38 @@ struct CurlSessionTests {
         #expect((response.urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: "Set-Cookie") == "a=1, b, c=2")
     }
 
+    @Test("The trailer fields of a stream are available after the end of its body")
+    func trailers() async throws {
+        var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
+        response.trailers["X-Checksum"] = "1234"
+        let server = try MockServer { [response] _ in response }
+        defer { server.stop() }
+        let body = try await WebService(server, try CurlSession()).GET("/").stream().value.body
+        #expect(body.trailers == nil)
+        #expect(try await body.collect(upTo: 3) == Data("ale".utf8))
+        #expect(body.trailers == ["X-Checksum": "1234"])
+    }
+
+    @Test("A stream whose head was received does not count toward the connection limits")
+    func streamBesideLimit() async throws {
+        let server = try MockServer { request in
+            guard request.target == "/stream" else { return MockResponse("next") }
+            return MockResponse(statusCode: 200) { body in
+                try body.write(Data("ale".utf8))
+                body.pause(for: .seconds(60))
+            }
+        }
+        defer { server.stop() }
+        let session = try CurlSession {
+            $0.maximumConnectionsPerHost = 1
+            $0.maximumConnections = 1
+        }
+        let service = WebService(server, session)
+        let log = try await service.GET("/stream").stream().value
+        #expect(try await service.GET("/next").setDeadline(.seconds(30)).string().value == "next")
+        log.body.cancel()
+    }
+
     @Test("The metrics report phases, bytes and connection reuse")
     func metrics() async throws {
         let server = try MockServer { _ in MockResponse(Data(count: 1000)) }

@@ -119,6 +119,24 @@ struct GzipDecoderTests {
         #expect(count == 1 << 20 && calls > 16)
     }
 
+    @Test("A decoder with a limit returns all output of the input so far", .covers("S-14"))
+    func limitedPrefix() throws {
+        for count in 20..<150 {
+            let bytes = Self.zeros.prefix(count)
+            var (whole, limited) = (0, 0)
+            try bytes.withUnsafeBytes { _ = try self.decoder().decodeBytes($0, limit: .max) { whole += $0.count } }
+            let decoder = try decoder()
+            var rest = bytes
+            var last = -1
+            while !rest.isEmpty || limited > last {
+                last = limited
+                let used = try rest.withUnsafeBytes { try decoder.decodeBytes($0, limit: 1) { limited += $0.count } }
+                rest = rest.dropFirst(used)
+            }
+            #expect(limited == whole, "\(count) bytes")
+        }
+    }
+
     /// 1 MiB of zeros, compressed to about 1 KiB.
     private static let zeros =
         Data(

@@ -63,11 +63,11 @@ final class Pipeline: Sendable {
     /// callbacks: no Swift task is created.
     ///
     /// - Parameters:
-    ///   - attach: Called with the work that can be cancelled, before anything is sent. Returns
-    ///     whether the work is still needed.
+    ///   - attach: Called with the work that can be cancelled, before anything is sent. Cancels
+    ///     work that is no longer needed.
     ///   - completion: Called with the result, one or more times; the first call counts.
     func run(
-        _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Bool,
+        _ request: consuming Request, in context: ExchangeContext, attach: (Running) -> Void,
         completion: @escaping @Sendable (Result<Response, any Error>) -> Void
     ) {
         let isPlain = !request.hasBodyProvider && interceptors.isEmpty && request.options.interceptors.isEmpty
@@ -76,7 +76,8 @@ final class Pipeline: Sendable {
             context.log.didEncode(encoded)
             if isPlain {
                 let exchange = Exchange(self, context)
-                if attach(.exchange(exchange)) { exchange.start(encoded, completion: completion) }
+                attach(.exchange(exchange))
+                exchange.start(encoded, completion: completion)
             } else {
                 let preparation = Task { [self] in
                     do {
@@ -85,7 +86,7 @@ final class Pipeline: Sendable {
                         completion(.failure(error is CancellationError ? URLError(.cancelled) : error))
                     }
                 }
-                _ = attach(.preparation(preparation))
+                attach(.preparation(preparation))
             }
         } catch {
             context.log.didNotEncode(error.request)

@@ -26,20 +26,18 @@ extension SessionTask {
         shared.withLock { $0.observe(delegate) }
     }
 
-    /// Attaches work that `cancel()` cancels.
+    /// Attaches work that `cancel()` cancels. If the task is complete, the work is cancelled
+    /// immediately.
     ///
     /// - Parameter deadline: The duration after which the task fails with
     ///   ``WebServiceError/Code/deadline``; `nil` to leave the deadline unchanged.
-    /// - Returns: Whether the work is still needed; otherwise it has been cancelled.
-    @discardableResult
-    func attach(_ work: Pipeline.Running, deadline: Duration? = nil) -> Bool {
+    func attach(_ work: Pipeline.Running, deadline: Duration? = nil) {
         let alarm = deadline.map { context.clock.schedule(after: $0, self) }
         let (isNeeded, replaced) = shared.withLock { $0.attach(work, alarm) }
         withExtendedLifetime(replaced) {}
-        guard !isNeeded else { return true }
+        guard !isNeeded else { return }
         if let alarm { context.clock.cancel(alarm) }
         work.cancel()
-        return false
     }
 
     /// Adopts the records of another task that sent requests in place of this one.

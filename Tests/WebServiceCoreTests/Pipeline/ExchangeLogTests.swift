@@ -38,6 +38,14 @@ struct ExchangeLogTests {
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
     }
 
+    @Test("An exchange that ends without a request has no end of a response")
+    func nothingSent() {
+        let log = ExchangeLog(TaskClock(clock))
+        log.begin(at: clock.now)
+        _ = log.end(.failure(TestError()))
+        #expect(log.record.metrics.responseEnd == nil)
+    }
+
     @Test("The account of an exchange is the first value that each owner provides")
     func account() {
         let (one, other) = (NSObject(), NSObject())

@@ -240,6 +240,17 @@ struct ServicePassthroughDelegateTests {
         #expect(!cancelling.calls.values.contains { $0.hasPrefix("received") })
     }
 
+    @Test("A data task that is resumed twice notifies the delegate of one request")
+    func resumedTwice() throws {
+        let recorder = Recorder()
+        let task = try DelegateStage(delegate: recorder).dataTask(for: Request(url: "https://h/")) {
+            HandSession.Exchange($0, $1) { _ in }
+        }
+        task.resume()
+        task.resume()
+        #expect(recorder.calls.values == ["modify", "sent"])
+    }
+
     @Test(
         "A session that completes twice is reported once, and its redirect is followed once", arguments: [false, true])
     func twice(hasDelegate: Bool) async throws {

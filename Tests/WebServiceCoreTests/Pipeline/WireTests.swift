@@ -58,6 +58,37 @@ struct WireTests {
         #expect(session.exchanges.values.map(\.log) == [["cancel"]])
     }
 
+    @Test(
+        "An exchange that is cancelled or whose task is complete fails without a request when it is started",
+        arguments: [true, false])
+    func startedTooLate(isCancelled: Bool) throws {
+        let task = WebService.make().GET("/x")
+        let exchange = Exchange(task.service.pipeline, task.context)
+        if isCancelled { exchange.cancel() } else { task.context.gate.end() }
+        let results = Collected<URLError.Code?>()
+        exchange.start(try task.request.encode()) { result in
+            if case .failure(let error) = result { results.add((error as? URLError)?.code) }
+        }
+        #expect(results.values == [.cancelled])
+        #expect(task.context.log.record.attempts == 0)
+    }
+
+    @Test("A response that arrives after a cancellation is ignored, and its cookies are not stored")
+    func responseAfterCancellation() throws {
+        let session = HandSession()
+        let service = WebService.make(session)
+        let jar = CookieJar()
+        service.cookieJar = jar
+        let task = service.GET("/x")
+        task.resume()
+        task.cancel()
+        let url = try #require(URL(string: "https://h/v1/x"))
+        let late = HTTPURLResponse(
+            url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: ["Set-Cookie": "a=1"])
+        try #require(session.exchanges.values.first).completion(Data(), late, nil)
+        #expect(jar.header(for: url) == nil)
+    }
+
     /// A session that cancels a task when it receives the request of the task.
     private final class CancellingSession: Session {
         let task = Mutex<SessionTask?>(nil)

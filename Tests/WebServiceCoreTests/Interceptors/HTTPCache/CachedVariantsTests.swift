@@ -102,6 +102,16 @@ struct CachedVariantsTests {
         #expect(variants.match(request)?.body == Data("new".utf8))
     }
 
+    @Test("A variant replaces a variant with the same selection, whichever request it is inserted for")
+    func sameSelection() throws {
+        var (request, other) = (Request(url: "https://h/"), Request(url: "https://h/"))
+        (request.headers["X-A"], other.headers["X-A"]) = ("1", "2")
+        var variants = CachedVariants()
+        variants.insert(try CachedResponseTests.stored(["Vary": "X-A"], request: other, body: "old"), for: other)
+        variants.insert(try CachedResponseTests.stored(["Vary": "X-A"], request: other, body: "new"), for: request)
+        #expect(variants.responses.map(\.body) == [Data("new".utf8)])
+    }
+
     @Test("An entry does not contain the values of its selecting fields")
     func noValues() throws {
         var request = Request(url: "https://h/")

@@ -169,6 +169,28 @@ struct ResponseCacheChangeTests {
         #expect(try await fixture.text() == "network new")
     }
 
+    @Test("A response that waits for an earlier change of the storage is not stored after a removal")
+    func overtakenWhileWaiting() async throws {
+        let (answers, stores) = (Collected<Void>(), Once<Bool>())
+        let storage = HandStorage(gate: stores)
+        let fixture = CacheFixture(storage)
+        fixture.serve { request in
+            if request.method == .GET { await answers.wait() }
+            return CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: "old")
+        }
+        async let first = fixture.text()
+        async let second = fixture.text()
+        await fixture.sent.wait(for: 2)
+        answers.add(())
+        #expect(try await [first, second] == ["network old", "network old"])
+        await storage.calls.wait(for: 3)  // one read per request, and one of the change that stores
+        _ = try await fixture.get(method: .POST)
+        stores.set(true)
+        await fixture.cache.finishStoring()
+        let stored = storage.calls.values.filter { if case .store = $0 { true } else { false } }
+        #expect(stored.count == 1 && storage.calls.values.last == .remove)
+    }
+
     @Test("A response requested after a change is stored, even while earlier requests are in flight")
     func notOvertaken() async throws {
         let fixture = CacheFixture()

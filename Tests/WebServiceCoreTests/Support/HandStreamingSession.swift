@@ -1,0 +1,56 @@
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A streaming session under the control of the test, which provides the receiver of each exchange.
+final class HandStreamingSession: StreamingSession {
+    final class Exchange: StreamTask {
+        let receiver: any BodyReceiver
+        private let url: String
+        private let calls = Mutex<[String]>([])
+
+        init(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) {
+            self.receiver = receiver
+            url = request.urlRequestValue.url?.absoluteString ?? ""
+        }
+
+        /// The names of the methods that were called, in order.
+        var log: [String] { calls.withLock { $0 } }
+        var state: DataTaskState { .running }
+        func resume() { calls.withLock { $0.append("resume") } }
+        func suspend() { calls.withLock { $0.append("suspend") } }
+        func cancel() { calls.withLock { $0.append("cancel") } }
+        func receiveMore() { calls.withLock { $0.append("receiveMore") } }
+
+        func receive(status: Int, fields: String = "", decoder: (any ContentDecoder)? = nil) throws {
+            let bytes = Array("HTTP/1.1 \(status) -\r\n\(fields)\r\n".utf8)
+            if let head = ResponseHead(bytes: bytes, url: url) {
+                try receiver.didReceive(head, length: nil, decoder: decoder)
+            }
+        }
+
+        func receive(_ text: String) throws -> Demand {
+            try Data(text.utf8).withUnsafeBytes { try receiver.didReceive($0) }
+        }
+
+        func complete() { receiver.didComplete(.success([:]), metrics: nil) }
+    }
+
+    let exchanges = Collected<Exchange>()
+    private let onTask: @Sendable () -> Void
+
+    /// - Parameter onTask: Called for each task that is created.
+    init(onTask: @escaping @Sendable () -> Void = {}) {
+        self.onTask = onTask
+    }
+
+    func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        let exchange = Exchange(request, receiver)
+        onTask()
+        exchanges.add(exchange)
+        return exchange
+    }
+}
