@@ -1,6 +1,6 @@
 import Dispatch
 public import Foundation
-public import WebServiceCore
+package import WebServiceCore
 
 /// A clock that advances only when a test advances it.
 ///
