@@ -2,7 +2,7 @@ extension TaskClock {
     /// Suspends the Swift task until the delay has passed by this clock.
     ///
     /// - Parameter isWork: Whether the Swift task belongs to a ``SessionTask`` in flight, which
-    ///   ``Timekeeper/recordWork(_:)`` has recorded. Defaults to `false`.
+    ///   ``Timekeeper/recordWork(_:tasks:)`` has recorded. Defaults to `false`.
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     package func sleep(for delay: Duration, isWork: Bool = false) async throws {
         try Task.checkCancellation()

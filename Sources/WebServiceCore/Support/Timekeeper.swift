@@ -18,8 +18,10 @@ package protocol Timekeeper: AnyObject, Sendable {
     /// Returns a random number from 0 to 1, for jitter.
     func random() -> Double
 
-    /// Records that tasks continue (1) or that they have ended or wait for an alarm (-1).
-    func recordWork(_ change: Int)
+    /// Records that a task continues (1), or that it has ended or waits for an alarm (-1).
+    ///
+    /// - Parameter tasks: The change of the number of tasks in flight.
+    func recordWork(_ change: Int, tasks: Int)
 }
 
 extension Timekeeper {
@@ -28,7 +30,7 @@ extension Timekeeper {
     /// A number of the system's generator.
     package func random() -> Double { Double.random(in: 0...1) }
     /// Records nothing.
-    package func recordWork(_ change: Int) {}
+    package func recordWork(_ change: Int, tasks: Int) {}
 }
 
 /// An alarm that was scheduled with a ``Timekeeper``.
@@ -105,7 +107,7 @@ package struct TaskClock: Sendable {
 
     package func random() -> Double { injected?.random() ?? Double.random(in: 0...1) }
 
-    package func recordWork(_ change: Int) { injected?.recordWork(change) }
+    package func recordWork(_ change: Int, tasks: Int = 0) { injected?.recordWork(change, tasks: tasks) }
 }
 
 /// The alarms of the system clock, distributed over a few shards.

@@ -70,7 +70,7 @@ public final class SessionTask: Sendable {
             if let driver {
                 driver(self, request)
             } else {
-                context.clock.recordWork(1)
+                context.clock.recordWork(1, tasks: 1)
                 start(request)
             }
         case .runHandlers: scheduleHandlers()

@@ -21,8 +21,11 @@ public final class TestClock: Sendable {
     private struct State {
         var elapsed = Duration.zero
         var random: UInt64
-        /// The number of tasks that do not wait for an alarm.
+        /// The number of tasks in flight, and of those that do not wait for an alarm.
+        var taskCount = 0
         var workCount = 0
+        /// A Boolean value that indicates whether a task has continued since the clock stopped.
+        var hasWorked = true
         /// Changes with each alarm and with the number of tasks.
         var activity: UInt64 = 0
     }
@@ -58,12 +61,12 @@ public final class TestClock: Sendable {
     /// so that what they schedule runs at its own instant. It returns when the tasks that are due
     /// at the last instant have proceeded.
     ///
-    /// The clock proceeds when nothing has been scheduled or has completed for a moment: at least a
-    /// millisecond, and a quarter of a second while a task of a service neither completes nor waits
-    /// for the clock. Retry pauses and the delays of a ``MockSession`` with this clock are such
-    /// waits, so their tests do not depend on the speed of the machine. A response that takes longer
-    /// than that, over a network for example, arrives at a later instant of the clock. The clock
-    /// waits at each instant for at most 10 seconds.
+    /// The clock proceeds when nothing has been scheduled or has completed for a moment of real
+    /// time: 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
+    /// ``MockSession`` with this clock; 250 milliseconds while a task of a service does something
+    /// else; and otherwise 20 milliseconds, for other code that uses the clock or starts a request.
+    /// What takes longer than that, such as a response over a network, happens at a later instant of
+    /// the clock. The clock waits at each instant for at most 10 seconds.
     ///
     /// Returns early if the Swift task is cancelled. Call it from one Swift task at a time.
     ///
@@ -73,7 +76,7 @@ public final class TestClock: Sendable {
         await settle()
         while let next = alarms.earliest, next <= Self.start.addingSaturated(end), !Task.isCancelled {
             let instant = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
-            state.withLock { $0.elapsed = max($0.elapsed, instant) }
+            state.withLock { ($0.elapsed, $0.hasWorked) = (max($0.elapsed, instant), false) }
             _ = alarms.fire(at: next)
             await settle()
         }
@@ -88,16 +91,23 @@ public final class TestClock: Sendable {
     }
 
     /// Lets other tasks proceed until they wait or have completed.
+    ///
+    /// After the step of a task that waits again, nothing else is expected, and the wait is short.
     private func settle() async {
         let limit = ContinuousClock.now + .seconds(10)
         var last: UInt64?
         var (rounds, start) = (0, ContinuousClock.now)
         while ContinuousClock.now < limit, !Task.isCancelled {
-            let (activity, workCount) = state.withLock { ($0.activity, $0.workCount) }
-            if activity != last { (last, rounds, start) = (activity, 0, .now) }
-            let quiet = workCount > 0 ? Duration.milliseconds(250) : .milliseconds(1)
+            let state = state.withLock { $0 }
+            if state.activity != last { (last, rounds, start) = (state.activity, 0, .now) }
+            let isTracked = state.taskCount > 0 && state.hasWorked
+            let quiet = Duration.milliseconds(state.workCount > 0 ? 250 : isTracked ? 1 : 20)
             if rounds >= 30, start.duration(to: .now) >= quiet { return }
-            await hop()
+            if rounds < 30 {
+                await hop()
+            } else {
+                try? await TaskClock.system.sleep(for: .milliseconds(1))  // ends when the task is cancelled
+            }
             rounds += 1
         }
     }
@@ -113,18 +123,20 @@ extension TestClock: Timekeeper {
     package var now: UInt64 { Self.start.addingSaturated(elapsed) }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        defer { recordWork(0) }
+        defer { recordWork(0, tasks: 0) }
         return alarms.add(at: now.addingSaturated(delay), target).alarm
     }
 
     package func cancel(_ alarm: Alarm) {
         alarms.cancel(alarm)
-        recordWork(0)
+        recordWork(0, tasks: 0)
     }
 
-    package func recordWork(_ change: Int) {
+    package func recordWork(_ change: Int, tasks: Int) {
         state.withLock { state in
             state.workCount += change
+            state.taskCount += tasks
+            if change > 0 { state.hasWorked = true }
             state.activity &+= 1
         }
     }
