@@ -19,8 +19,8 @@ import FoundationNetworking
 ///
 /// Before it is written, the secrets that the redaction describes are replaced in header fields,
 /// cookies, queries, forms, JSON and text. Equal secrets have equal placeholders, such as
-/// `redacted-1`, so that a token of a response is recognized in later requests. A recording in which
-/// a redacted value occurs elsewhere, or a value that looks like a token, is not written.
+/// `redacted-1`, so that a token of a response is recognized in later requests. A recording in
+/// which a redacted value occurs elsewhere, or a value that looks like a token, is not written.
 ///
 /// A replayed request matches an exchange if its method, URL and body are equal, apart from
 /// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
@@ -73,8 +73,8 @@ public final class CassetteSession: StreamingSession {
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
-    /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and cannot
-    ///   be read or is damaged.
+    /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
+    ///   cannot be read or is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
         redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = []
@@ -105,14 +105,14 @@ public final class CassetteSession: StreamingSession {
 
     /// Writes a recording, or checks that a replay is complete.
     ///
-    /// Call it at the end of a test, when all requests have completed. A request without a result is
-    /// not written. The file is replaced atomically; if an error is thrown, it does not change.
+    /// Call it at the end of a test, when all requests have completed. A request without a result
+    /// is not written. The file is replaced atomically; if an error is thrown, it does not change.
     ///
     /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges may remain that
     ///   were not replayed. Defaults to `false`.
-    /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a secret
-    ///   remains in a recording, or `cassette` if the file cannot be written or exchanges were not
-    ///   replayed; and the error of a request body that cannot be read.
+    /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a
+    ///   secret remains in a recording, or `cassette` if the file cannot be written or exchanges
+    ///   were not replayed; and the error of a request body that cannot be read.
     public func finish(allowsUnused: Bool = false) throws {
         switch role {
         case .forwarding: break

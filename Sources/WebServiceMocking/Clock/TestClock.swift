@@ -65,8 +65,8 @@ public final class TestClock: Sendable {
     /// time: 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
     /// ``MockSession`` with this clock; 250 milliseconds while a task of a service does something
     /// else; and otherwise 20 milliseconds, for other code that uses the clock or starts a request.
-    /// What takes longer than that, such as a response over a network, happens at a later instant of
-    /// the clock. The clock waits at each instant for at most 10 seconds.
+    /// What takes longer than that, such as a response over a network, happens at a later instant
+    /// of the clock. The clock waits at each instant for at most 10 seconds.
     ///
     /// Returns early if the Swift task is cancelled. Call it from one Swift task at a time.
     ///

@@ -48,8 +48,8 @@ public struct MockResponse: Sendable {
     /// before it. With ``Wire/noAnswer``, and with ``Wire/stall(after:)`` before the end of the
     /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
     /// ``WebServiceError/Code/responseTooLarge`` if the request has a limit, and otherwise
-    /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The bytes
-    /// of ``Wire/raw(_:)`` are not parsed.
+    /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The
+    /// bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength
 
     /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).

@@ -106,7 +106,6 @@ import WebServiceCore
         let server = try server(.invalidChunk)
         let expected = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\nale\r\n"
         #expect(try server.reply(to: get) == expected)
-        #expect(await plainSession.answer(to: try WebServiceMockingTests.get(server.baseURLString)).error != nil)
         let session = MockSession()
         var response = MockResponse.text("ale")
         response.wire = .invalidChunk
