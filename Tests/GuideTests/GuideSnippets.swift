@@ -1067,7 +1067,7 @@ struct GuideSnippets {
     }
 
     @Test("A test clock drives retries")
-    func clocks() async throws {
+    func testClocks() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
         mock.service.interceptors = [RetryPolicy(maximumAttempts: 100, budget: .seconds(30))]
@@ -1079,7 +1079,7 @@ struct GuideSnippets {
     }
 
     @Test("A mock server causes faults")
-    func faults() async throws {
+    func serverFaults() async throws {
         let server = try MockServer()
         defer { server.stop() }
         var response = MockResponse(statusCode: 200, json: [["name": "Long Trail"]])
@@ -1093,7 +1093,7 @@ struct GuideSnippets {
     }
 
     @Test("A cassette records once and replays")
-    func cassettes() async throws {
+    func cassetteFiles() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("guide-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
         let file = folder.appendingPathComponent("brewers.json")
