@@ -46,7 +46,7 @@ import FoundationNetworking
 
     @Test(
         "Faults of responses occur within TLS",
-        arguments: [MockResponse.Wire.cut(after: 50), .reset(after: 50), .disconnect])
+        arguments: [MockResponse.Wire.cut(after: 200), .reset(after: 200), .disconnect])
     func faults(wire: MockResponse.Wire) async throws {
         let server = try MockServer(tls: true)
         var response = MockResponse.text(String(repeating: "ale", count: 100))
@@ -59,12 +59,12 @@ import FoundationNetworking
     @Test("Streams and 50 requests at the same time work over TLS")
     func concurrency() async throws {
         let server = try MockServer(tls: true)
+        server.on(.GET, "/{number}") { .text($0.pathParameters["number"] ?? "") }
         server.on(
             .GET, "/stream",
             MockResponse(statusCode: 200) { body in
                 for number in 0..<100 { try body.write(Data("tick \(number)\n".utf8)) }
             })
-        server.on(.GET, "/{number}") { .text($0.pathParameters["number"] ?? "") }
         let service = try service(server)
         var lines = 0
         for try await _ in service.GET("/stream").lines() { lines += 1 }
