@@ -56,6 +56,11 @@ let package = Package(
             name: "pipeline-bench",
             dependencies: [.product(name: "WebServiceCore", package: "WebService")],
             swiftSettings: [.swiftLanguageMode(.v6)]
-        )
+        ),
+        .executableTarget(
+            name: "server-bench",
+            dependencies: [.product(name: "WebServiceMocking", package: "WebService")],
+            swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
     ] + (withoutCurl ? [] : transports + transfers) + (withoutSQLite ? [] : storages)
 )

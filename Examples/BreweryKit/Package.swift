@@ -14,7 +14,8 @@ let package = Package(
                 "BreweryKit",
                 .product(name: "WebServiceMocking", package: "WebService"),
                 .product(name: "WebServiceTesting", package: "WebService"),
-            ]
+            ],
+            resources: [.process("Cassettes")]
         ),
     ]
 )

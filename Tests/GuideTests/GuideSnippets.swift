@@ -1085,6 +1085,56 @@ struct GuideSnippets {
         #expect(seen.withLock { $0 } == ["200 35", "404 0", "201 1", "-1009"])
     }
 
+    @Test("A test clock drives retries")
+    func testClocks() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.service.interceptors = [RetryPolicy(maximumAttempts: 100, budget: .seconds(30))]
+        mock.on(.GET, "/brewers", .status(503))
+        let task = mock.service.GET("/brewers").data().resume()
+        await clock.advance(by: .seconds(30))
+        await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(mock.receivedRequests.count > 3)
+    }
+
+    @Test("A mock server causes faults")
+    func serverFaults() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        var response = MockResponse(statusCode: 200, json: [["name": "Long Trail"]])
+        response.wire = .cut(after: 80)
+        server.on(.GET, "/brewers", response)
+        server.onConnect([.disconnect, nil, .disconnectInBody(after: 1_000)])
+        #if WEBSERVICE_CURL  // Foundation terminates the process if a connection is closed within the head
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = try CurlSession()
+        for task in [service.GET("/brewers"), service.GET("/brewers"), service.POST("/").setBody(Data(count: 9_000))] {
+            #expect(await task.data().result.failure is URLError)
+        }
+        #endif
+    }
+
+    @Test("A cassette records once and replays")
+    func cassetteFiles() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("guide-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
+        let file = folder.appendingPathComponent("brewers.json")
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+        let service = WebService(baseURLString: server.baseURLString)
+        let key = "canary"
+        for _ in 0..<2 {
+            let cassette = try CassetteSession(file: file, mode: .once, session: FoundationSession.shared)
+            service.session = cassette
+            let brewers = try await service.GET("/brewers?api_key=\(key)").decode([Brewer].self).value
+            try cassette.finish()
+            #expect(brewers == [Brewer(name: "Long Trail")])
+        }
+        #expect(server.receivedRequests.count == 1)
+        #expect(try !String(contentsOf: file, encoding: .utf8).contains(key))
+    }
+
     @Test("A mock server responds from its stubs and records the requests")
     func mockServers() async throws {
         let server = try MockServer()

@@ -38,7 +38,8 @@ public struct RetryPolicy: Interceptor {
     /// The limit for the retries of all requests that share it, or `nil` for no such limit.
     public var retryBudget: RetryBudget?
 
-    private let random: @Sendable () -> Double
+    /// Returns the numbers for the jitter; `nil` for those of the service's clock.
+    private let random: (@Sendable () -> Double)?
     /// The clock for pauses and the dates of `Retry-After`; `nil` for that of the service.
     package var timekeeper: (any Timekeeper)?
 
@@ -69,7 +70,8 @@ public struct RetryPolicy: Interceptor {
     ///     Defaults to `false`.
     ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
     ///     no such limit.
-    ///   - random: Returns a number from 0 to 1 for the jitter.
+    ///   - random: Returns a number from 0 to 1 for the jitter. Defaults to `nil`: the generator of
+    ///     the system, or of the service's test clock.
     public init(
         maximumAttempts: Int = 3,
         baseDelay: Duration = .milliseconds(500),
@@ -80,7 +82,7 @@ public struct RetryPolicy: Interceptor {
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
         retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil,
-        random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) }
+        random: (@Sendable () -> Double)? = nil
     ) {
         self.maximumAttempts = maximumAttempts
         self.baseDelay = baseDelay
@@ -108,7 +110,7 @@ public struct RetryPolicy: Interceptor {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
-            switch decide(request, attempt: attempt, spent: spent, asked: asked) {
+            switch decide(request, attempt: attempt, spent: spent, asked: asked, clock) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
@@ -125,7 +127,7 @@ public struct RetryPolicy: Interceptor {
 
     private func wait(_ pause: Duration, by clock: TaskClock, _ context: ExchangeContext) async throws {
         let start = context.clock.now
-        try await clock.sleep(for: pause)
+        try await clock.sleep(for: pause, isWork: true)
         try Task.checkCancellation()
         context.log.record(.wait, "", from: start)
     }
@@ -148,14 +150,16 @@ public struct RetryPolicy: Interceptor {
         case wait(Duration, String)
     }
 
-    private func decide(_ request: Request, attempt: Int, spent: Duration, asked: RetryAfter?) -> Decision {
+    private func decide(
+        _ request: Request, attempt: Int, spent: Duration, asked: RetryAfter?, _ clock: TaskClock
+    ) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
             return .stop("\(request.method) is not idempotent")
         }
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
         if !request.canSendBody { return .fail("the body can be read only once") }
-        let pause = asked?.delay ?? jittered(attempt)
+        let pause = asked?.delay ?? jittered(attempt, clock)
         if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
@@ -163,10 +167,10 @@ public struct RetryPolicy: Interceptor {
 
     /// Returns between half and all of the pause, which doubles with each attempt. The arithmetic
     /// cannot overflow.
-    private func jittered(_ attempt: Int) -> Duration {
+    private func jittered(_ attempt: Int, _ clock: TaskClock) -> Duration {
         let doubled = Double(min(attempt - 1, 30))
         let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)
-        let random = random()
+        let random = random?() ?? clock.random()
         let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
         return .seconds(max(0, seconds) * share)
     }
@@ -177,7 +181,7 @@ extension RetryPolicy: ContinuationPolicy {
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
     ) async throws -> Bool {
         guard let reason = reason(toRetry: .failure(error)) else { return false }
-        switch decide(request, attempt: attempt, spent: spent, asked: nil) {
+        switch decide(request, attempt: attempt, spent: spent, asked: nil, context.clock) {
         case .stop(let why), .fail(let why):
             context.log.record(.noRetry, "\(reason), \(why)")
             return false

@@ -29,8 +29,9 @@ struct JSONRedactor {
                 redaction.isSecret(key: key(bytes[index..<end]))
             {
                 result += bytes[end...colon]
-                result += Array("\"\(redaction.placeholder)\"".utf8)
-                index = endOfValue(bytes, from: skipBlanks(bytes, from: colon + 1))
+                let start = skipBlanks(bytes, from: colon + 1)
+                index = endOfValue(bytes, from: start)
+                result += Array(redaction.replacement(of: bytes[start..<index], isJSON: true).utf8)
             } else {
                 index = end
             }

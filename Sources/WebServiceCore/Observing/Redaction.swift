@@ -28,6 +28,9 @@ public struct Redaction: Sendable {
     public var fragments: Set<String>
     /// The replacement for a secret.
     public var placeholder: String
+    /// Returns the replacement for a secret in place of ``placeholder``. In a JSON body, both are
+    /// JSON text. `nil`, the default, uses the placeholder.
+    package var substitute: (@Sendable (_ secret: String, _ isJSON: Bool) -> String)?
 
     /// Creates a redaction. Each parameter defaults to the value of ``standard``.
     public init(
@@ -82,7 +85,7 @@ public struct Redaction: Sendable {
     /// In any other value, including URLs within it, user information is removed and the values of
     /// secret parameters are replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
-        if isSecret(header: name) { return placeholder }
+        if isSecret(header: name) { return substitute?(value, false) ?? placeholder }
         guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
         return TextRedactor(redaction: self, isBody: false).redacted(value)
     }
@@ -115,9 +118,15 @@ public struct Redaction: Sendable {
             let name = pair.prefix { $0 != UInt8(ascii: "=") }
             guard name.count < pair.count, isSecret(parameter: String(decoding: percentDecoded(name), as: UTF8.self))
             else { return pair }
-            return name + Array("=\(placeholder)".utf8)
+            return name + Array("=\(replacement(of: pair.dropFirst(name.count + 1)))".utf8)
         }
         return Array(pairs.joined(separator: "&".utf8))
+    }
+
+    /// Returns the replacement for a secret.
+    func replacement(of secret: ArraySlice<UInt8>, isJSON: Bool = false) -> String {
+        guard let substitute else { return isJSON ? "\"\(placeholder)\"" : placeholder }
+        return substitute(String(decoding: secret, as: UTF8.self), isJSON)
     }
 
     /// Returns a body as text with the secret values replaced.

@@ -44,7 +44,7 @@ struct TextRedactor {
             index = name.endIndex
             guard let value = secretValue(of: name, in: bytes) else { continue }
             result += bytes[index..<value.startIndex]
-            result += Array(redaction.placeholder.utf8)
+            result += Array(redaction.replacement(of: value).utf8)
             index = value.endIndex
         }
         return result

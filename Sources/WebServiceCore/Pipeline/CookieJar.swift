@@ -38,21 +38,25 @@ public final class CookieJar: Sendable {
     static let fairCount = 50
 
     private let state = Mutex(State())
-    private let clock: TaskClock
+    /// The clock for expiry; `nil` for that of the service that sends the request.
+    private let clock: TaskClock?
 
     /// Creates an empty jar.
     public convenience init() {
         self.init(timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for expiry; `nil` for the system clock.
+    /// - Parameter timekeeper: The clock for expiry; `nil` for that of the service that sends a
+    ///   request, and otherwise for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
-        clock = TaskClock(timekeeper)
+        clock = timekeeper.map { TaskClock($0) }
     }
+
+    private func date(_ serviceClock: TaskClock = .system) -> Date { (clock ?? serviceClock).date }
 
     /// The cookies that have not expired, oldest first.
     public var cookies: [Cookie] {
-        let now = clock.date
+        let now = date()
         let all = state.withLock { $0.all }
         return all.filter { !$0.cookie.isExpired(at: now) }.sorted { $0.created < $1.created }.map(\.cookie)
     }
@@ -65,8 +69,13 @@ public final class CookieJar: Sendable {
     /// - Returns: `nil` if no cookie matches, and for a URL that is not http or https or has user
     ///   information.
     public func header(for url: URL) -> String? {
+        header(for: url, .system)
+    }
+
+    /// - Parameter serviceClock: The clock of the service that sends the request.
+    func header(for url: URL, _ serviceClock: TaskClock) -> String? {
         guard state.withLock({ $0.count > 0 }), let location = Cookie.Location(url) else { return nil }
-        let now = clock.date
+        let now = date(serviceClock)
         let found = state.withLock { $0.use(for: location, at: now) }
         var value = ""
         for cookie in found.sorted(by: {
@@ -93,8 +102,13 @@ public final class CookieJar: Sendable {
     ///   - url: The URL of the response; for a redirect, the URL that redirected. A URL that is not
     ///     http or https sets no cookie.
     public func store(_ setCookieFields: [String], joined: Bool = true, from url: URL) {
+        store(setCookieFields, joined: joined, from: url, .system)
+    }
+
+    /// - Parameter serviceClock: The clock of the service that received the response.
+    func store(_ setCookieFields: [String], joined: Bool, from url: URL, _ serviceClock: TaskClock) {
         guard !setCookieFields.isEmpty, let location = Cookie.Location(url) else { return }
-        let now = clock.date
+        let now = date(serviceClock)
         let fields = joined ? setCookieFields.flatMap(Cookie.split) : setCookieFields.map { Array($0.utf8)[...] }
         let cookies = fields.compactMap { Cookie($0, from: location, at: now) }.suffix(Self.maximumPerDomain)
         state.withLock { state in

@@ -113,7 +113,7 @@ final class Exchange: Cancellable {
         case .refused: return cancel()
         }
         do {
-            let request = pipeline.addingCookies(to: request)
+            let request = pipeline.addingCookies(to: request, in: context)
             let dataTask = try pipeline.send(request, in: context) { [self] result, metrics in
                 receive(result, metrics, for: request, hop: hop, after: redirects)
             }

@@ -153,7 +153,7 @@ final class Pipeline: Sendable {
         result = result.flatMap { limitingSize($0, of: request) }
         context.log.didReceive(result, metrics)
         guard case .success(let response) = result, response.isHTTP else { return .complete(result) }
-        storeCookies(of: response, to: request)
+        storeCookies(of: response, to: request, in: context)
         return redirect(response, of: request, in: context)
     }
 
@@ -166,9 +166,9 @@ final class Pipeline: Sendable {
 
     // MARK: Stages of a hop
 
-    func addingCookies(to request: EncodedRequest) -> EncodedRequest {
+    func addingCookies(to request: EncodedRequest, in context: ExchangeContext) -> EncodedRequest {
         guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url),
-            let cookies = cookieJar.header(for: url)
+            let cookies = cookieJar.header(for: url, context.clock)
         else {
             return request
         }
@@ -184,13 +184,13 @@ final class Pipeline: Sendable {
         return .failure(WebServiceError.tooLarge(maximum, request.source, response.urlResponse))
     }
 
-    private func storeCookies(of response: Response, to request: EncodedRequest) {
+    private func storeCookies(of response: Response, to request: EncodedRequest, in context: ExchangeContext) {
         guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url) else {
             return
         }
         guard let head = response.head else { return }
         let cookies = head.values(for: .setCookie)
-        if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url) }
+        if !cookies.isEmpty { cookieJar.store(cookies, joined: head.joinsFields, from: url, context.clock) }
     }
 
     private func redirect(_ response: Response, of request: EncodedRequest, in context: ExchangeContext) -> HopEnd {

@@ -14,11 +14,23 @@ package protocol Timekeeper: AnyObject, Sendable {
 
     /// Cancels an alarm. Has no effect on an alarm that has already fired.
     func cancel(_ alarm: Alarm)
+
+    /// Returns a random number from 0 to 1, for jitter.
+    func random() -> Double
+
+    /// Records that a task continues (1), or that it has ended or waits for an alarm (-1).
+    ///
+    /// - Parameter tasks: The change of the number of tasks in flight.
+    func recordWork(_ change: Int, tasks: Int)
 }
 
 extension Timekeeper {
     /// The date of the system clock.
     package var date: Date { Date() }
+    /// A number of the system's generator.
+    package func random() -> Double { Double.random(in: 0...1) }
+    /// Records nothing.
+    package func recordWork(_ change: Int, tasks: Int) {}
 }
 
 /// An alarm that was scheduled with a ``Timekeeper``.
@@ -54,6 +66,9 @@ package final class AlarmTimer: Sendable {
     }
 
     package var count: Int { queue.withLock { $0.count } }
+
+    /// The instant of the next alarm; `nil` if there is none.
+    package var earliest: UInt64? { queue.withLock { $0.earliest } }
 }
 
 /// The clock of the package: the system clock unless a test injects another one.
@@ -89,6 +104,10 @@ package struct TaskClock: Sendable {
     package func cancel(_ alarm: Alarm) {
         if let injected { injected.cancel(alarm) } else { SystemAlarms.cancel(alarm) }
     }
+
+    package func random() -> Double { injected?.random() ?? Double.random(in: 0...1) }
+
+    package func recordWork(_ change: Int, tasks: Int = 0) { injected?.recordWork(change, tasks: tasks) }
 }
 
 /// The alarms of the system clock, distributed over a few shards.

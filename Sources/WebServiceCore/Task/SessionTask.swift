@@ -67,7 +67,12 @@ public final class SessionTask: Sendable {
         switch action {
         case .start(let request, let driver):
             context.log.begin(at: context.clock.now)
-            if let driver { driver(self, request) } else { start(request) }
+            if let driver {
+                driver(self, request)
+            } else {
+                context.clock.recordWork(1, tasks: 1)
+                start(request)
+            }
         case .runHandlers: scheduleHandlers()
         case .none: break
         }

@@ -14,6 +14,8 @@ import Glibc
 /// It does not own the descriptor: one owner calls ``release()`` once, after the last use.
 struct Socket: Sendable, Hashable {
     let descriptor: Int32
+    /// Encrypts the bytes; `nil` for a connection without TLS.
+    var tls: TLSStream?
 
     #if canImport(Glibc)
     static let streamType = Int32(SOCK_STREAM.rawValue)
@@ -89,10 +91,21 @@ struct Socket: Sendable, Hashable {
         return .client(socket)
     }
 
+    /// Performs the handshake of TLS, if the connection uses it.
+    ///
+    /// - Returns: Whether the connection can be used.
+    func acceptTLS() -> Bool {
+        tls?.accept(over: plain) ?? true
+    }
+
+    /// The socket without encryption.
+    private var plain: Socket { Socket(descriptor: descriptor) }
+
     /// Reads once into a buffer; blocks until bytes are available.
     ///
     /// - Returns: The number of bytes read; 0 at the end of the stream and after an error.
     func receive(into buffer: inout [UInt8]) -> Int {
+        if let tls { return tls.receive(into: &buffer, over: plain) }
         while true {
             let count = buffer.withUnsafeMutableBytes { recv(descriptor, $0.baseAddress, $0.count, 0) }
             if count >= 0 { return count }
@@ -104,7 +117,8 @@ struct Socket: Sendable, Hashable {
     ///
     /// - Returns: Whether all bytes were written.
     func send(_ data: Data) -> Bool {
-        data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+        if let tls { return tls.send(data, over: plain) }
+        return data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             var rest = bytes[...]
             while !rest.isEmpty {
                 let count = systemSend(descriptor, UnsafeRawBufferPointer(rebasing: rest), Self.sendFlags)
@@ -116,6 +130,7 @@ struct Socket: Sendable, Hashable {
 
     /// Closes the sending direction of the connection.
     func finishSending() {
+        tls?.finishSending(over: plain)
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
@@ -147,6 +162,12 @@ struct Socket: Sendable, Hashable {
             guard !gone, recv(descriptor, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0 else { return }
             events = 0  // bytes that are left unread would end every further wait immediately
         }
+    }
+
+    /// Waits until the connection has ended, without reading from it.
+    func waitForDisconnect() {
+        var descriptors = [pollfd(fd: descriptor, events: 0, revents: 0)]
+        while poll(&descriptors, 1, -1) < 0, errno == EINTR {}
     }
 
     /// A Boolean value that indicates whether the peer has closed its side or the connection has

@@ -25,8 +25,19 @@ public final class MockServer: StubResponder {
     /// The TCP port on which the server listens.
     public let port: Int
 
-    /// The URL of the server: `http://127.0.0.1:` and the port, without a trailing slash.
+    /// The URL of the server: `http://127.0.0.1:` or `https://127.0.0.1:` and the port, without a
+    /// trailing slash.
     public let baseURL: URL
+
+    /// The PEM file of the certificate; `nil` without TLS. It exists as long as the server.
+    ///
+    /// ```swift
+    /// var configuration = CurlSession.Configuration()
+    /// configuration.tls.trustedCertificatesFile = server.certificateFile?.path
+    /// ```
+    public var certificateFile: URL? { tls?.certificate.certificate }
+
+    private let tls: ServerTLS?
 
     /// The stubs and the requests.
     public var stubTable: StubTable { loop.stubTable }
@@ -41,18 +52,33 @@ public final class MockServer: StubResponder {
     /// - Throws: `WebServiceError` with the code `mockServer` if a system call fails, for example
     ///   because the process has no free descriptors.
     public convenience init(handler: Handler? = nil) throws {
-        try self.init(port: 0, handler: handler)
+        try self.init(port: 0, tls: nil, handler: handler)
     }
 
-    init(port requested: UInt16, handler: Handler?) throws {
+    /// Creates and starts a server with or without TLS.
+    ///
+    /// The command `openssl` of the system creates a certificate for `localhost` and 127.0.0.1, and
+    /// its library encrypts the connections. Only HTTP/1.1 is supported.
+    ///
+    /// - Parameters:
+    ///   - tls: A Boolean value that indicates whether connections use TLS 1.2 or 1.3.
+    ///   - handler: Responds to requests without a stub; see ``init(handler:)``.
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable` if the command or the library is
+    ///   missing; otherwise the errors of ``init(handler:)``.
+    public convenience init(tls: Bool, handler: Handler? = nil) throws {
+        try self.init(port: 0, tls: tls ? ServerTLS() : nil, handler: handler)
+    }
+
+    init(port requested: UInt16, tls: ServerTLS? = nil, handler: Handler?) throws {
+        self.tls = tls
         let listener = try Socket.listening(port: requested)
         do {
             port = Int(try listener.port())
-            guard let url = URL(string: "http://127.0.0.1:\(port)") else {
+            guard let url = URL(string: "http\(tls == nil ? "" : "s")://127.0.0.1:\(port)") else {
                 throw WebServiceError(.mockServer, "the port \(port) does not result in a valid URL")
             }
             baseURL = url
-            loop = try ServerLoop(listener: listener, fallback: handler)
+            loop = try ServerLoop(listener: listener, tls: tls?.context, fallback: handler)
             thread = try JoinableThread(orThrow: .mockServer) { [loop] in loop.run() }
         } catch {
             listener.release()
@@ -83,6 +109,18 @@ public final class MockServer: StubResponder {
         loop.state.withLock { $0.earlyResponses.append((method, path, response)) }
     }
 
+    /// Causes faults of the next connections, one after another.
+    ///
+    /// ```swift
+    /// server.onConnect([.disconnect, nil, .disconnectInBody(after: 1_000)])
+    /// ```
+    /// They are added to faults that were specified before and have not occurred yet.
+    ///
+    /// - Parameter faults: The fault of each connection; `nil` for none.
+    public func onConnect(_ faults: [ConnectionFault?]) {
+        loop.state.withLock { $0.connectionFaults += faults }
+    }
+
     /// The number of connections accepted so far.
     public var connectionCount: Int {
         loop.state.withLock { $0.connectionCount }
@@ -110,4 +148,6 @@ public final class MockServer: StubResponder {
 extension WebServiceError.Code {
     /// A ``MockServer`` could not be started, or a ``MockResponse`` could not be written.
     public static let mockServer = WebServiceError.Code("mockServer")
+    /// A ``MockServer`` with TLS could not be started, because OpenSSL is missing or has failed.
+    public static let tlsUnavailable = WebServiceError.Code("tlsUnavailable")
 }

@@ -85,6 +85,14 @@ struct RequestParser {
     /// The header of a request whose body has not arrived completely.
     private(set) var incompleteHead: RequestHead?
 
+    /// The number of bytes of an incomplete body that have arrived; `nil` before the body.
+    var bodyByteCount: Int? {
+        switch phase {
+        case .body, .chunkLine, .chunk, .trailers: max(buffer.count - bodyStart, 0)
+        case .requestLine, .headers, .failed: nil
+        }
+    }
+
     /// Returns ``incompleteHead`` at the first call for a request.
     mutating func takeIncompleteHead() -> RequestHead? {
         defer { incompleteHead = nil }

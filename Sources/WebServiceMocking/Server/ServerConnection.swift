@@ -7,12 +7,27 @@ import WebServiceCore
 struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket
+    let fault: ConnectionFault?
     let answer: @Sendable (ReceivedRequest) -> MockResponse
     let early: @Sendable (RequestHead) -> EarlyRoute
 
     /// Serves the client until either side ends the connection. The caller releases the descriptor.
     func serve() {
+        switch fault {
+        case .disconnect: return socket.disconnect()
+        case .reset: return socket.resetAtRelease()
+        case .noRead:
+            socket.waitForDisconnect()
+            return socket.disconnect()
+        case .disconnectInBody, .resetInBody, nil: break
+        }
+        guard socket.acceptTLS() else { return socket.disconnect() }
         switch converse() {
+        case .halfClose:
+            socket.finishSending()
+            var buffer = [UInt8](repeating: 0, count: 4 << 10)
+            while socket.receive(into: &buffer) > 0 {}
+            socket.disconnect()
         case .close:
             linger()
             socket.disconnect()
@@ -27,6 +42,7 @@ struct ServerConnection: Sendable {
         while true {
             switch parser.next() {
             case nil:
+                if let ending = ending(afterBodyBytes: parser.bodyByteCount) { return ending }
                 if let head = parser.takeIncompleteHead(), case .response(let response) = early(head) {
                     let ending = send(response, answering: head)
                     return ending == .keepAlive ? .close : ending
@@ -38,12 +54,22 @@ struct ServerConnection: Sendable {
                 guard let head = parser.incompleteHead, case .none = early(head) else { continue }
                 guard socket.send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8)) else { return .disconnect }
             case .request(let request):
+                if let ending = ending(afterBodyBytes: request.body.count) { return ending }
                 let ending = send(answer(request), answering: request.head)
                 if ending == .silence { while socket.receive(into: &buffer) > 0 {} }
                 if ending != .keepAlive { return ending }
             case .violation(let violation):
                 return send(MockResponse(statusCode: violation.status, text: violation.reason), answering: nil)
             }
+        }
+    }
+
+    /// Returns the ending that the fault of the connection causes within the body of a request.
+    private func ending(afterBodyBytes count: Int?) -> ResponseMessage.Ending? {
+        switch (fault, count) {
+        case (.disconnectInBody(let limit), let count?) where count >= limit: .disconnect
+        case (.resetInBody(let limit), let count?) where count >= limit: .reset
+        default: nil
         }
     }
 

@@ -12,6 +12,8 @@ final class ServerLoop: Sendable {
         var fallback: MockServer.Handler?
         /// The responses before the body. `nil` suppresses `100 Continue`.
         var earlyResponses: [(method: Request.Method, path: String, response: MockResponse?)] = []
+        /// The faults of the next connections.
+        var connectionFaults: [ConnectionFault?] = []
         var connectionCount = 0
         /// Connections that are still being served.
         var openConnectionCount = 0
@@ -19,10 +21,12 @@ final class ServerLoop: Sendable {
         /// The numbers of connections that have ended and whose resources are still to be released.
         fileprivate var ended: [Int] = []
 
-        mutating func addConnection() -> Int {
+        mutating func addConnection() -> (number: Int, fault: ConnectionFault?) {
             connectionCount += 1
             openConnectionCount += 1
-            return connectionCount
+            let fault = connectionFaults.first ?? nil
+            connectionFaults = Array(connectionFaults.dropFirst())
+            return (connectionCount, fault)
         }
 
         fileprivate mutating func end(_ number: Int) {
@@ -62,9 +66,11 @@ final class ServerLoop: Sendable {
     let state: Mutex<State>
     let wakeUp: WakeUp
     private let listener: Socket
+    private let tls: TLSContext?
 
-    init(listener: Socket, fallback: MockServer.Handler?) throws {
+    init(listener: Socket, tls: TLSContext?, fallback: MockServer.Handler?) throws {
         self.listener = listener
+        self.tls = tls
         wakeUp = try WakeUp(orThrow: .mockServer)
         state = Mutex(State(fallback: fallback))
     }
@@ -83,8 +89,8 @@ final class ServerLoop: Sendable {
             case .nobody: break
             case .noDescriptor: milliseconds = 20  // the pending connection would end every wait immediately
             case .client(let socket):
-                let number = state.withLock { $0.addConnection() }
-                clients[number] = serve(socket, number: number)
+                let (number, fault) = state.withLock { $0.addConnection() }
+                clients[number] = serve(socket, number: number, fault)
             }
         }
         listener.release()
@@ -92,8 +98,14 @@ final class ServerLoop: Sendable {
         for client in clients.values { client.giveBack() }
     }
 
-    private func serve(_ socket: Socket, number: Int) -> Client? {
-        let connection = ServerConnection(number: number, socket: socket, answer: answer, early: early)
+    private func serve(_ socket: Socket, number: Int, _ fault: ConnectionFault?) -> Client? {
+        var socket = socket
+        if let tls {
+            guard let stream = TLSStream(tls) else { return close(socket, number: number) }
+            socket.tls = stream
+        }
+        let connection = ServerConnection(
+            number: number, socket: socket, fault: fault, answer: answer, early: early)
         do {
             let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
@@ -102,10 +114,14 @@ final class ServerLoop: Sendable {
             }
             return Client(socket: socket, thread: thread)
         } catch {
-            socket.release()  // no thread could be created: the connection is closed
-            state.withLock { $0.end(number) }
-            return nil
+            return close(socket, number: number)  // no thread could be created
         }
+    }
+
+    private func close(_ socket: Socket, number: Int) -> Client? {
+        socket.release()
+        state.withLock { $0.end(number) }
+        return nil
     }
 
     /// Returns the route of a request whose body has not arrived.

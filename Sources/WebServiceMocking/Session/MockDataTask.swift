@@ -27,6 +27,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         var alarms: [Alarm] = []
         /// The Swift task that iterates the sequence of the body.
         var body: Task<Void, Never>?
+        /// A Boolean value that indicates whether only an alarm continues the task.
+        var isWaiting = false
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -91,7 +93,18 @@ final class MockDataTask: DataTask, AlarmTarget {
             let answer = answer()
             guard answer.delay > .zero else { return deliver(answer.result) }
             schedule(after: answer.delay, DelayedResult(task: self, result: answer.result))
+            setWaiting(true)
         }
+    }
+
+    /// Reports to the clock whether the task only waits for it. A task that has ended does not.
+    fileprivate func setWaiting(_ isWaiting: Bool) {
+        let hasChanged = shared.withLock { state in
+            let isWaiting = isWaiting && state.completion != nil
+            defer { state.isWaiting = isWaiting }
+            return state.isWaiting != isWaiting
+        }
+        if hasChanged { clock.recordWork(isWaiting ? -1 : 1) }
     }
 
     private func schedule(after delay: Duration, _ target: any AlarmTarget) {
@@ -100,7 +113,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     }
 
     fileprivate func deliver(_ result: Result) {
-        if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
+        if result.2 is NoAnswer { return setWaiting(true) }  // completed by the timeout or by cancel()
         if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1) }
         end(.completed)?(result.0, result.1, result.2)
     }
@@ -163,6 +176,7 @@ final class MockDataTask: DataTask, AlarmTarget {
     private func end(_ phase: DataTaskState) -> Completion? {
         guard let (completion, alarms, body) = shared.withLock({ $0.end(phase) }) else { return nil }
         for alarm in alarms { clock.cancel(alarm) }
+        setWaiting(false)
         body?.cancel()
         return completion
     }
@@ -178,6 +192,7 @@ private final class DelayedResult: AlarmTarget {
     }
 
     func ring() {
+        task.setWaiting(false)
         DispatchQueue.global().async { [self] in task.deliver(result) }
     }
 }

@@ -14,6 +14,8 @@ struct ResponseMessage {
         case reset
         /// The server sends nothing more until the client closes the connection.
         case silence
+        /// The sending direction is closed, and the server reads until the client closes the other.
+        case halfClose
     }
 
     var bytes = Data()
@@ -52,7 +54,20 @@ extension MockResponse {
             var message = try wholeMessage(answering: request)
             message.drip = (max(size, 1), pause)
             return message
-        case .fixedLength, .chunked, .untilClose, .endless: return try wholeMessage(answering: request)
+        case .throttle(let rate):
+            let size = max(rate / 100, 1)
+            var message = try wholeMessage(answering: request)
+            message.drip = (size, .seconds(Double(size) / Double(max(rate, 1))))
+            return message
+        case .surplus(let bytes):
+            var message = try wholeMessage(answering: request)
+            message.bytes += bytes
+            return message
+        case .halfClose:
+            var message = try wholeMessage(answering: request)
+            message.ending = .halfClose
+            return message
+        case .fixedLength, .chunked, .untilClose, .endless, .invalidChunk: return try wholeMessage(answering: request)
         }
     }
 
@@ -81,7 +96,10 @@ extension MockResponse {
             let data = data.isEmpty ? Data(repeating: UInt8(ascii: "x"), count: 16 << 10) : data
             message.repetition = isChunked ? data.chunk : data
         } else {
-            message.bytes += isChunked ? try data.chunks(size: chunkSize) + lastChunk() : data
+            let isInvalid = wire == .invalidChunk && isChunked
+            let end = isInvalid ? Data("ale\r\n".utf8) : try lastChunk()
+            message.bytes += isChunked ? data.chunks(size: chunkSize) + end : data
+            if isInvalid { message.ending = .close }
         }
         return message
     }
@@ -93,7 +111,7 @@ extension MockResponse {
         switch (statusCode, wire) {
         case (100..<200, _), (204, _), (304, _): nil
         case (205, _): Headers.Field(name: "Content-Length", value: "0")
-        case _ where writer != nil || chunks != nil, (_, .chunked), (_, .endless):
+        case _ where writer != nil || chunks != nil, (_, .chunked), (_, .endless), (_, .invalidChunk):
             request?.isHTTP10 == true ? nil : Headers.Field(name: "Transfer-Encoding", value: "chunked")
         case (_, .untilClose): nil
         // For HEAD, the length that GET would have.

@@ -10,9 +10,10 @@ extension MockResponse {
     /// match the body, the connection is closed after the body, so that the client detects an
     /// incomplete response instead of waiting.
     ///
-    /// `.cut`, `.reset`, `.stall` and `.drip` send the bytes that `.fixedLength` would send; the
-    /// head does not announce that the response is truncated. A count is a number of bytes of the
-    /// whole response, starting with the status line, and is clamped to the valid range.
+    /// `.cut`, `.reset`, `.stall`, `.drip`, `.throttle`, `.surplus` and `.halfClose` send the bytes
+    /// that `.fixedLength` would send; the head does not announce that the response is truncated. A
+    /// count is a number of bytes of the whole response, starting with the status line, and is
+    /// clamped to the valid range. ``MockServer/onConnect(_:)`` causes faults before a response.
     public enum Wire: Sendable, Hashable {
         /// With `Content-Length`.
         case fixedLength
@@ -53,6 +54,23 @@ extension MockResponse {
         /// Pauses have a resolution of one millisecond and end early when the client closes its
         /// side or the server stops. The connection is reused as with `.fixedLength`.
         case drip(size: Int, pause: Duration)
+        /// The whole response at a rate of this many bytes per second, at least one.
+        ///
+        /// It is sent in pieces with pauses of at least 10 milliseconds, as with
+        /// `.drip(size:pause:)`.
+        case throttle(bytesPerSecond: Int)
+        /// The whole response, followed by these bytes, which belong to no response.
+        ///
+        /// The connection is reused as with `.fixedLength`.
+        case surplus(Data)
+        /// The body in two chunks; the size of the second one is not a number.
+        ///
+        /// The connection is then closed.
+        case invalidChunk
+        /// The whole response; then the server closes its side of the connection.
+        ///
+        /// The head does not announce it. The server reads until the client closes the other side.
+        case halfClose
         /// Chunks without end: ``MockResponse/data`` repeatedly, or placeholders if it is empty.
         ///
         /// They end when the client closes the connection or the server stops. HTTP/1.0 requests

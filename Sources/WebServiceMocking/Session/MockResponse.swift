@@ -48,7 +48,8 @@ public struct MockResponse: Sendable {
     /// before it. With ``Wire/noAnswer``, and with ``Wire/stall(after:)`` before the end of the
     /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
     /// ``WebServiceError/Code/responseTooLarge`` if the request has a limit, and otherwise
-    /// `URLError.timedOut`. The bytes of ``Wire/raw(_:)`` are not parsed.
+    /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The
+    /// bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength
 
     /// The interim responses that a ``MockServer`` sends before this one (RFC 9110, section 15.2).
@@ -182,11 +183,12 @@ extension MockResponse: MockableDataTaskResult {
         let hasContent = hasContent(for: request.sentMethod)
         let body = hasContent ? data : Data()
         switch wire {
-        case .fixedLength, .chunked, .untilClose, .drip, .raw:
+        case .fixedLength, .chunked, .untilClose, .drip, .throttle, .surplus, .halfClose, .raw:
             if hasContent, let chunks { return (nil, response, chunks) }
             return (body, response, nil)
         case .noAnswer, .endless: return (nil, nil, NoAnswer())
         case .disconnect: return (nil, nil, URLError(.networkConnectionLost))
+        case .invalidChunk: return (body, response, hasContent ? URLError(.badServerResponse) : nil)
         case .cut(let count), .reset(let count), .stall(let count):
             guard let missing = missingBytes(after: count, request.sentMethod) else { return (body, response, nil) }
             var error: any Error = URLError(.networkConnectionLost)

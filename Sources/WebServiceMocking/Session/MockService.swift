@@ -10,16 +10,19 @@ public import WebServiceCore
 /// All members may be called from any thread.
 public final class MockService: StubResponder {
     /// The session of the service.
-    public let session = MockSession()
+    public let session: MockSession
 
     /// The service.
     public let service: WebService
 
     /// Creates a service over a session without stubs.
     ///
-    /// - Parameter baseURLString: The base URL of the service. Nothing is sent to it.
-    public init(baseURLString: String = "https://mock.test") {
-        service = WebService(baseURLString: baseURLString)
+    /// - Parameters:
+    ///   - baseURLString: The base URL of the service. Nothing is sent to it.
+    ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
+    public init(baseURLString: String = "https://mock.test", clock: TestClock? = nil) {
+        session = MockSession(timekeeper: clock)
+        service = WebService(baseURLString: baseURLString, passthroughDelegate: nil, timekeeper: clock)
         service.session = session
     }
 

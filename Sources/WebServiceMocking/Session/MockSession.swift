@@ -44,6 +44,11 @@ public final class MockSession: MockableSession, StreamingSession {
         self.init(timekeeper: nil)
     }
 
+    /// Creates a session without stubs whose timeouts and delays a test clock measures.
+    public convenience init(clock: TestClock) {
+        self.init(timekeeper: clock)
+    }
+
     /// - Parameter timekeeper: Measures timeouts and delays; `nil` for the system clock.
     package init(timekeeper: (any Timekeeper)?) {
         clock = TaskClock(timekeeper)

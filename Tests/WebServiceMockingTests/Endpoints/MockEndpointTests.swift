@@ -87,7 +87,7 @@ struct MockEndpointTests {
 
     @Test("A delay uses the clock of the service and ends with a cancellation")
     func delay() async throws {
-        let clock = TestClock()
+        let clock = EndpointClock()
         let service = WebService(baseURLString: "", passthroughDelegate: nil, timekeeper: clock)
         service.endpoints = [MockEndpoint(), MockRequestEndpoint(delay: .seconds(3)) { (_: Foreign) in "late" }]
         let (page, foreign) = (service.perform(Page(site: "slow")).resume(), service.perform(Foreign()).resume())
@@ -152,7 +152,7 @@ struct MockEndpointTests {
 }
 
 /// A clock that advances only when the test advances it.
-private final class TestClock: Timekeeper {
+private final class EndpointClock: Timekeeper {
     private let alarms = AlarmTimer()
     private let time = Mutex<UInt64>(1)
     var now: UInt64 { time.withLock { $0 } }

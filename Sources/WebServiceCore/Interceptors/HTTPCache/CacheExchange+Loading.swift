@@ -76,10 +76,10 @@ extension CacheExchange {
     private func send(
         _ message: Request
     ) async -> (Result<Response, any Error>, requestTime: Date, responseTime: Date) {
-        let requestTime = cache.clock.date
+        let requestTime = clock.date
         let result: Result<Response, any Error>
         do { result = .success(try await next(message)) } catch { result = .failure(error) }
-        return (result, requestTime, cache.clock.date)
+        return (result, requestTime, clock.date)
     }
 
     /// Returns the stored response in place of a server or connection error (RFC 5861, section 4),
@@ -134,7 +134,8 @@ extension CacheExchange {
     /// The request for which a response is stored: the cookie jar may have received cookies since
     /// the request started.
     private var storing: Request {
-        selecting.options.shouldHandleCookies ? selecting : Self.selecting(request, url, next.pipeline.cookieJar)
+        guard !selecting.options.shouldHandleCookies else { return selecting }
+        return Self.selecting(request, url, next.pipeline.cookieJar, next.context.service.clock)
     }
 
     /// Changes the stored responses unless the account has changed; the response could then belong
@@ -146,7 +147,7 @@ extension CacheExchange {
         guard !flight.isOvertaken else {
             return next.record(.cache, "not stored: it was removed while the request was in flight")
         }
-        guard cache.update(key, flight, change) else {
+        guard cache.update(key, flight, at: clock.date, change) else {
             return next.record(.cache, "not stored: too many changes are pending in the storage")
         }
     }

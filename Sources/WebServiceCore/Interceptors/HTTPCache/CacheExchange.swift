@@ -18,12 +18,15 @@ struct CacheExchange: Sendable {
     let next: Next
     let cache: ResponseCache
 
+    /// The clock for dates.
+    var clock: TaskClock { cache.clock ?? next.context.service.clock }
+
     /// - Returns: `nil` for a request that cannot be encoded; sending it reports the error.
     init?(_ request: Request, _ next: Next, _ cache: ResponseCache) {
         let account = cache.account()
         guard let url = Self.url(of: request) else { return nil }
         self.request = request
-        selecting = Self.selecting(request, url, next.pipeline.cookieJar)
+        selecting = Self.selecting(request, url, next.pipeline.cookieJar, next.context.service.clock)
         self.url = url
         self.account = account
         key = Self.key(url, account)
@@ -34,9 +37,9 @@ struct CacheExchange: Sendable {
 
     /// Returns the request with `shouldHandleCookies` set to `false` unless the cookie jar now has
     /// cookies for the URL.
-    static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?) -> Request {
+    static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?, _ clock: TaskClock) -> Request {
         var selecting = request
-        if URL(string: url).flatMap({ cookieJar?.header(for: $0) }) == nil {
+        if URL(string: url).flatMap({ cookieJar?.header(for: $0, clock) }) == nil {
             selecting.options.shouldHandleCookies = false
         }
         return selecting
@@ -124,7 +127,7 @@ struct CacheExchange: Sendable {
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
         let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
-        let now = cache.clock.date
+        let now = clock.date
         if let stored {
             let use = demands.use(of: stored, at: now, usesHeuristics: cache.usesHeuristics)
             if use != .validate, let response = try answer(stored, at: now) {

@@ -33,10 +33,10 @@ extension ResponseCache {
     ///
     /// - Returns: Whether the change will be made.
     func update(
-        _ key: StorageKey, _ flight: CacheFlight, _ change: @escaping @Sendable (inout CachedVariants) -> Void
+        _ key: StorageKey, _ flight: CacheFlight, at date: Date,
+        _ change: @escaping @Sendable (inout CachedVariants) -> Void
     ) -> Bool {
-        let date = clock.date
-        return queue(.store, key) { [self] in
+        queue(.store, key) { [self] in
             guard !flight.isOvertaken else { return }
             let old = await read(key)
             var variants = old ?? CachedVariants()
@@ -78,7 +78,7 @@ extension ResponseCache {
     func removal(of key: StorageKey?) async throws {
         overtake(key)
         let result = Answer<Void>()
-        try await order.makeChange(key, clock) { [self] in
+        try await order.makeChange(key, clock ?? .system) { [self] in
             do {
                 if let key { try await storage.removeEntry(for: key) } else { try await storage.removeAll() }
                 result.set(.success(()))

@@ -66,7 +66,9 @@ public final class ResponseCache: Interceptor {
     let storage: any ResponseStorage
     let account: @Sendable () -> String?
     let order = StorageOrder()
-    let clock: TaskClock
+    /// The clock for ages and the storage timeout; `nil` for that of the service that sends the
+    /// request.
+    let clock: TaskClock?
     let observer: (@Sendable (StorageFailure) -> Void)?
     let state = Mutex(State())
 
@@ -101,13 +103,14 @@ public final class ResponseCache: Interceptor {
             storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
-    /// - Parameter timekeeper: The clock for ages and the storage timeout. If its date is set back,
-    ///   responses with a date in the future are stale.
+    /// - Parameter timekeeper: The clock for ages and the storage timeout; `nil` for that of the
+    ///   service that sends a request. If its date is set back, responses with a date in the future
+    ///   are stale.
     package init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
-        clock = TaskClock(timekeeper)
+        clock = timekeeper.map { TaskClock($0) }
         self.storage = storage
         self.account = account
         self.usesHeuristics = usesHeuristics
@@ -152,6 +155,6 @@ public final class ResponseCache: Interceptor {
     /// - Returns: `false` if the storage has not finished within 10 seconds.
     @discardableResult
     public func finishStoring() async -> Bool {
-        await order.settled(clock)
+        await order.settled(clock ?? .system)
     }
 }

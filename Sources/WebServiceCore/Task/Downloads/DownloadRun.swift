@@ -31,11 +31,14 @@ final class DownloadRun: Prelude {
     func start() {
         task.observe(task.service.pipeline.delegateReference)
         task.shared.withLock { $0.attach(self) }
+        let clock = task.context.clock
+        clock.recordWork(1, tasks: 1)
         let work = Task(executorPreference: BlockingExecutor.shared) {
             let result = await self.result()
             self.end()
             self.answer.set(result)
             self.task.complete(result.map(\.response))
+            clock.recordWork(-1, tasks: -1)
         }
         let deadline = request.options.deadline
         task.attach(

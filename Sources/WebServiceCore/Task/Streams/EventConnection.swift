@@ -61,7 +61,7 @@ struct EventConnection: ElementSource {
                     if let error { throw error }
                     return nil
                 }
-                let delay = max(delays.delay(after: failures, reconnectionTime), retryAfter ?? .zero)
+                let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
                 failures += 1
                 do { try await service.clock.sleep(for: delay) } catch { throw URLError(.cancelled) }
             }
@@ -90,7 +90,7 @@ struct EventConnection: ElementSource {
                 Self.transientStatuses.contains(response.statusCode)
             else { throw error }
             let value = response.value(forHTTPHeaderField: "Retry-After")
-            let retryAfter = value.flatMap { RetryAfter($0, now: Date()) }?.delay
+            let retryAfter = value.flatMap { RetryAfter($0, now: service.clock.date) }?.delay
             return .lost(error, retryAfter: retryAfter)
         } catch let error as URLError where error.code != .cancelled {
             return .lost(error, retryAfter: nil)

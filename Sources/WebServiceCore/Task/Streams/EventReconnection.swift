@@ -7,17 +7,18 @@ public struct EventReconnection: Sendable {
         let base: Duration
         let maximum: Duration
         let attempts: Int?
-        /// Returns a number from 0 to 1.
-        var random: @Sendable () -> Double = { Double.random(in: 0...1) }
+        /// Returns a number from 0 to 1; `nil` for the generator of the clock.
+        var random: (@Sendable () -> Double)?
 
         /// Returns the delay before a connection.
         ///
         /// - Parameters:
         ///   - failures: The number of consecutive connections that ended without an event.
         ///   - time: The reconnection time of the stream; `nil` if it has not set one.
-        func delay(after failures: Int, _ time: Duration?) -> Duration {
+        ///   - clock: The clock of the service.
+        func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock = .system) -> Duration {
             let whole = min((time ?? base) * (1 << min(max(failures, 0), 16)), max(maximum, time ?? .zero))
-            return whole * (1 - random() / 2)
+            return whole * (1 - (random?() ?? clock.random()) / 2)
         }
     }
 

@@ -143,7 +143,7 @@ extension TypedTask {
                     continuation.yield(
                         SourcedValue(
                             value, source: response?.source ?? .endpoint, age: age,
-                            date: age.map { Date().addingTimeInterval(-$0.inSeconds) }))
+                            date: age.map { task.context.clock.date.addingTimeInterval(-$0.inSeconds) }))
                     continuation.finish()
                 }
             }

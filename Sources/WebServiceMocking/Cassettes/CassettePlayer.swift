@@ -1,0 +1,127 @@
+import Dispatch
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The exchanges of a cassette and which of them have been replayed.
+final class CassettePlayer: Sendable {
+    private let name: String
+    private let exchanges: [Cassette.Exchange]
+    private let requests: [CassetteRequest]
+    private let order: CassetteSession.Order
+    private let compare: @Sendable (Cassette.Message) -> CassetteRequest
+    private let used: Mutex<Set<Int>> = Mutex([])
+
+    init(
+        _ cassette: Cassette, name: String, order: CassetteSession.Order,
+        compare: @escaping @Sendable (Cassette.Message) -> CassetteRequest
+    ) {
+        self.name = name
+        self.order = order
+        self.compare = compare
+        exchanges = cassette.exchanges
+        requests = exchanges.map { compare($0.request) }
+    }
+
+    /// Returns the exchange of a request and marks it as replayed.
+    ///
+    /// - Throws: `WebServiceError` with the code `cassetteMismatch`.
+    func exchange(for message: Cassette.Message) throws -> Cassette.Exchange {
+        let request = compare(message)
+        let matching = requests.indices.filter { requests[$0].differences(from: request).isEmpty }
+        let place = used.withLock { used -> Int? in
+            let place =
+                switch order {
+                case .byMatch: matching.first { !used.contains($0) }
+                case .inOrder: matching.contains(used.count) ? used.count : nil
+                }
+            if let place { used.insert(place) }
+            return place
+        }
+        if let place { return exchanges[place] }
+        throw WebServiceError(.cassetteMismatch, explanation(for: request, matching))
+    }
+
+    /// The request that `order` expects, or the most similar one, with the differences.
+    private func explanation(for request: CassetteRequest, _ matching: [Int]) -> String {
+        let used = used.withLock { $0 }
+        let next = order == .inOrder ? used.count : nil
+        if next == nil, !matching.isEmpty {
+            let count = matching.count == 1 ? "the only exchange" : "all \(matching.count) exchanges"
+            return "\(count) of \(name) for \(request.summary) \(matching.count == 1 ? "was" : "were") replayed already"
+        }
+        let differences = requests.map { $0.differences(from: request) }
+        let nearest = next ?? differences.indices.min { differences[$0].count < differences[$1].count }
+        guard let nearest, requests.indices.contains(nearest) else {
+            return "no exchange of \(name) is left for \(request.summary); it has \(requests.count)"
+        }
+        let what = next == nil ? "the nearest of \(requests.count) is" : "the next of \(requests.count) is"
+        return "no exchange of \(name) matches \(request.summary); \(what) exchange \(nearest + 1), "
+            + "\(requests[nearest].summary): \(differences[nearest].joined(separator: "; "))"
+    }
+
+    /// The descriptions of the exchanges that were not replayed.
+    var unused: [String] {
+        let used = used.withLock { $0 }
+        return requests.indices.filter { !used.contains($0) }.map { "exchange \($0 + 1), \(requests[$0].summary)" }
+    }
+}
+
+/// A data task that replays an exchange, in the background and after `resume()`.
+final class CassetteReplayTask: DataTask {
+    private let phase = Mutex(DataTaskState.suspended)
+    private let delivery: BodyDelivery
+    private let find: @Sendable () throws -> Cassette.Exchange
+
+    /// - Parameter find: Returns the exchange, or throws the error of the request.
+    init(_ delivery: BodyDelivery, find: @escaping @Sendable () throws -> Cassette.Exchange) {
+        self.delivery = delivery
+        self.find = find
+    }
+
+    var state: DataTaskState { phase.withLock { $0 } }
+
+    func resume() {
+        guard change(from: .suspended, to: .running) else { return }
+        DispatchQueue.global().async { [self] in
+            guard state == .running else { return }
+            do { try replay(find()) } catch { delivery.finish(.failure(error)) }
+            _ = change(from: .running, to: .completed)
+        }
+    }
+
+    func suspend() {}
+
+    /// The delivery completes with `URLError.cancelled` (``DeliveringTask``).
+    func cancel() {
+        phase.withLock { if $0 != .completed { $0 = .canceling } }
+    }
+
+    private func change(from old: DataTaskState, to new: DataTaskState) -> Bool {
+        phase.withLock { phase in
+            guard phase == old else { return false }
+            phase = new
+            return true
+        }
+    }
+
+    private func replay(_ exchange: Cassette.Exchange) {
+        if let code = exchange.error {
+            return delivery.finish(.failure(URLError(URLError.Code(rawValue: code) ?? .unknown)))
+        }
+        guard let response = exchange.response, let head = response.head(url: exchange.request.url ?? "") else {
+            return delivery.finish(.failure(URLError(.badServerResponse)))
+        }
+        let sent = Int64(exchange.request.body.count)
+        if sent > 0 { delivery.send(sent, of: sent) }
+        let body = response.body
+        delivery.receive(head, length: Int64(body.count))
+        for start in stride(from: 0, to: body.count, by: 64 << 10) {
+            delivery.receive(Data(body[start..<min(start + 64 << 10, body.count)]))
+        }
+        delivery.finish(.success([:]))
+    }
+}

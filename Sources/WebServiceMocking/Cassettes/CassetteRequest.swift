@@ -1,0 +1,104 @@
+import Foundation
+import WebServiceCore
+
+/// A request in the form in which it is compared with those of a cassette: without secrets.
+struct CassetteRequest {
+    private let method: String
+    private let address: String
+    private let items: [String]
+    private let json: JSONValue?
+    private let body: Data
+
+    /// The method and the URL without its query.
+    var summary: String { "\(method) \(Excerpt.text(address))" }
+
+    /// - Parameters:
+    ///   - message: The request. Its secrets may have been redacted before.
+    ///   - redaction: Its placeholder replaces all secrets.
+    ///   - values: Further secrets.
+    init(_ message: Cassette.Message, _ redaction: Redaction, values: [String]) {
+        method = message.method ?? ""
+        let plain = { (text: String) in Self.withoutNumbers(text, redaction.placeholder, values) }
+        let url = plain(redaction.url(message.url ?? ""))
+        let path = url.prefix { $0 != "?" }
+        address = String(path)
+        items = ReceivedRequest.Item.decode(url[path.endIndex...].dropFirst().utf8).map { "\($0.name)=\($0.value)" }
+        let contentType = message.fields[.contentType]
+        var body = message.body
+        if let boundary = contentType.flatMap(Self.boundary) { body = body.replacing(Data(boundary.utf8), with: "-") }
+        if let text = redaction.body(body, contentType: contentType) ?? String(validating: body, as: UTF8.self) {
+            body = Data(plain(text).utf8)
+        }
+        self.body = body
+        json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
+    }
+
+    /// Returns one line for each difference from a received request.
+    func differences(from received: CassetteRequest) -> [String] {
+        var lines: [String] = []
+        if method != received.method { lines.append("method: expected \(method), received \(received.method)") }
+        if address != received.address {
+            lines.append("URL: expected \(Excerpt.text(address)), received \(Excerpt.text(received.address))")
+        }
+        if let place = (0..<max(items.count, received.items.count)).first(where: {
+            Self.item($0, items) != Self.item($0, received.items)
+        }) {
+            lines.append(
+                "query: expected \(Excerpt.text(Self.item(place, items))), "
+                    + "received \(Excerpt.text(Self.item(place, received.items)))")
+        }
+        if let difference = bodyDifference(from: received) { lines.append(difference) }
+        return lines
+    }
+
+    private static func item(_ place: Int, _ items: [String]) -> String {
+        items.indices.contains(place) ? items[place] : "no further item"
+    }
+
+    private func bodyDifference(from received: CassetteRequest) -> String? {
+        guard body != received.body else { return nil }
+        guard let json, let other = received.json else {
+            return "body: expected \(Excerpt.body(body)), received \(Excerpt.body(received.body))"
+        }
+        if let difference = JSONDifference.first(json, other) {
+            return "\(Self.place(difference)): expected \(difference.expected), received \(difference.received)"
+        }
+        // The other direction finds further names.
+        return JSONDifference.first(other, json).map {
+            "\(Self.place($0)): expected \($0.received), received \($0.expected)"
+        }
+    }
+
+    private static func place(_ difference: JSONDifference) -> String {
+        difference.path.isEmpty ? "JSON body" : "JSON body at \(difference.path)"
+    }
+
+    private static func boundary(_ contentType: String) -> String? {
+        guard contentType.asciiLowercased().hasPrefix("multipart/"),
+            let start = contentType.firstRange(of: "boundary=")?.upperBound
+        else { return nil }
+        let boundary = contentType[start...].prefix { $0 != ";" }.filter { $0 != "\"" }
+        return boundary.isEmpty ? nil : boundary
+    }
+
+    /// Replaces numbered placeholders and values by the placeholder.
+    private static func withoutNumbers(_ text: String, _ placeholder: String, _ values: [String]) -> String {
+        var text = values.reduce(text) { $1.isEmpty ? $0 : $0.replacingOccurrences(of: $1, with: placeholder) }
+        guard text.contains(CassetteRedactor.prefix) else { return text }
+        text.replace(#/redacted-[0-9]+/#, with: placeholder)
+        return text
+    }
+}
+
+extension Data {
+    /// Returns the bytes with each occurrence of a sequence replaced.
+    fileprivate func replacing(_ bytes: Data, with replacement: String) -> Data {
+        var result = Data()
+        var rest = self[...]
+        while let range = rest.firstRange(of: bytes) {
+            result += rest[..<range.lowerBound] + Data(replacement.utf8)
+            rest = rest[range.upperBound...]
+        }
+        return result + rest
+    }
+}

@@ -1,0 +1,164 @@
+public import Foundation
+public import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// A session that records real exchanges in a file and replays them without a network.
+///
+/// ```swift
+/// let cassette = try CassetteSession(file: file, mode: .once)
+/// service.session = cassette
+/// let brewers = try await client.brewers(in: "vermont")
+/// try cassette.finish()
+/// ```
+/// The file is JSON with sorted names: for each exchange the method and the URL, the header fields
+/// in order, bodies as text where they are text, and the status or the code of the `URLError`. It
+/// contains no dates or durations, so that recording the same exchanges again does not change it.
+///
+/// Before it is written, the secrets that the redaction describes are replaced in header fields,
+/// cookies, queries, forms, JSON and text. Equal secrets have equal placeholders, such as
+/// `redacted-1`, so that a token of a response is recognized in later requests. A recording in
+/// which a redacted value occurs elsewhere, or a value that looks like a token, is not written.
+///
+/// A replayed request matches an exchange if its method, URL and body are equal, apart from
+/// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
+/// not compared. All members may be called from any thread.
+public final class CassetteSession: StreamingSession {
+    /// The use of a cassette file.
+    public enum Mode: Sendable, Hashable {
+        /// Replays the file. Nothing is sent.
+        case replay
+        /// Records all exchanges, and replaces the file.
+        case record
+        /// Replays the file if it exists, and records it otherwise.
+        case once
+        /// Sends all requests and records nothing. The file is not read.
+        case passthrough
+    }
+
+    /// The order in which exchanges are replayed.
+    public enum Order: Sendable, Hashable {
+        /// Each request replays the first matching exchange that was not replayed yet.
+        case byMatch
+        /// Each request has to match the exchange that follows the last one. For requests that are
+        /// sent one after another.
+        case inOrder
+    }
+
+    private enum Role {
+        case replaying(CassettePlayer)
+        case recording(CassetteRecorder)
+        case forwarding
+    }
+
+    /// The file of the cassette.
+    public let file: URL
+    private let session: any Session
+    private let role: Role
+    private let redaction: Redaction
+    private let secrets: [String]
+    private let allowed: Set<String>
+
+    /// Creates a session.
+    ///
+    /// - Parameters:
+    ///   - file: The file of the cassette.
+    ///   - mode: The use of the file. Defaults to ``Mode/once``.
+    ///   - session: The session that sends the requests of a recording. Defaults to
+    ///     `FoundationSession.shared`.
+    ///   - order: The order of a replay. Defaults to ``Order/byMatch``.
+    ///   - redaction: The rules for secrets. Its placeholder is not used. Defaults to
+    ///     `Redaction.standard`.
+    ///   - secrets: Further values to redact wherever they occur. Defaults to none.
+    ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
+    /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
+    ///   cannot be read or is damaged.
+    public init(
+        file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
+        redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = []
+    ) throws {
+        self.file = file
+        self.session = session
+        self.redaction = redaction
+        self.secrets = secrets
+        self.allowed = allowed
+        switch mode {
+        case .passthrough: role = .forwarding
+        case .once where !FileManager.default.fileExists(atPath: file.path), .record: role = .recording(.init())
+        case .once, .replay:
+            let player = CassettePlayer(
+                try Cassette(contentsOf: file), name: file.lastPathComponent, order: order
+            ) { CassetteRequest($0, redaction, values: secrets) }
+            role = .replaying(player)
+        }
+    }
+
+    /// A Boolean value that indicates whether exchanges are recorded.
+    public var isRecording: Bool { if case .recording = role { true } else { false } }
+
+    /// `.mock` for a replay, otherwise the source of the session that sends the requests.
+    public var responseSource: Response.Source {
+        if case .replaying = role { .mock } else { session.responseSource }
+    }
+
+    /// Writes a recording, or checks that a replay is complete.
+    ///
+    /// Call it at the end of a test, when all requests have completed. A request without a result
+    /// is not written. The file is replaced atomically; if an error is thrown, it does not change.
+    ///
+    /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges may remain that
+    ///   were not replayed. Defaults to `false`.
+    /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a
+    ///   secret remains in a recording, or `cassette` if the file cannot be written or exchanges
+    ///   were not replayed; and the error of a request body that cannot be read.
+    public func finish(allowsUnused: Bool = false) throws {
+        switch role {
+        case .forwarding: break
+        case .recording(let recorder):
+            let exchanges = try recorder.exchanges(CassetteRedactor(redaction, values: secrets), allowed: allowed)
+            try Cassette(exchanges).write(to: file)
+        case .replaying(let player):
+            let unused = player.unused
+            guard !unused.isEmpty, !allowsUnused else { return }
+            throw WebServiceError(
+                .cassette,
+                "exchanges of \(file.lastPathComponent) were not replayed: \(unused.joined(separator: "; "))")
+        }
+    }
+
+    /// Creates a task that replays an exchange, or sends the request and records the exchange.
+    ///
+    /// A stream that its reader ends early is recorded as far as it was read.
+    public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        switch role {
+        case .forwarding: return send(request, to: receiver)
+        case .replaying(let player):
+            return DeliveringTask(receiver) { delivery in
+                CassetteReplayTask(delivery) {
+                    try player.exchange(for: SentRequest(request).readingBody().message(nil))
+                }
+            }
+        case .recording(let recorder):
+            let number = Mutex<Int?>(nil)
+            let receiver = RecordingReceiver(receiver) { result in
+                if let number = number.withLock({ $0 }) { recorder.end(number, result) }
+            }
+            return CassetteRecordingTask(send(request, to: receiver)) {
+                guard let sent = try? SentRequest(request) else { return }  // the session reports the error
+                let added = recorder.begin(sent)
+                number.withLock { $0 = added }
+            }
+        }
+    }
+
+    private func send(_ request: any URLRequestEncodable, to receiver: any BodyReceiver) -> any StreamTask {
+        if let session = session as? any StreamingSession {
+            return session.streamTask(request: request, receiver: receiver)
+        }
+        return DeliveringTask(receiver) { delivery in
+            session.dataTask(request: request) { data, response, error in delivery.finish(data, response, error) }
+        }
+    }
+}

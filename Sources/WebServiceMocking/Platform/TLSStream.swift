@@ -1,0 +1,143 @@
+import Foundation
+import WebServiceCore
+
+/// The certificate and the key of a server, for all its connections.
+final class TLSContext: Sendable {
+    fileprivate let library: TLSLibrary
+    /// OpenSSL synchronizes the use of a context by several threads.
+    fileprivate nonisolated(unsafe) let context: TLSLibrary.Object
+
+    /// - Parameters:
+    ///   - certificate: The path of a PEM file.
+    ///   - key: The path of a PEM file.
+    ///   - library: The library of the system; `nil` if it is missing.
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    init(certificate: String, key: String, library: TLSLibrary? = .system) throws {
+        guard let library, let method = library.serverMethod(), let context = library.makeContext(method) else {
+            throw WebServiceError(.tlsUnavailable, "the library libssl of OpenSSL cannot be loaded")
+        }
+        let pem: CInt = 1
+        guard library.useCertificate(context, certificate) == 1, library.useKey(context, key, pem) == 1 else {
+            library.releaseContext(context)
+            throw WebServiceError(.tlsUnavailable, "OpenSSL rejected the certificate or the key")
+        }
+        self.library = library
+        self.context = context
+    }
+
+    deinit {
+        library.releaseContext(context)
+    }
+}
+
+/// The server side of TLS on one connection. It performs no I/O itself: OpenSSL reads from and
+/// writes to memory, and the socket transfers the bytes.
+final class TLSStream: Sendable {
+    private let context: TLSContext
+    /// Used by the thread of the connection only, one call after another.
+    private nonisolated(unsafe) let objects: Objects
+
+    private struct Objects {
+        let connection: TLSLibrary.Object
+        /// The encrypted bytes that were received, and those to send.
+        let input: TLSLibrary.Object
+        let output: TLSLibrary.Object
+    }
+
+    /// - Returns: `nil` if OpenSSL has no memory.
+    init?(_ context: TLSContext) {
+        let library = context.library
+        guard let connection = library.makeConnection(context.context) else { return nil }
+        guard let input = library.makeStream(library.memory()), let output = library.makeStream(library.memory())
+        else {
+            library.releaseConnection(connection)
+            return nil
+        }
+        library.setStreams(connection, input, output)  // the connection releases them
+        self.context = context
+        objects = Objects(connection: connection, input: input, output: output)
+    }
+
+    deinit {
+        context.library.releaseConnection(objects.connection)
+    }
+
+    private static let wantsRead: CInt = 2
+    private static let maximum = 16 << 10
+
+    /// - Returns: Whether the handshake succeeded.
+    func accept(over socket: Socket) -> Bool {
+        complete(over: socket) { $0.accept(objects.connection) } == 1
+    }
+
+    /// Reads once into a buffer; blocks until decrypted bytes are available.
+    ///
+    /// - Returns: The number of bytes; 0 at the end of the stream and after an error.
+    func receive(into buffer: inout [UInt8], over socket: Socket) -> Int {
+        let count = buffer.withUnsafeMutableBytes { room in
+            guard let start = room.baseAddress else { return 0 }
+            return Int(complete(over: socket) { $0.read(objects.connection, start, CInt(clamping: room.count)) })
+        }
+        return max(count, 0)
+    }
+
+    /// - Returns: Whether all bytes were written.
+    func send(_ data: Data, over socket: Socket) -> Bool {
+        var rest = data[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(Self.maximum)
+            let count = piece.withUnsafeBytes { bytes in
+                guard let start = bytes.baseAddress else { return 0 }
+                return Int(complete(over: socket) { $0.write(objects.connection, start, CInt(clamping: bytes.count)) })
+            }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+
+    /// Announces the end of the stream (RFC 8446, section 6.1).
+    func finishSending(over socket: Socket) {
+        context.library.clearErrors()
+        _ = context.library.shutDown(objects.connection)
+        _ = flush(to: socket)
+    }
+
+    /// Repeats a step, with bytes of the socket, until it is complete or fails.
+    private func complete(over socket: Socket, _ step: (TLSLibrary) -> CInt) -> CInt {
+        let library = context.library
+        var buffer = [UInt8]()
+        while true {
+            library.clearErrors()
+            let result = step(library)
+            let failure = result > 0 ? 0 : library.failure(objects.connection, result)
+            guard flush(to: socket) else { return 0 }
+            guard result <= 0, failure == Self.wantsRead else { return result }
+            if buffer.isEmpty { buffer = [UInt8](repeating: 0, count: Self.maximum) }
+            let count = socket.receive(into: &buffer)
+            guard count > 0 else { return 0 }
+            let isWritten = buffer.withUnsafeBytes { bytes in
+                bytes.baseAddress.map { library.writeStream(objects.input, $0, CInt(count)) == CInt(count) } ?? false
+            }
+            guard isWritten else { return 0 }
+        }
+    }
+
+    /// Sends what OpenSSL has written.
+    private func flush(to socket: Socket) -> Bool {
+        var data = Data()
+        let library = context.library
+        withUnsafeTemporaryAllocation(byteCount: Self.maximum, alignment: 16) { room in
+            guard let start = room.baseAddress else { return }
+            while case let count = library.readStream(objects.output, start, CInt(room.count)), count > 0 {
+                data.append(contentsOf: UnsafeRawBufferPointer(rebasing: room[..<Int(count)]))
+            }
+        }
+        return data.isEmpty || socket.send(data)
+    }
+}
+
+extension TLSStream: Hashable {
+    static func == (first: TLSStream, second: TLSStream) -> Bool { first === second }
+    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

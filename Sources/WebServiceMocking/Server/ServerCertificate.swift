@@ -1,0 +1,74 @@
+import Foundation
+import WebServiceCore
+
+/// A certificate for 127.0.0.1 and localhost that the command `openssl` created, in a temporary
+/// folder.
+final class ServerCertificate: Sendable {
+    let folder: URL
+    var certificate: URL { folder.appendingPathComponent("certificate.pem") }
+    var key: URL { folder.appendingPathComponent("key.pem") }
+
+    /// The paths at which the command is searched for.
+    static let commands = ["/usr/bin/openssl", "/usr/local/bin/openssl", "/opt/homebrew/bin/openssl"]
+
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    init(commands: [String] = ServerCertificate.commands) throws {
+        guard let command = commands.first(where: FileManager.default.isExecutableFile) else {
+            throw WebServiceError(.tlsUnavailable, "the command openssl is not installed")
+        }
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("mock-server-\(UUID().uuidString)")
+        do {
+            try FileManager.default.createDirectory(
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try Self.run(command, Self.arguments, in: folder)
+        } catch {
+            remove()
+            throw WebServiceError(.tlsUnavailable, "openssl cannot create a certificate", underlying: error)
+        }
+    }
+
+    deinit {
+        remove()
+    }
+
+    private func remove() {
+        try? FileManager.default.removeItem(at: folder)  // in the temporary folder; it may not exist
+    }
+
+    private static let arguments = [
+        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
+        "/CN=localhost", "-addext",
+        "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem",
+    ]
+
+    private static func run(_ command: String, _ arguments: [String], in folder: URL) throws {
+        #if os(macOS) || os(Linux)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: command)
+        process.arguments = arguments
+        process.currentDirectoryURL = folder
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw WebServiceError(.tlsUnavailable, "openssl ended with the status \(process.terminationStatus)")
+        }
+        #else
+        throw WebServiceError(.tlsUnavailable, "this system starts no processes")
+        #endif
+    }
+}
+
+/// TLS for the connections of one server.
+struct ServerTLS: Sendable {
+    let certificate: ServerCertificate
+    let context: TLSContext
+
+    /// - Throws: `WebServiceError` with the code `tlsUnavailable`.
+    init() throws {
+        certificate = try ServerCertificate()
+        context = try TLSContext(certificate: certificate.certificate.path, key: certificate.key.path)
+    }
+}

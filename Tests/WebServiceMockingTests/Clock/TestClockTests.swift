@@ -1,0 +1,306 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite(.timeLimit(.minutes(5))) struct TestClockTests {
+    private let clock: TestClock
+    private let mock: MockService
+    private var service: WebService { mock.service }
+
+    init() {
+        clock = TestClock()
+        mock = MockService(clock: clock)
+    }
+
+    private static let silence: MockResponse = {
+        var response = MockResponse(statusCode: 200)
+        response.wire = .noAnswer
+        return response
+    }()
+
+    /// Resumes a task and returns a closure that returns whether it is complete.
+    private func completion<Value>(of task: TypedTask<Value>) -> () -> Bool {
+        let count = Counter()
+        task.onCompletion { _ in count.add() }.resume()
+        return { count.value > 0 }
+    }
+
+    /// Returns the error of a task, and the instant at which it is the result.
+    private func failure<Value>(of task: TypedTask<Value>, within limit: Duration) async -> (any Error)? {
+        let isComplete = completion(of: task)
+        await clock.advance(by: limit - .milliseconds(1))
+        guard !isComplete() else {
+            Issue.record("the task ended before \(limit)")
+            return nil
+        }
+        await clock.advance(by: .milliseconds(1))
+        do {
+            _ = try await task.value
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test("Retries give up after their budget of 30 seconds, in a fraction of a second")
+    func givesUp() async throws {
+        let stub = mock.on(.GET, "/brewers", .status(503))
+        service.interceptors = [RetryPolicy(maximumAttempts: 1_000, budget: .seconds(30))]
+        let start = ContinuousClock.now
+        let task = service.GET("/brewers").data().validate(statuses: [503]).resume()
+        await clock.advance(by: .seconds(30))
+        #expect(try await task.response.status == 503)
+        #expect(stub.callCount > 4 && stub.callCount < 12)
+        #expect(clock.elapsed == .seconds(30))
+        #expect(start.duration(to: .now) < .seconds(10))
+    }
+
+    @Test("A task fails at its deadline and not before")
+    func deadline() async throws {
+        mock.on(.any, Self.silence)
+        let task = service.GET("/").setTimeout(.seconds(100)).setDeadline(.seconds(30)).data()
+        let error = try #require(await failure(of: task, within: .seconds(30)) as? WebServiceError)
+        #expect(error.code == .deadline)
+    }
+
+    @Test("A mock session times out after the idle timeout and not before")
+    func timeout() async throws {
+        mock.on(.any, Self.silence)
+        let task = service.GET("/").setTimeout(.seconds(20)).setDeadline(.seconds(100)).data()
+        let error = try #require(await failure(of: task, within: .seconds(20)) as? URLError)
+        #expect(error.code == .timedOut)
+    }
+
+    @Test("A delayed mock responds at its instant and not before")
+    func delay() async throws {
+        mock.on(.any, .text("late").after(.seconds(5)))
+        let task = service.GET("/").string()
+        let isComplete = completion(of: task)
+        await clock.advance(by: .milliseconds(4_999))
+        #expect(!isComplete())
+        await clock.advance(by: .milliseconds(1))
+        #expect(isComplete())
+        #expect(try await task.value == "late")
+    }
+
+    @Test("A stored response of the HTTP cache is fresh until it expires")
+    func cache() async throws {
+        let stub = mock.on(.any, .text("ale").header(.cacheControl, "max-age=60"))
+        let cache = ResponseCache(storage: MemoryStorage())
+        service.interceptors = [cache]
+        for (advance, calls) in [(0, 1), (59, 1), (2, 2), (59, 2)] {
+            await clock.advance(by: .seconds(advance))
+            #expect(try await service.GET("/").string().value == "ale")
+            #expect(await cache.finishStoring())
+            #expect(stub.callCount == calls)
+        }
+    }
+
+    struct Brewers: HTTPServiceRequest, RawStorableRequest, Hashable {
+        typealias Output = String
+        var storageIdentifier: String? { "brewers" }
+        func request(for service: WebService) throws -> Request { service.request(.GET, path: "/brewers") }
+    }
+
+    @Test("A stored value has the age of the clock, and is refused after its maximum age")
+    func storage() async throws {
+        mock.on(.GET, "/brewers", .text("Long Trail"))
+        service.storages = [MemoryStorage()]
+        service.endpoints = [HTTPEndpoint()]
+        _ = try await service.perform(Brewers()).value
+        await service.finishStoring()
+        await clock.advance(by: .seconds(3_600))
+        let stored = try await service.stored(Brewers(), maximumAge: .seconds(3_600)).value
+        #expect(stored.age == .seconds(3_600) && stored.date == clock.date.addingTimeInterval(-3_600))
+        await clock.advance(by: .seconds(1))
+        let error = await #expect(throws: WebServiceError.self) {
+            try await service.stored(Brewers(), maximumAge: .seconds(3_600)).value
+        }
+        #expect(error?.code == .noStoredData)
+    }
+
+    @Test("A credential is refreshed when it is about to expire by the clock")
+    func refreshWindow() async throws {
+        mock.on(.any, .status(204))
+        let refreshes = Counter()
+        let clock = clock
+        let first = Credential.bearer("first", expires: clock.date.addingTimeInterval(100))
+        service.interceptors = [
+            Authentication(
+                TokenSource(
+                    { first },
+                    refresh: { _ in
+                        refreshes.add()
+                        return .bearer("second", expires: clock.date.addingTimeInterval(100))
+                    }), leeway: .seconds(30))
+        ]
+        for (advance, token, count) in [(0, "first", 0), (69, "first", 0), (2, "second", 1)] {
+            await clock.advance(by: .seconds(advance))
+            _ = try await service.GET("/").empty().value
+            #expect(mock.receivedRequests.last?.headers[.authorization] == "Bearer \(token)")
+            #expect(refreshes.value == count)
+        }
+    }
+
+    @Test("A cookie expires by the clock of the service, and of its jar")
+    func cookies() async throws {
+        mock.on(.any, .status(204)).times(3)
+        mock.on(.GET, "/login", .status(204).header(.setCookie, "flavor=dark; Max-Age=60"))
+        let jar = CookieJar(clock: clock)
+        for cookieJar in [CookieJar(), jar] {
+            service.cookieJar = cookieJar
+            _ = try await service.GET("/login").empty().value
+            for (advance, cookie) in [(59, "flavor=dark"), (1, nil)] as [(Int, String?)] {
+                await clock.advance(by: .seconds(advance))
+                mock.on(.GET, "/me", .status(204))
+                _ = try await service.GET("/me").empty().value
+                #expect(mock.receivedRequests.last?.headers[.cookie] == cookie)
+            }
+        }
+        #expect(jar.cookies.isEmpty)
+    }
+
+    @Test("A mock of a typed request is delayed by the clock")
+    func endpoint() async throws {
+        service.endpoints = [MockRequestEndpoint(delay: .seconds(3)) { (_: Brewers) in "Trillium" }]
+        let task = service.perform(Brewers())
+        let isComplete = completion(of: task)
+        await clock.advance(by: .milliseconds(2_999))
+        #expect(!isComplete())
+        await clock.advance(by: .milliseconds(1))
+        #expect(try await task.value == "Trillium")
+    }
+
+    @Test("An event stream reconnects after its delay, and continues after the last event")
+    func events() async throws {
+        for (number, last) in [(1, String?.none), (2, "1"), (3, "2")] {
+            let condition = last.map { RequestMatcher.header("Last-Event-ID", $0) } ?? !.header("Last-Event-ID")
+            mock.on(
+                condition, .text("id: \(number)\ndata: brew \(number)\n\n").header(.contentType, "text/event-stream"))
+        }
+        let events = service.GET("/events").events(.reconnecting(baseDelay: .seconds(10)))
+        let received = Mutex<[String]>([])
+        let reader = Task {
+            for try await event in events.prefix(3) { received.withLock { $0.append(event.data) } }
+        }
+        await clock.advance(by: .seconds(4))
+        #expect(received.withLock { $0 } == ["brew 1"])
+        await clock.advance(by: .seconds(20))
+        try await reader.value
+        #expect(received.withLock { $0 } == ["brew 1", "brew 2", "brew 3"])
+    }
+
+    @Test("The rate of a download is limited by the clock")
+    func download() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("clock-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
+        mock.on(.any, MockResponse(statusCode: 200, data: Data(count: 100_000)))
+        let task = service.GET("/").download(to: folder.appendingPathComponent("brew"), bytesPerSecond: 10_000)
+        let isComplete = completion(of: task)
+        await clock.advance(by: .seconds(4))
+        #expect(!isComplete())
+        await clock.advance(by: .seconds(8))
+        #expect(try await task.value.byteCount == 100_000)
+    }
+
+    @Test("Work that becomes due during an advance runs at its own instant, in the order of time")
+    func order() async throws {
+        let log = Log()
+        let clock = clock
+        let first = Task { try await log.rest("a", 3, clock) }
+        let second = Task { try await log.rest("b", 2, clock) }
+        await clock.advance(by: .seconds(5))
+        #expect(log.lines == ["b 2.0 seconds", "a 3.0 seconds", "b 4.0 seconds"])
+        await clock.advance(by: .seconds(2))
+        #expect(log.lines.last == "a 6.0 seconds")
+        #expect(clock.date == Date(timeIntervalSince1970: 1_767_225_607))
+        try await first.value
+        try await second.value
+    }
+
+    @Test("An advance waits for a handler that needs some time to respond")
+    func slowHandler() async throws {
+        mock.on(.any) { _ in
+            var count = 0
+            let end = ContinuousClock.now + .milliseconds(60)
+            while ContinuousClock.now < end { count += 1 }
+            return .status(count > 0 ? 503 : 200)
+        }
+        service.interceptors = [RetryPolicy(maximumAttempts: 3)]
+        let isComplete = completion(of: service.GET("/").data())
+        await clock.advance(by: .seconds(3))
+        #expect(isComplete())
+        #expect(mock.receivedRequests.count == 3)
+    }
+
+    @Test("Pauses of retries depend on the seed of the clock only")
+    func seeds() async throws {
+        func pauses(seed: UInt64) async throws -> [Duration] {
+            let clock = TestClock(seed: seed)
+            let mock = MockService(clock: clock)
+            mock.service.interceptors = [RetryPolicy(maximumAttempts: 5)]
+            mock.on(.any, .status(503))
+            let task = mock.service.GET("/").data().resume()
+            await clock.advance(by: .seconds(60))
+            _ = try? await task.value  // the status is not accepted
+            return task.timeline.events.filter { $0.kind == .wait }.compactMap(\.duration)
+        }
+        let first = try await pauses(seed: 7)
+        #expect(first.count == 4)
+        #expect(try await pauses(seed: 7) == first)
+        #expect(try await pauses(seed: 8) != first)
+    }
+
+    @Test("A cancelled advance returns, and a cancelled sleep throws")
+    func cancellation() async throws {
+        let clock = clock
+        let sleeper = Task { try await clock.sleep(for: .seconds(5)) }
+        let driver = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await clock.advance(by: .seconds(10))
+        }
+        await driver.value
+        #expect(clock.elapsed < .seconds(10))
+        sleeper.cancel()
+        await #expect(throws: CancellationError.self) { try await sleeper.value }
+    }
+
+    @Test("200 services advance their clocks at the same time")
+    func concurrency() async {
+        await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<200 {
+                group.addTask {
+                    let clock = TestClock()
+                    let mock = MockService(clock: clock)
+                    mock.on(.any, .status(503))
+                    mock.service.interceptors = [RetryPolicy(maximumAttempts: 4)]
+                    let task = mock.service.GET("/").data().resume()
+                    await clock.advance(by: .seconds(10))
+                    _ = try? await task.value  // the status is not accepted
+                    return mock.receivedRequests.count
+                }
+            }
+            for await count in group { #expect(count == 4) }
+        }
+    }
+}
+
+/// Records the instants at which tasks continue.
+private final class Log: Sendable {
+    private let state = Mutex<[String]>([])
+    var lines: [String] { state.withLock { $0 } }
+
+    /// Waits twice.
+    func rest(_ name: String, _ seconds: Int, _ clock: TestClock) async throws {
+        for _ in 0..<2 {
+            try await clock.sleep(for: .seconds(seconds))
+            state.withLock { $0.append("\(name) \(clock.elapsed)") }
+        }
+    }
+}
