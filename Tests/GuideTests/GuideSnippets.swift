@@ -194,6 +194,10 @@ struct TaggingSession: Session {
     }
 }
 
+enum Feature: RequestTagKey {
+    static let defaultValue = "unknown"
+}
+
 struct Stopwatch: Interceptor {
     func intercept(_ request: Request, next: Next) async throws -> Response {
         let start = ContinuousClock.now
@@ -310,6 +314,35 @@ struct GuideSnippets {
         #expect(sent.url?.absoluteString.hasSuffix("/brewers?state=new%20york&tag=ale&tag=lager") == true)
         #expect(sent.value(forHTTPHeaderField: "custom-header-name") == "foo")
         #expect(sent.timeoutInterval == 20)
+    }
+
+    @Test("The defaults of a service apply to its requests and can be overridden")
+    func defaults() async throws {
+        let decoder = JSONDecoder()
+        service.headers = ["Accept": "application/json", "X-Client": "brewery"]
+        service.options.timeout = .seconds(20)
+        service.decoder = decoder
+        let task = service.GET("/brewers").setHeaderValue("text/plain", forName: .accept).setTimeout(.seconds(5))
+        let sent = try await sent(task)
+        #expect(sent.value(forHTTPHeaderField: "Accept") == "text/plain" && sent.timeoutInterval == 5)
+        #expect(sent.value(forHTTPHeaderField: "X-Client") == "brewery" && service.decoder is JSONDecoder)
+    }
+
+    @Test("A tag of a request is available to interceptors and has a default")
+    func tags() async throws {
+        let seen = Mutex<[String]>([])
+        func print(_ text: String) { seen.withLock { $0.append(text) } }
+        service.interceptors = [
+            .closure { request, next in
+                seen.withLock { $0.append(request.options[Feature.self]) }
+                return try await next(request)
+            }
+        ]
+        let task = service.GET("/brewers").configure { $0.options[Feature.self] = "search" }
+        print(task.request.options[Feature.self])  // search
+        _ = try await task.data().value
+        _ = try await service.GET("/brewers").data().value
+        #expect(seen.withLock { $0 } == ["search", "search", "unknown"])
     }
 
     @Test("The setters of a task change its request")
@@ -446,6 +479,20 @@ struct GuideSnippets {
         service.interceptors = [Stopwatch(), .retry(), .headers(["Accept": "application/json"])]
         let task = service.GET("/brewers").intercepted(by: .closure { request, next in try await next(request) })
         #expect(try await sent(task).value(forHTTPHeaderField: "Accept") == "application/json")
+    }
+
+    @Test("Interceptors in dot syntax add header fields")
+    func fieldInterceptors() async throws {
+        service.interceptors = [
+            .retry(),
+            .userAgent("Brewery/1.0"),
+            .traceContext(),
+            try .basic(user: "ann", password: "secret"),
+        ]
+        let sent = try await sent(service.GET("/brewers"))
+        #expect(sent.value(forHTTPHeaderField: "User-Agent") == "Brewery/1.0")
+        #expect(sent.value(forHTTPHeaderField: "traceparent")?.utf8.count == 55)
+        #expect(sent.value(forHTTPHeaderField: "Authorization") == "Basic YW5uOnNlY3JldA==")
     }
 
     @Test("A retry policy sends a request up to its maximum number of attempts")
@@ -683,6 +730,14 @@ struct GuideSnippets {
             #expect(try Data(contentsOf: file.url) == Data("ale".utf8))
         }
         #expect(shown.last ?? 1 == 1)
+    }
+
+    @Test("The default session cannot be set after a service was created")
+    func defaultSession() {
+        let error = #expect(throws: WebServiceError.self) {
+            try WebService.setDefaultSession(CurlSession())
+        }
+        #expect(error?.code == .defaultSessionInUse)
     }
 
     @Test("A configured CurlSession sends requests until it is closed")

@@ -74,6 +74,15 @@ public struct Headers: Sendable, Hashable {
         fields.append(Field(name: name.rawValue, value: value))
     }
 
+    /// Returns the fields, followed by the other fields whose names are not among them.
+    func adding(_ others: Headers) -> Headers {
+        guard !isEmpty else { return others }
+        let names = Set(fields.lazy.map { Name($0.name) })
+        var all = self
+        all.fields += others.fields.filter { !names.contains(Name($0.name)) }
+        return all
+    }
+
     /// Returns all values of a field, in order and not joined.
     public func values(for name: Name) -> [String] {
         fields.filter { $0.name.equalsIgnoringASCIICase(name.rawValue) }.map(\.value)

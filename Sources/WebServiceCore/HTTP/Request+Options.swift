@@ -78,7 +78,16 @@ extension Request {
         /// It takes precedence over the mapper of the service.
         public var errorMapper: (any ErrorMapper)?
 
+        /// The values of tags, by the type of their key.
+        private var tags: [ObjectIdentifier: any Sendable] = [:]
+
         /// Creates options with the defaults of their properties.
         public init() {}
+
+        /// The value of a tag. Defaults to the ``RequestTagKey/defaultValue`` of its key.
+        public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+            get { tags[ObjectIdentifier(key)] as? Key.Value ?? Key.defaultValue }
+            set { tags[ObjectIdentifier(key)] = newValue }
+        }
     }
 }

@@ -202,6 +202,14 @@ extension Interceptor where Self == Authentication {
     public static func bearer(_ token: String) -> Authentication {
         Authentication(TokenSource(.bearer(token)))
     }
+
+    /// Returns an authentication with a user name and a password, in UTF-8 (RFC 7617).
+    ///
+    /// - Throws: ``WebServiceError/Code/encoding`` for a user name with a colon, and for control
+    ///   characters in either.
+    public static func basic(user: String, password: String) throws -> Authentication {
+        Authentication(TokenSource(try .basic(user: user, password: password)))
+    }
 }
 
 extension WebServiceError.Code {

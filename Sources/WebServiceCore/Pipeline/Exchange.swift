@@ -13,13 +13,14 @@ final class ExchangeContext: Sendable {
     ///
     /// Only the task of a typed request also retains the `WebService` (`TaskOwner`).
     let service: any PipelineSource
-    private let streaming = Mutex(Streaming())
+    private let state = Mutex(State())
 
-    /// The size of the buffer for a streamed body, and the accepted stream.
-    private struct Streaming {
+    private struct State {
+        /// The sizes of the buffer for a streamed body, and the accepted stream.
         var bufferSize: Int?
         var batchSize = 1
         weak var stream: ResponseStream?
+        var trace: TraceParent?
     }
 
     init(_ service: any PipelineSource) {
@@ -32,25 +33,34 @@ final class ExchangeContext: Sendable {
     /// The number of bytes of a streamed body that may be buffered before the transport pauses;
     /// `nil` if the body is not streamed.
     var bufferSize: Int? {
-        get { streaming.withLock { $0.bufferSize } }
-        set { streaming.withLock { $0.bufferSize = newValue } }
+        get { state.withLock { $0.bufferSize } }
+        set { state.withLock { $0.bufferSize = newValue } }
     }
 
     /// The number of bytes of a streamed body that wake its reader, unless they arrive slowly.
     /// Fewer wake-ups cost less processor time.
     var batchSize: Int {
-        get { streaming.withLock { $0.batchSize } }
-        set { streaming.withLock { $0.batchSize = newValue } }
+        get { state.withLock { $0.batchSize } }
+        set { state.withLock { $0.batchSize = newValue } }
+    }
+
+    /// Returns the trace of the exchange: the first one passed.
+    func trace(_ current: TraceParent) -> TraceParent {
+        state.withLock { state in
+            let trace = state.trace ?? current
+            state.trace = trace
+            return trace
+        }
     }
 
     /// Sets the stream whose head was accepted.
     func accept(_ stream: ResponseStream) {
-        streaming.withLock { $0.stream = stream }
+        state.withLock { $0.stream = stream }
     }
 
     /// The stream whose head was accepted; `nil` before the head is accepted and after the stream
     /// has ended.
-    var stream: ResponseStream? { streaming.withLock { $0.stream } }
+    var stream: ResponseStream? { state.withLock { $0.stream } }
 }
 
 /// One encoded request, its redirects, and its result.

@@ -97,8 +97,15 @@ extension Interceptor where Self == ClosureInterceptor {
     public static func headers(_ headers: Headers) -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request
-            for field in headers where request.headers[field.name] == nil { request.headers[field.name] = field.value }
+            request.headers = request.headers.adding(headers)
             return try await next(request)
         }
+    }
+
+    /// Returns an interceptor that adds the header field `User-Agent` (RFC 9110, section 10.1.5).
+    ///
+    /// A request that already has the field is not changed.
+    public static func userAgent(_ product: String) -> ClosureInterceptor {
+        headers(["User-Agent": product])
     }
 }

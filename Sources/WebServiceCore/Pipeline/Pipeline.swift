@@ -19,6 +19,7 @@ package import FoundationNetworking
 /// | encode | ``Request/encode()`` |
 /// | body | ``Request/providingBody()`` |
 /// | interceptors | ``Interceptor``; ``Interceptor/headers(_:)`` adds default header fields |
+/// | trace | ``Request/startingSpan()`` for each hop, if an interceptor has set a trace |
 /// | cookies | ``addingCookies(to:)``, called by ``Exchange`` for each hop; ``CookieJar`` |
 /// | delegate, session | ``SessionStage``, which applies ``DelegateStage`` |
 /// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
@@ -109,7 +110,7 @@ final class Pipeline: Sendable {
         async throws -> Response
     {
         guard let interceptor = chain.first else {
-            return try await Exchange(self, context).response(to: try request.encode())
+            return try await Exchange(self, context).response(to: try request.startingSpan().encode())
         }
         let following = chain.dropFirst()
         let next = Next(context: context, pipeline: self, following: following) { [self] in
@@ -208,7 +209,11 @@ final class Pipeline: Sendable {
         case .follow(let next, let droppedCredentials):
             context.log.record(.redirect, droppedCredentials ? "to another origin, without credentials" : "")
             let redirects = response.redirects + (URL(string: request.url).map { [$0] } ?? [])
-            do { return .follow(try next.encode(), redirects: redirects) } catch { return .complete(.failure(error)) }
+            do {
+                return .follow(try next.startingSpan().encode(), redirects: redirects)
+            } catch {
+                return .complete(.failure(error))
+            }
         }
     }
 }
@@ -221,6 +226,10 @@ protocol PipelineSource: AnyObject, Sendable {
     /// The pipeline for the current configuration.
     var pipeline: Pipeline { get }
     var errorMapper: (any ErrorMapper)? { get }
+    /// The decoder of values for which the call specifies none.
+    var decoder: any BodyDecoder { get }
+    /// The encoder of values for which the call specifies none.
+    var encoder: any BodyEncoder & Sendable { get }
 }
 
 /// Work that can be cancelled, from any thread and more than once.

@@ -93,9 +93,14 @@ extension SessionTask {
     /// Sets the body as ``Request/serialize(_:encoder:contentType:)`` does.
     ///
     /// Its error becomes the error of the task.
+    ///
+    /// - Parameters:
+    ///   - value: The value to encode.
+    ///   - encoder: The encoder. Defaults to `nil`: the current ``WebService/encoder``.
     @discardableResult
-    public func setJSON(_ value: some Encodable, encoder: some BodyEncoder = JSONEncoder()) -> Self {
-        configure { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
+    public func setJSON(_ value: some Encodable, encoder: (any BodyEncoder)? = nil) -> Self {
+        let encoder = encoder ?? service.encoder
+        return configure { $0.keepingError { try $0.serialize(value, encoder: encoder) } }
     }
 
     /// Sets ``Request/content``.
@@ -125,7 +130,7 @@ extension SessionTask {
         setting { $0.setBodyProvider(contentType: contentType, provider) }
     }
 
-    /// Replaces ``Request/headers``.
+    /// Replaces ``Request/headers``, including those of the service.
     @discardableResult
     public func setHeaders(_ headers: Headers) -> Self {
         setting { $0.headers = headers }

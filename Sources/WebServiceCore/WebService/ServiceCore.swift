@@ -20,11 +20,15 @@ final class ServiceCore: PipelineSource {
 
     /// The settings of a service.
     struct Configuration: Sendable {
-        var session: any Session = FoundationSession.shared
+        var session: any Session = DefaultSession.shared.session
         var delegate: DelegateReference?
         var interceptors: [any Interceptor] = []
         var cookieJar: CookieJar?
         var errorMapper: (any ErrorMapper)?
+        var headers = Headers()
+        var options = Request.Options()
+        var decoder: any BodyDecoder = JSONDecoder()
+        var encoder: any BodyEncoder & Sendable = JSONEncoder()
         var typed = TypedConfiguration()
 
         fileprivate var pipeline: Pipeline {
@@ -76,6 +80,13 @@ final class ServiceCore: PipelineSource {
     var configuration: Configuration { state.withLock { $0.configuration } }
 
     var errorMapper: (any ErrorMapper)? { configuration.errorMapper }
+    var decoder: any BodyDecoder { state.withLock { $0.configuration.decoder } }
+    var encoder: any BodyEncoder & Sendable { state.withLock { $0.configuration.encoder } }
+
+    /// The header fields and options of the requests that the service creates.
+    var requestDefaults: (Headers, Request.Options) {
+        state.withLock { ($0.configuration.headers, $0.configuration.options) }
+    }
 
     /// Changes the configuration in one step. Replaced values are released outside the lock.
     func configure(_ change: (inout Configuration) -> Void) {

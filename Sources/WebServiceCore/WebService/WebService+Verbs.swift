@@ -4,12 +4,15 @@ extension WebService {
     /// ```swift
     /// service.request(.GET, path: "/brewers/{id}", pathParameters: ["id": id])
     /// ```
+    /// The request has the current ``headers`` and ``options`` of the service.
     public func request(_ method: Request.Method, path: String, pathParameters: Parameters? = nil) -> Request {
-        Request(method, location: location(path, pathParameters))
+        var request = Request(method, location: location(path, pathParameters))
+        (request.headers, request.options) = core.requestDefaults
+        return request
     }
 
     /// Creates a task for a request, or for a `URLRequest`. The request is sent when the task is
-    /// resumed.
+    /// resumed, with its own header fields and options.
     public func sessionTask(request: any URLRequestEncodable) -> SessionTask {
         SessionTask(core, Request(request))
     }

@@ -112,7 +112,7 @@ public final class WebService: Sendable {
     public var baseURLString: String { baseURL?.absoluteString ?? "" }
 
     /// The session that sends the requests. Tasks read it when they are resumed. Defaults to
-    /// ``FoundationSession/shared``.
+    /// ``defaultSession``.
     public var session: any Session {
         get { core.configuration.session }
         set { core.configure { $0.session = newValue } }
@@ -128,7 +128,8 @@ public final class WebService: Sendable {
     /// The interceptors of every request, the first one outermost. Tasks read them when they are
     /// resumed. Without any, no Swift task is created. Defaults to none.
     ///
-    /// ``Interceptor/headers(_:)`` adds default header fields.
+    /// ``Interceptor/headers(_:)`` adds header fields to every request, including those that were
+    /// created elsewhere.
     public var interceptors: [any Interceptor] {
         get { core.configuration.interceptors }
         set { core.configure { $0.interceptors = newValue } }

@@ -99,6 +99,24 @@ struct AuthenticationTests {
         arguments: [("a:b", "c"), ("a\n", "c"), ("a", "c\r\n")])
     func badBasic(user: String, password: String) {
         #expect(throws: WebServiceError.self) { try Credential.basic(user: user, password: password) }
+        do {
+            _ = try Authentication.basic(user: user, password: password)
+            Issue.record("the credentials were accepted")
+        } catch {
+            #expect((error as? WebServiceError)?.code == .encoding)
+        }
+    }
+
+    @Test("The interceptor for Basic authentication sends the user and the password in UTF-8 to the base URL only")
+    func basic() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [try .basic(user: "test", password: "123\u{A3}")]
+        for path in ["/x", "https://other/x"] { _ = try await service.GET(path).data().value }
+        let sent = session.exchanges.values.map {
+            $0.request.urlRequestValue.value(forHTTPHeaderField: "Authorization")
+        }
+        #expect(sent == ["Basic dGVzdDoxMjPCow==", nil])  // RFC 7617, section 2.1
     }
 
     @Test(

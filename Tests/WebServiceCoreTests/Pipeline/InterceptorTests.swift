@@ -85,6 +85,27 @@ struct InterceptorTests {
         #expect(sent.value(forHTTPHeaderField: "X-App") == "1")
     }
 
+    @Test("The header field interceptor preserves repeated fields")
+    func repeatedHeaders() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [.headers(["X-App": "1", "x-app": "2"])]
+        _ = try await service.GET("/x").data().value
+        let sent = try #require(session.exchanges.values.first).request.urlRequestValue
+        #expect(sent.value(forHTTPHeaderField: "X-App") == "1, 2")
+    }
+
+    @Test("The user agent interceptor adds the field to requests without one")
+    func userAgent() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [.userAgent("Brewery/1.0")]
+        _ = try await service.GET("/x").data().value
+        _ = try await service.GET("/x").setHeaderValue("Own/2", forName: .userAgent).data().value
+        let sent = session.exchanges.values.map { $0.request.urlRequestValue.value(forHTTPHeaderField: "User-Agent") }
+        #expect(sent == ["Brewery/1.0", "Own/2"])
+    }
+
     @Test("An interceptor receives the data of a body provider, which is called once")
     func provider() async throws {
         let session = HandSession(text: "x")

@@ -68,10 +68,12 @@ extension SessionTask {
     /// Returns the values of a response body in the JSON Lines format; see
     /// ``ResponseBody/jsonLines(_:decoder:maximumLength:)``.
     ///
-    /// Reading the first element sends the request.
+    /// Reading the first element sends the request. The decoder defaults to the current
+    /// ``WebService/decoder``.
     public func jsonLines<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder(), maximumLength: Int = 16 << 20
+        _ type: Value.Type = Value.self, decoder: (any BodyDecoder)? = nil, maximumLength: Int = 16 << 20
     ) -> BodySequence<Value> {
+        let decoder = decoder ?? service.decoder
         let body = streamedBody()
         return BodySequence {
             ParsedBody { (try await body(), JSONLinesParser(type, decoder: decoder, maximumLength: maximumLength)) }

@@ -31,7 +31,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     /// - Throws: ``WebServiceError/Code/decoding`` with the data as ``WebServiceError/body`` and
     ///   the decoder's error as ``WebServiceError/underlying``.
     public func decode<Value: Decodable>(
-        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
+        _ type: Value.Type = Value.self, decoder: any BodyDecoder = JSONDecoder()
     ) throws -> Value {
         try JSON.decode(type, from: Data(data.utf8), of: "the data of an event", using: decoder)
     }

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 extension SessionTask {
     /// Returns the events of an event stream (WHATWG HTML, section 9.2, "Server-sent events").
@@ -26,16 +26,18 @@ extension SessionTask {
         BodySequence { EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator) }
     }
 
-    /// Returns the data of the events of an event stream, decoded as JSON or by another decoder.
+    /// Returns the decoded data of the events of an event stream.
     ///
     /// The elements correspond to those of ``events(_:maximumSize:until:)`` without the terminating
     /// event, whose data need not be valid. Data that cannot be decoded throws
-    /// ``WebServiceError/Code/decoding``.
+    /// ``WebServiceError/Code/decoding``. The decoder defaults to the current
+    /// ``WebService/decoder``.
     public func events<Value: Decodable & Sendable>(
-        _ type: Value.Type, _ reconnection: EventReconnection = .never, decoder: some BodyDecoder = JSONDecoder(),
+        _ type: Value.Type, _ reconnection: EventReconnection = .never, decoder: (any BodyDecoder)? = nil,
         maximumSize: Int = 16 << 20, until terminator: (@Sendable (ServerSentEvent) -> Bool)? = nil
     ) -> BodySequence<Value> {
-        BodySequence {
+        let decoder = decoder ?? service.decoder
+        return BodySequence {
             EventValues(
                 events: EventConnection(self, reconnection, maximumSize: maximumSize, until: terminator),
                 terminator: terminator, decoder: decoder)

@@ -82,6 +82,8 @@ private final class PassiveService: PipelineSource {
     let baseOrigin: Origin? = nil
     let pipeline = Pipeline()
     let errorMapper: (any ErrorMapper)? = nil
+    let decoder: any BodyDecoder = JSONDecoder()
+    let encoder: any BodyEncoder & Sendable = JSONEncoder()
 }
 
 /// Calls a closure when a task is cancelled.

@@ -14,10 +14,15 @@ extension SessionTask {
     /// contains the coding path, its underlying error is that of the decoder, and the body is
     /// available (``WebServiceError/bodySnippet``). For a type whose conformance to `Decodable` is
     /// isolated to the main actor, see ``decode(onMain:)``.
+    ///
+    /// - Parameters:
+    ///   - type: The type of the value.
+    ///   - decoder: The decoder. Defaults to `nil`: the current ``WebService/decoder``.
     public func decode<Value: Decodable & Sendable>(
-        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
+        _ type: Value.Type = Value.self, decoder: (any BodyDecoder)? = nil
     ) -> TypedTask<Value> {
-        typed { try $0.decoded(type, decoder) }
+        let decoder = decoder ?? service.decoder
+        return typed { try $0.decoded(type, decoder) }
     }
 
     /// Decodes the response with a closure on the main actor, for types isolated to it.

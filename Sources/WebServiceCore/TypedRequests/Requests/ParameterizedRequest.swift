@@ -30,7 +30,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The values of the placeholders in the path. Defaults to `nil`.
     var pathParameters: Parameters? { get }
 
-    /// The header fields. Defaults to none.
+    /// The header fields, in addition to ``WebService/headers``, of which they replace those with
+    /// the same name. Defaults to none.
     var headers: Headers { get }
 
     /// The parameters of the request. Defaults to none.
@@ -98,7 +99,7 @@ extension ParameterizedRequest {
     ///   in addition to a multipart form.
     public func request(for service: WebService) throws -> Request {
         var request = service.request(method, path: path, pathParameters: pathParameters)
-        request.headers = headers
+        request.headers = headers.adding(request.headers)
         request.parameterEncoding = parameterEncoding
         let hasBody = (body as? any OptionalValue)?.isNilValue != true
         if hasBody { try request.serialize(body, encoder: encoder) }

@@ -1,0 +1,56 @@
+/// The trace of an exchange, to which each attempt adds a span (W3C Trace Context, section 3.2).
+struct TraceParent: Sendable, Equatable {
+    /// 32 lower-case hexadecimal digits, of which at least one is not zero.
+    let traceID: String
+    /// Two hexadecimal digits.
+    let flags: String
+
+    /// Creates a sampled trace with a random identifier.
+    init() {
+        traceID = Self.digits(.random(in: .min ... .max)) + Self.digits(.random(in: 1 ... .max))
+        flags = "01"
+    }
+
+    /// Creates the trace of a field value; `nil` if the value is invalid.
+    ///
+    /// Later versions may append parts (section 3.2.4). Flags that are not defined are cleared.
+    init?(_ value: String) {
+        let parts = value.split(separator: "-", maxSplits: 4, omittingEmptySubsequences: false)
+        guard parts.count == 4 || parts.count == 5 && parts[0] != "00", parts[0] != "ff",
+            zip(parts, [2, 32, 16, 2]).allSatisfy({ $0.utf8.count == $1 && $0.utf8.allSatisfy(Self.isDigit) }),
+            parts[1...2].allSatisfy({ $0.utf8.contains { $0 != UInt8(ascii: "0") } }),
+            let flags = UInt8(parts[3], radix: 16)
+        else { return nil }
+        traceID = String(parts[1])
+        self.flags = "0\(flags & 3)"
+    }
+
+    /// Returns the field value of a new span.
+    func startingSpan() -> String {
+        "00-\(traceID)-\(Self.digits(.random(in: 1 ... .max)))-\(flags)"
+    }
+
+    private static func isDigit(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+    }
+
+    private static func digits(_ number: UInt64) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}
+
+extension TraceParent: RequestTagKey {
+    /// Requests are not traced by default.
+    static let defaultValue: TraceParent? = nil
+}
+
+extension Request {
+    /// Returns the request with a new span of its trace, if it has one.
+    func startingSpan() -> Request {
+        guard let trace = options[TraceParent.self] else { return self }
+        var request = self
+        request.headers["traceparent"] = trace.startingSpan()
+        return request
+    }
+}

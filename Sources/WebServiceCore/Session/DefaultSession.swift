@@ -1,0 +1,42 @@
+/// The session of services for which none is set. It can be set once, before it is used.
+final class DefaultSession: Sendable {
+    private struct State {
+        var session: (any Session)?
+        /// A Boolean value that indicates whether the session was set or used.
+        var isFixed = false
+    }
+
+    /// The session of the process.
+    static let shared = DefaultSession()
+
+    private let state = Mutex(State())
+
+    /// The session, which can no longer be set.
+    var session: any Session {
+        let session = state.withLock { state in
+            state.isFixed = true
+            return state.session
+        }
+        return session ?? FoundationSession.shared
+    }
+
+    /// Sets the session.
+    ///
+    /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if it was set or used before.
+    func set(_ session: any Session) throws(WebServiceError) {
+        let wasFixed = state.withLock { state in
+            guard !state.isFixed else { return true }
+            state = State(session: session, isFixed: true)
+            return false
+        }
+        guard !wasFixed else {
+            throw WebServiceError(
+                .defaultSessionInUse, "the default session must be set once, before the first service is created")
+        }
+    }
+}
+
+extension WebServiceError.Code {
+    /// The default session was set or used before; see ``WebService/setDefaultSession(_:)``.
+    public static let defaultSessionInUse = WebServiceError.Code("defaultSessionInUse")
+}

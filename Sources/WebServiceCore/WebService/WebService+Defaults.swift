@@ -1,0 +1,55 @@
+/// The defaults of requests and of services.
+///
+/// ``headers`` and ``options`` are copied into a request when the service creates it, with
+/// ``request(_:path:pathParameters:)`` or a method such as ``GET(_:pathParameters:)``. The request
+/// can change each of them, and a later change of the service does not affect the request. A
+/// ``Request`` or `URLRequest` that was created elsewhere has its own.
+extension WebService {
+    /// The header fields of the requests that the service creates. Defaults to none.
+    ///
+    /// Requests for absolute URLs of other origins have them as well; use ``Authentication`` for
+    /// credentials.
+    public var headers: Headers {
+        get { core.requestDefaults.0 }
+        set { core.configure { $0.headers = newValue } }
+    }
+
+    /// The options of the requests that the service creates.
+    public var options: Request.Options {
+        get { core.requestDefaults.1 }
+        set { core.configure { $0.options = newValue } }
+    }
+
+    /// The decoder of the methods of ``SessionTask`` that decode values, for calls without a
+    /// decoder. They read it when they are called. Defaults to a `JSONDecoder`.
+    ///
+    /// Typed requests define their own decoder (``HTTPServiceRequest/decoder``), and
+    /// ``Response/decode(_:decoder:)`` has a parameter for it.
+    public var decoder: any BodyDecoder {
+        get { core.decoder }
+        set { core.configure { $0.decoder = newValue } }
+    }
+
+    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder. The method
+    /// reads it when it is called. Defaults to a `JSONEncoder`.
+    ///
+    /// Typed requests define their own encoder (``ParameterizedRequest/encoder``), and
+    /// ``Request/serialize(_:encoder:contentType:)`` has a parameter for it.
+    public var encoder: any BodyEncoder & Sendable {
+        get { core.encoder }
+        set { core.configure { $0.encoder = newValue } }
+    }
+
+    /// The session of each new service in this process. Defaults to ``FoundationSession/shared``.
+    ///
+    /// It is used, and can no longer be set, when a service is created or this property is read.
+    public static var defaultSession: any Session { DefaultSession.shared.session }
+
+    /// Sets ``defaultSession``, once, at the start of the program.
+    ///
+    /// - Throws: ``WebServiceError/Code/defaultSessionInUse`` if the default session was set or
+    ///   used before. It then remains unchanged.
+    public static func setDefaultSession(_ session: any Session) throws {
+        try DefaultSession.shared.set(session)
+    }
+}
