@@ -15,14 +15,17 @@ struct TraceParent: Sendable, Equatable {
     ///
     /// Later versions may append parts (section 3.2.4). Flags that are not defined are cleared.
     init?(_ value: String) {
-        let parts = value.split(separator: "-", maxSplits: 4, omittingEmptySubsequences: false)
-        guard parts.count == 4 || parts.count == 5 && parts[0] != "00", parts[0] != "ff",
-            zip(parts, [2, 32, 16, 2]).allSatisfy({ $0.utf8.count == $1 && $0.utf8.allSatisfy(Self.isDigit) }),
-            parts[1...2].allSatisfy({ $0.utf8.contains { $0 != UInt8(ascii: "0") } }),
-            let flags = UInt8(parts[3], radix: 16)
+        var parts = value.split(separator: "-", maxSplits: 4, omittingEmptySubsequences: false)[...]
+        guard let version = parts.popFirst(), let traceID = parts.popFirst(), let spanID = parts.popFirst(),
+            let flags = parts.popFirst(), version != "ff", parts.isEmpty || version != "00",
+            zip([version, traceID, spanID, flags], [2, 32, 16, 2]).allSatisfy({ text, count in
+                text.utf8.count == count && text.utf8.allSatisfy(Self.isDigit)
+            }),
+            [traceID, spanID].allSatisfy({ $0.utf8.contains { $0 != UInt8(ascii: "0") } }),
+            let bits = UInt8(flags, radix: 16)
         else { return nil }
-        traceID = String(parts[1])
-        self.flags = "0\(flags & 3)"
+        self.traceID = String(traceID)
+        self.flags = "0\(bits & 3)"
     }
 
     /// Returns the field value of a new span.
