@@ -435,6 +435,8 @@ struct RegistryTests {
             let storage = MemoryStorage()
             let service = WebService(endpoints: [endpoint], storages: [storage])
             _ = try await service.perform(RawText()).value
+            // Reads of the same service follow the write.
+            #expect(try await service.stored(RawText()).value.value == "text")
             #expect(
                 try await WebService(endpoints: [endpoint], storages: [storage]).stored(RawText()).value.value == "text"
             )
