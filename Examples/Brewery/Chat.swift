@@ -33,15 +33,10 @@ struct Chat {
 
     private var question: String?
     private var server: String?
-    private var transport: Options.Transport
+    private var transport = Options.Transport.ofStreams
 
     /// Parses the arguments after `chat`.
     init(_ arguments: [String]) throws(Options.Problem) {
-        #if WEBSERVICE_CURL
-        transport = .curl
-        #else
-        transport = .foundation
-        #endif
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             switch argument {

@@ -30,15 +30,10 @@ struct Fetch {
     private var file: String?
     private var connections = 1
     private var checksum: Checksum?
-    private var transport: Options.Transport
+    private var transport = Options.Transport.ofStreams
 
     /// Parses the arguments after `fetch`.
     init(_ arguments: [String]) throws(Options.Problem) {
-        #if WEBSERVICE_CURL
-        transport = .curl
-        #else
-        transport = .foundation
-        #endif
         var rest = arguments[...]
         while let argument = rest.popFirst() {
             switch argument {

@@ -5,6 +5,15 @@ struct Options {
     /// The kind of session that sends the requests.
     enum Transport: String {
         case foundation, curl
+
+        /// The default transport of commands whose bodies are streams: curl where it is available.
+        static var ofStreams: Transport {
+            #if WEBSERVICE_CURL
+            .curl
+            #else
+            .foundation
+            #endif
+        }
     }
 
     var server: String?

@@ -78,7 +78,8 @@ struct Connections {
                 || (errno != EAGAIN && errno != EINTR)
         }
 
-        /// Replaces the socket by one that nobody reads, which closes the connection to the server.
+        /// Replaces the socket by one end of an unused pair, which closes the connection to the
+        /// server.
         ///
         /// libcurl keeps the descriptor. It can complete the exchange, and the server receives no
         /// further bytes of the request.

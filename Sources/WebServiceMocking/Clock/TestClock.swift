@@ -61,12 +61,15 @@ public final class TestClock: Sendable {
     /// so that what they schedule runs at its own instant. It returns when the tasks that are due
     /// at the last instant have proceeded.
     ///
-    /// The clock proceeds when nothing has been scheduled or has completed for a moment of real
-    /// time: 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
-    /// ``MockSession`` with this clock; 250 milliseconds while a task of a service does something
-    /// else; and otherwise 20 milliseconds, for other code that uses the clock or starts a request.
-    /// What takes longer than that, such as a response over a network, happens at a later instant
-    /// of the clock. The clock waits at each instant for at most 10 seconds.
+    /// The clock proceeds if nothing has been scheduled or completed for a duration of real time:
+    /// - 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
+    ///   ``MockSession`` with this clock;
+    /// - 250 milliseconds while a task of a service does anything else;
+    /// - 20 milliseconds otherwise, for other code that uses the clock or starts a request.
+    ///
+    /// Work that takes longer, such as a response over a network or a task on a busy machine,
+    /// completes at a later instant of the clock. The clock waits at each instant for at most 10
+    /// seconds.
     ///
     /// Returns early if the Swift task is cancelled. Call it from one Swift task at a time.
     ///
