@@ -12,11 +12,13 @@ import Glibc
 package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
+    private let count = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
     package init(_ value: consuming sending Value) {
         lock.initialize(to: pthread_mutex_t())
         pthread_mutex_init(lock, nil)
         self.value.initialize(to: value)
+        count.initialize(to: 0)
     }
 
     deinit {
@@ -24,6 +26,14 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
         lock.deallocate()
         value.deinitialize(count: 1)
         value.deallocate()
+        count.deallocate()
+    }
+
+    /// The number of times that the lock was taken, which a test limits.
+    package var lockCount: Int {
+        pthread_mutex_lock(lock)
+        defer { pthread_mutex_unlock(lock) }
+        return count.pointee
     }
 
     package borrowing func withLock<Result: ~Copyable, Failure: Error>(
@@ -31,6 +41,7 @@ package struct Mutex<Value: ~Copyable>: ~Copyable, @unchecked Sendable {
     ) throws(Failure) -> sending Result {
         pthread_mutex_lock(lock)
         defer { pthread_mutex_unlock(lock) }
+        count.pointee += 1
         return try body(&value.pointee)
     }
 }

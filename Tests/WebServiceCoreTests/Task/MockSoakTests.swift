@@ -192,7 +192,7 @@ struct MockSoakTests {
         }
         let isComplete = await withCheckedContinuation { continuation in
             DispatchQueue.global().async {
-                continuation.resume(returning: group.wait(timeout: .now() + 60) == .success)
+                continuation.resume(returning: group.wait(timeout: .now() + 600) == .success)
             }
         }
         if !isComplete {

@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 
@@ -300,4 +301,17 @@ struct SessionTaskRulesTests {
             .resume()
         #expect(await values.wait() == [42])
     }
+
+    #if WEBSERVICE_THREAD_SANITIZER && canImport(Glibc)
+    @Test("An exchange with one handler takes the lock of its task at most 8 times")
+    func locks() async {
+        let session = MockSession()
+        session.addStub(MockResponse(statusCode: 200))
+        let values = Collected<Int>()
+        let service = WebService.make(session)  // a service without references would cancel the task
+        let task = service.GET("/x").response { _, _ in values.add(1) }.resume()
+        #expect(await values.wait() == [1])
+        #expect(withExtendedLifetime(service) { (5...8).contains(task.shared.lockCount) })
+    }
+    #endif
 }
