@@ -1,10 +1,9 @@
 extension Request {
     /// The method of a request (RFC 9110, section 9): an open set with enum-like syntax.
     ///
-    /// Methods are case-sensitive. Only the standard methods are recognized in lower case and
-    /// converted to upper case, as transports do; any other token is sent unchanged. A method that
-    /// is not a token fails with ``WebServiceError/Code/invalidMethod`` when the request is
-    /// encoded.
+    /// Methods are case-sensitive. The names of the standard methods are converted to upper case,
+    /// as transports do; any other token is sent unchanged. A method that is not a token fails with
+    /// ``WebServiceError/Code/invalidMethod`` when the request is encoded.
     public struct Method: RawRepresentable, Sendable, Hashable, ExpressibleByStringLiteral, CustomStringConvertible {
         /// The method as it is sent.
         public let rawValue: String

@@ -5,8 +5,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// A data task that creates its `URLSessionDataTask` when it is resumed. Only an unsent request can
-/// be suspended.
+/// A data task that creates its `URLSessionDataTask` when it is resumed.
 ///
 /// A body with files is written to a temporary file first, in the background and until the task is
 /// cancelled, and passed to Foundation as memory-mapped bytes. As a stream, Foundation would send
@@ -99,8 +98,8 @@ final class ResumableDataTask: DataTask {
         completion(nil, nil, wasCancelled ? URLError(.cancelled) : error)
     }
 
-    /// Has no effect. A task that has not been resumed sends nothing, and a sent request continues,
-    /// because Foundation on Linux terminates the process when a suspended task is cancelled.
+    /// Has no effect: a request that was sent continues, because Foundation on Linux terminates the
+    /// process when a suspended task is cancelled.
     func suspend() {}
 
     func cancel() {

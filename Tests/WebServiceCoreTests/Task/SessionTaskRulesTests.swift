@@ -308,10 +308,22 @@ struct SessionTaskRulesTests {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
         let values = Collected<Int>()
-        let service = WebService.make(session)  // a service without references would cancel the task
-        let task = service.GET("/x").response { _, _ in values.add(1) }.resume()
+        let source = PlainSource(pipeline: Pipeline(session: session))
+        let task = SessionTask(source, Request(.GET, url: "https://h/x")).response { _, _ in values.add(1) }.resume()
         #expect(await values.wait() == [1])
-        #expect(withExtendedLifetime(service) { (5...8).contains(task.shared.lockCount) })
+        #expect((5...8).contains(task.shared.lockCount))
+    }
+
+    /// A source without a delegate. In this process, a data source supplies one to each service.
+    private final class PlainSource: PipelineSource {
+        let pipeline: Pipeline
+        let clock = TaskClock(ManualTimekeeper())
+        let baseOrigin: Origin? = nil
+        let errorMapper: (any ErrorMapper)? = nil
+        let decoder: any BodyDecoder = JSONDecoder()
+        let encoder: any BodyEncoder & Sendable = JSONEncoder()
+
+        init(pipeline: Pipeline) { self.pipeline = pipeline }
     }
     #endif
 }

@@ -27,9 +27,10 @@ extension DownloadTransfer {
         try begin(response.headers, total: total, isEncoded: false, file)
         meter.begin(0, of: total)
         guard var state, state.validator != nil else {
-            // Other parts could not be joined with this one.
-            (needsWholeFile, connections) = (range.upperBound + 1 != total, 1)
-            return needsWholeFile ? .incomplete : try await receive(range, of: response, file)
+            // Without a validator, other parts cannot be joined with this one.
+            guard range.upperBound + 1 == total else { return requestWholeFile() }
+            connections = 1
+            return try await receive(range, of: response, file)
         }
         guard let total, total >= 5 * PieceMap.minimumLength else {
             return try await receive(range, of: response, file)
@@ -43,7 +44,7 @@ extension DownloadTransfer {
 
     /// Prepares the file for a part of a representation.
     mutating func beginPart(of response: StreamedResponse, _ file: PartFile) throws {
-        if resumedFrom == 0, restarts == 0, meter.count == 0 { resumedFrom = length }
+        if isFirstBody { resumedFrom = length }
         let total = state?.total ?? response.headers["Content-Range"].flatMap(ContentRange.init)?.total
         state?.total = total
         if let total { try checkLength(total, file) }
@@ -83,8 +84,7 @@ extension DownloadTransfer {
         while let chunk = try await next(&bytes) {
             let known = Int(clamping: min(Int64(chunk.count), max(0, length - position)))
             if known > 0, try !chunk.prefix(known).withUnsafeBytes({ try file.contains($0, at: position) }) {
-                needsWholeFile = true
-                return .incomplete
+                return requestWholeFile()
             }
             let new = chunk.dropFirst(known)
             position += Int64(chunk.count)

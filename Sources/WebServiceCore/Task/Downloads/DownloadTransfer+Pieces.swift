@@ -9,12 +9,12 @@ extension DownloadTransfer {
         of state: DownloadState, _ map: PieceMap, first: PieceFetcher.First?
     ) async throws -> Pass {
         guard let file, let total = state.total else { return .incomplete }
-        var (state, queue) = (state, PieceQueue(map, limit: connections))
         if first == nil {
             resumedFrom = map.completeBytes
             try file.reserve(total - map.completeBytes)
             meter.begin(map.completeBytes, of: total)
         }
+        var (state, queue) = (state, PieceQueue(map, limit: connections, count: meter.count))
         var first = first
         var last: Response?
         let fetcher = PieceFetcher(
@@ -41,8 +41,7 @@ extension DownloadTransfer {
         }
         self.state = state
         guard case .complete = outcome, let last else {
-            (needsWholeFile, connections) = (true, 1)
-            return .incomplete
+            return requestWholeFile()
         }
         length = total
         return .complete(last)

@@ -152,16 +152,24 @@ struct DownloadTransfer {
             try beginWholeFile(response, plan, file)
             return try await receive(nil, of: response, file)
         case .complete:
-            if resumedFrom == 0, restarts == 0, meter.count == 0 { resumedFrom = length }
+            if isFirstBody { resumedFrom = length }
             meter.begin(length, of: length)
             return .complete(response.response)
         case .requestWholeFile(let reason):
             task.context.log.record(.retry, "\(reason), the whole file is requested")
-            needsWholeFile = true
-            return .incomplete
+            return requestWholeFile()
         case .fail(let reason):
             throw WebServiceError(.download, reason, response: response.response.urlResponse)
         }
+    }
+
+    /// A Boolean value that indicates whether no body was received yet.
+    var isFirstBody: Bool { resumedFrom == 0 && restarts == 0 && meter.count == 0 }
+
+    /// Causes the next request to be for the whole file, over one connection.
+    mutating func requestWholeFile() -> Pass {
+        (needsWholeFile, connections) = (true, 1)
+        return .incomplete
     }
 
     private func plan() -> DownloadPlan {

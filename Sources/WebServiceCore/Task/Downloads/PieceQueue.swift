@@ -25,12 +25,14 @@ struct PieceQueue {
     private var returned: [Piece] = []
     private var active = 0
     private var fruitless = 0
-    private var lastCount: Int64 = -1
+    private var lastCount: Int64
     private var lastProgress: UInt64?
 
-    init(_ map: PieceMap, limit: Int) {
+    /// - Parameter count: The number of bytes that were received before.
+    init(_ map: PieceMap, limit: Int, count: Int64) {
         self.map = map
         self.limit = limit
+        lastCount = count
     }
 
     /// Returns the next piece, or `nil` if enough of them are in progress.
