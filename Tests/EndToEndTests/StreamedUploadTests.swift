@@ -28,7 +28,7 @@ struct StreamedUploadTests {
             .POST, "/echo",
             MockResponse(statusCode: 200) { body in
                 var room = [UInt8](repeating: 0, count: 1000)
-                while case let count = body.socket.receive(into: &room), count > 0 {
+                while case let count = body.receive(into: &room), count > 0 {
                     try body.write(Data(room[..<count]))
                     if Data(room[..<count]).suffix(5) == Data("0\r\n\r\n".utf8) { return }
                 }
@@ -56,7 +56,7 @@ struct StreamedUploadTests {
             MockResponse(statusCode: 200) { body in
                 try body.write(Data(count: 400_000))
                 var room = [UInt8](repeating: 0, count: 1000)
-                for _ in 1...20 where body.socket.receive(into: &room) > 0 { received.add() }
+                for _ in 1...20 where body.receive(into: &room) > 0 { received.add() }
                 try body.write(Data(count: 400_000))
             })
         let chunks = Fed()
@@ -84,7 +84,7 @@ struct StreamedUploadTests {
             MockResponse(statusCode: 200) { body in
                 try body.write(Data(count: 150_000))
                 var room = [UInt8](repeating: 0, count: 1000)
-                while body.socket.receive(into: &room) > 0 { received.add() }
+                while body.receive(into: &room) > 0 { received.add() }
             })
         let chunks = Fed()
         var request = Request(.POST, url: server.baseURLString)
@@ -309,6 +309,7 @@ struct StreamedUploadTests {
         let service = try service(server)
         for _ in 1...10 {
             _ = try await service.GET("/").data().value
+            await eventually("the server closes the connection") { server.openConnectionCount == 0 }
             let chunks = Chunks([10, 20])
             #expect(try await service.POST("/").setBody(.stream(chunks)).data().value == Data("done".utf8))
         }
@@ -329,6 +330,14 @@ struct StreamedUploadTests {
         let error = await #expect(throws: URLError.self) { _ = try await task.value }
         #expect(error?.code == .networkConnectionLost)
         await eventually("the sequence is cancelled") { chunks.isCancelled }
+    }
+}
+
+extension MockBodyWriter {
+    /// Receives bytes from the client; returns 0 at the end.
+    fileprivate func receive(into bytes: inout [UInt8]) -> Int {
+        guard case .connection(let socket, _) = output else { return 0 }
+        return socket.receive(into: &bytes)
     }
 }
 #endif

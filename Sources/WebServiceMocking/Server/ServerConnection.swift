@@ -96,7 +96,7 @@ struct ServerConnection: Sendable {
             if let pause = message.drip?.pause, !rest.isEmpty { socket.pause(for: pause) }
         }
         if let (isChunked, write) = message.writer {
-            do { try write(MockBodyWriter(socket: socket, isChunked: isChunked)) } catch { return false }
+            do { try write(MockBodyWriter(output: .connection(socket, isChunked: isChunked))) } catch { return false }
             return socket.send(message.end)
         }
         if let repetition = message.repetition, !repetition.isEmpty {

@@ -1,7 +1,7 @@
 public import Foundation
 import WebServiceCore
 
-/// A writer that sends the body of a ``MockServer`` response in pieces.
+/// A writer that sends the body of a response in pieces.
 ///
 /// ```swift
 /// server.on(.GET, "/ticks") { _ in
@@ -11,25 +11,43 @@ import WebServiceCore
 /// }
 /// ```
 public struct MockBodyWriter: Sendable {
-    let socket: Socket
-    let isChunked: Bool
+    /// The destination of the bytes.
+    enum Output {
+        case connection(Socket, isChunked: Bool)
+        case session(WrittenBody)
+    }
+
+    let output: Output
 
     /// Sends bytes, as one chunk if the body is chunked. Blocks while the client is not reading.
     ///
     /// - Throws: `WebServiceError` with the code `mockServer` if the client has closed the
-    ///   connection or the server has stopped.
+    ///   connection, the task is cancelled or the server has stopped.
     public func write(_ data: Data) throws {
         guard !data.isEmpty else { return }
-        guard socket.send(isChunked ? data.chunk : data) else {
-            throw WebServiceError(.mockServer, "the client has closed the connection")
-        }
+        let isSent =
+            switch output {
+            case .connection(let socket, let isChunked): socket.send(isChunked ? data.chunk : data)
+            case .session(let body): body.write(data)
+            }
+        if !isSent { throw WebServiceError(.mockServer, "the client has closed the connection") }
     }
 
     /// A Boolean value that indicates whether the client has closed its side of the connection.
-    var isDisconnected: Bool { socket.isDisconnected }
+    var isDisconnected: Bool {
+        switch output {
+        case .connection(let socket, _): socket.isDisconnected
+        case .session(let body): body.isCancelled
+        }
+    }
 
-    /// Waits for a duration, or until the client closes the connection.
+    /// Waits for a duration, or until the client closes the connection or the task is cancelled.
+    ///
+    /// A ``MockSession`` measures the duration on its clock.
     public func pause(for duration: Duration) {
-        socket.pause(for: duration)
+        switch output {
+        case .connection(let socket, _): socket.pause(for: duration)
+        case .session(let body): body.pause(for: duration)
+        }
     }
 }

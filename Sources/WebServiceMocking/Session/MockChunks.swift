@@ -8,8 +8,10 @@ struct MockChunks: Error {
     var maximum: Int?
     /// Returns the error of a longer body.
     var tooLarge: @Sendable () -> any Error = { URLError(.dataLengthExceedsMaximum) }
-    /// Calls the closure with each element.
-    let produce: @Sendable (_ take: @Sendable (Data) async throws -> Void) async throws -> Void
+    /// Calls the closure with each element, and measures pauses on the clock.
+    let produce: @Sendable (_ take: @escaping Take, _ clock: TaskClock) async throws -> Void
+
+    typealias Take = @Sendable (Data) async throws -> Void
 
     /// Writes the elements on the current thread, the next one when the client has taken the last
     /// one.
@@ -20,7 +22,7 @@ struct MockChunks: Error {
         let relay = ChunkRelay()
         let task = Task {
             do {
-                try await produce { try await relay.pass($0) }
+                try await produce({ try await relay.pass($0) }, .system)
                 relay.end(nil)
             } catch {
                 relay.end(error)

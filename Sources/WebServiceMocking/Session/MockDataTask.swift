@@ -11,11 +11,12 @@ import FoundationNetworking
 /// The completion is called by the thread that removes it from the state, so it is called once.
 final class MockDataTask: DataTask, AlarmTarget {
     typealias Result = (Data?, URLResponse?, (any Error)?)
-    typealias Completion = @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    typealias Completion = @Sendable (Result, _ trailers: Headers) -> Void
 
     /// A result, and the delay after which it is delivered.
     struct Answer: Sendable {
         var result: Result
+        var trailers = Headers()
         var delay = Duration.zero
     }
 
@@ -91,8 +92,8 @@ final class MockDataTask: DataTask, AlarmTarget {
         DispatchQueue.global().async { [self] in
             guard state == .running else { return }
             let answer = answer()
-            guard answer.delay > .zero else { return deliver(answer.result) }
-            schedule(after: answer.delay, DelayedResult(task: self, result: answer.result))
+            guard answer.delay > .zero else { return deliver(answer) }
+            schedule(after: answer.delay, DelayedAnswer(task: self, answer: answer))
             setWaiting(true)
         }
     }
@@ -112,41 +113,40 @@ final class MockDataTask: DataTask, AlarmTarget {
         if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
     }
 
-    fileprivate func deliver(_ result: Result) {
+    fileprivate func deliver(_ answer: Answer) {
+        let result = answer.result
         if result.2 is NoAnswer { return setWaiting(true) }  // completed by the timeout or by cancel()
-        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1) }
-        end(.completed)?(result.0, result.1, result.2)
+        if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, answer.trailers) }
+        end(.completed)?(result, answer.trailers)
     }
 
     /// Iterates the sequence of a body.
-    private func deliver(_ chunks: MockChunks, _ response: URLResponse?) {
+    private func deliver(_ chunks: MockChunks, _ response: URLResponse?, _ trailers: Headers) {
         let alarms = shared.withLock { state in
             defer { state.alarms = [] }
             return state.alarms
         }
         for alarm in alarms { clock.cancel(alarm) }
         if let delivery, let response { delivery.receive(ResponseHead(response), length: nil) }
-        let body = Task { [self] in
-            let collected = Mutex(Data())
+        let body = Task { [self, clock] in
+            let collected = CollectedBody()
             do {
-                try await chunks.produce { chunk in
+                let take: MockChunks.Take = { [delivery] chunk in
                     try Task.checkCancellation()
                     guard let delivery else {
-                        let count = collected.withLock { data in
-                            data.append(chunk)
-                            return data.count
-                        }
+                        let count = collected.append(chunk)
                         if let maximum = chunks.maximum, count > maximum { throw chunks.tooLarge() }
                         return
                     }
                     delivery.receive(chunk)
                     await delivery.room()
                 }
+                try await chunks.produce(take, clock)
                 guard let completion = end(.completed) else { return }
-                if let delivery { return delivery.finish(.success([:])) }
-                completion(collected.withLock { $0 }, response, nil)
+                if let delivery { return delivery.finish(.success(trailers)) }
+                completion((collected.value, response, nil), trailers)
             } catch {
-                end(.completed)?(nil, nil, error)
+                end(.completed)?((nil, nil, error), [:])
             }
         }
         let isNeeded = shared.withLock { state in
@@ -163,14 +163,14 @@ final class MockDataTask: DataTask, AlarmTarget {
         guard let completion = end(.canceling) else { return }
         DispatchQueue.global().async { [self] in
             shared.withLock { $0.phase = .completed }
-            completion(nil, nil, URLError(.cancelled))
+            completion((nil, nil, URLError(.cancelled)), [:])
         }
     }
 
     /// Completes the task with `URLError.timedOut`.
     func ring() {
         guard let completion = end(.completed) else { return }
-        DispatchQueue.global().async { completion(nil, nil, URLError(.timedOut)) }
+        DispatchQueue.global().async { completion((nil, nil, URLError(.timedOut)), [:]) }
     }
 
     private func end(_ phase: DataTaskState) -> Completion? {
@@ -183,16 +183,31 @@ final class MockDataTask: DataTask, AlarmTarget {
 }
 
 /// Delivers the result of a task when its delay has passed.
-private final class DelayedResult: AlarmTarget {
+private final class DelayedAnswer: AlarmTarget {
     private let task: MockDataTask
-    private let result: MockDataTask.Result
+    private let answer: MockDataTask.Answer
 
-    init(task: MockDataTask, result: MockDataTask.Result) {
-        (self.task, self.result) = (task, result)
+    init(task: MockDataTask, answer: MockDataTask.Answer) {
+        (self.task, self.answer) = (task, answer)
     }
 
     func ring() {
         task.setWaiting(false)
-        DispatchQueue.global().async { [self] in task.deliver(result) }
+        DispatchQueue.global().async { [self] in task.deliver(answer) }
+    }
+}
+
+/// The bytes of a body that is delivered as a whole.
+private final class CollectedBody: Sendable {
+    private let data = Mutex(Data())
+
+    var value: Data { data.withLock { $0 } }
+
+    /// - Returns: The number of bytes.
+    func append(_ chunk: Data) -> Int {
+        data.withLock { data in
+            data.append(chunk)
+            return data.count
+        }
     }
 }

@@ -57,17 +57,18 @@ public struct MockResponse: Sendable {
     /// Their status codes are 100 to 199, and they have no body. A ``MockSession`` ignores them.
     public var interim: [MockResponse] = []
 
-    /// The trailer fields that a ``MockServer`` sends after a chunked body (RFC 9112, section
-    /// 7.1.2).
+    /// The trailer fields after the body (RFC 9110, section 6.5).
     ///
-    /// A ``MockSession`` ignores them.
+    /// A ``MockServer`` sends them after a chunked body, and a ``MockSession`` delivers them to
+    /// streams.
     public var trailers = Headers()
 
     /// The closure that writes the body; `nil` if ``data`` is the body.
     ///
     /// A ``MockServer`` calls it on the thread of the connection, after the head. The body is
     /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection
-    /// is closed, so that the client detects an incomplete response. A ``MockSession`` ignores it.
+    /// is closed, so that the client detects an incomplete response. A ``MockSession`` calls it on
+    /// a background thread, and fails the request with the error that it throws.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
     /// The sequence of the body; `nil` if ``data`` is the body.
@@ -125,7 +126,7 @@ public struct MockResponse: Sendable {
         statusCode: Int, chunks: @autoclosure @escaping @Sendable () -> Chunks
     ) where Chunks.Element == Data {
         self.init(statusCode: statusCode)
-        self.chunks = MockChunks(produce: { take in
+        self.chunks = MockChunks(produce: { take, _ in
             for try await chunk in chunks() { try await take(chunk) }
         })
     }
@@ -184,7 +185,7 @@ extension MockResponse: MockableDataTaskResult {
         let body = hasContent ? data : Data()
         switch wire {
         case .fixedLength, .chunked, .untilClose, .drip, .throttle, .surplus, .halfClose, .raw:
-            if hasContent, let chunks { return (nil, response, chunks) }
+            if hasContent, let chunks = chunks ?? writer.map(MockChunks.init) { return (nil, response, chunks) }
             return (body, response, nil)
         case .noAnswer, .endless: return (nil, nil, NoAnswer())
         case .disconnect: return (nil, nil, URLError(.networkConnectionLost))

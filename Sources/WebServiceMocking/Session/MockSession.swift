@@ -67,8 +67,8 @@ public final class MockSession: MockableSession, StreamingSession {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        MockDataTask(clock: clock) { data, response, error in
-            if let error { completion(nil, nil, error) } else { completion(data, response, nil) }
+        MockDataTask(clock: clock) { result, _ in
+            if let error = result.2 { completion(nil, nil, error) } else { completion(result.0, result.1, nil) }
         } send: { [self] in
             try send(request)
         }
@@ -76,17 +76,18 @@ public final class MockSession: MockableSession, StreamingSession {
 
     /// Creates a task that responds from the stubs after it is resumed, in parts.
     ///
-    /// There are no metrics, trailer fields or interim heads.
+    /// There are no metrics or interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         let mayPause = receiver.mayPause
         return DeliveringTask(receiver) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
-            return MockDataTask(clock: clock, delivery: delivery) { data, response, error in
+            return MockDataTask(clock: clock, delivery: delivery) { result, trailers in
+                let (data, response, error) = result
                 if error == nil, sent > 0 { delivery.send(Int64(sent), of: Int64(sent)) }
                 guard let response, let data else { return delivery.finish(data, response, error) }
                 delivery.receive(ResponseHead(response), length: error == nil ? Int64(data.count) : nil)
                 for piece in mayPause ? data.pieces(of: 64 << 10) : [data] { delivery.receive(piece) }
-                delivery.finish(error.map { .failure($0) } ?? .success([:]))
+                delivery.finish(error.map { .failure($0) } ?? .success(trailers))
             } send: { [self] in
                 try send(request)
             }
@@ -130,7 +131,8 @@ public final class MockSession: MockableSession, StreamingSession {
             throw WebServiceError.tooLarge(maximum, Request(request.request), nil)
         }
         let triple = limited(result.dataTaskResult(request: request.request), length: response?.data.count, to: request)
-        return MockDataTask.Answer(result: triple, delay: response?.delay ?? .zero)
+        return MockDataTask.Answer(
+            result: triple, trailers: response?.trailers ?? [:], delay: response?.delay ?? .zero)
     }
 
     /// - Parameter length: The length that the head of the response announces; `nil` for that of

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import Testing
 import WebServiceCore
@@ -128,5 +129,97 @@ struct MockChunksTests {
         }
         #expect((answer as? WebServiceError)?.code == .responseTooLarge)
         #expect(try await service.HEAD("/").data().value == Data())
+    }
+
+    // MARK: Writers and trailers
+
+    @Test("A writer's bytes are delivered before it continues, followed by the trailer fields", .covers("S-01"))
+    func writer() async throws {
+        let (reads, read) = AsyncStream.makeStream(of: Void.self)
+        let permits = DispatchSemaphore(value: 0)
+        var response = MockResponse(statusCode: 200) { body in
+            try body.write(Data("first".utf8))
+            permits.wait()
+            try body.write(Data("second".utf8))
+            read.finish()
+        }
+        response.trailers = ["X-End": "1"]
+        session.on(.GET, "/", response)
+        let body = try await service.GET("/").stream().value.body
+        var received: [String] = []
+        for try await chunk in body {
+            received.append(String(decoding: chunk, as: UTF8.self))
+            permits.signal()
+        }
+        for await _ in reads {}
+        #expect(received == ["first", "second"])
+        #expect(body.trailers == ["X-End": "1"])
+        permits.signal()
+        #expect(try await service.GET("/").data().value == Data("firstsecond".utf8))
+    }
+
+    @Test("A writer waits while the reader is paused, and its next write fails when the task is cancelled")
+    func writerOfPausedStream() async throws {
+        let produced = Count()
+        let ended = Count()
+        session.on(
+            .GET, "/",
+            MockResponse(statusCode: 200) { body in
+                defer { _ = ended.add() }
+                while true {
+                    try body.write(Data(count: 1_000))
+                    _ = produced.add()
+                }
+            })
+        let task = service.GET("/").stream(bufferSize: 10_000)
+        let body = try await task.value.body
+        await eventually { produced.value >= 9 }
+        #expect(produced.value <= 12 && ended.value == 0)
+        withExtendedLifetime(body) { task.cancel() }
+        await eventually { ended.value == 1 }
+        #expect(ended.value == 1)
+    }
+
+    @Test("The error of a writer and the limit of a response fail the request")
+    func failingWriter() async throws {
+        struct Failure: Error {}
+        session.on(
+            .GET, "/fails",
+            MockResponse(statusCode: 200) { body in
+                try body.write(Data("x".utf8))
+                throw Failure()
+            })
+        session.on(
+            .GET, "/long",
+            MockResponse(statusCode: 200) { body in
+                while true { try body.write(Data(count: 60)) }
+            })
+        await #expect(throws: Failure.self) { try await service.GET("/fails").data().value }
+        let task = service.GET("/long").configure { $0.options.maximumResponseBytes = 100 }
+        await #expect { try await task.data().value } throws: {
+            ($0 as? WebServiceError)?.code == .responseTooLarge
+        }
+    }
+
+    @Test("The pause of a writer is measured on the clock of the session")
+    func writerPause() async throws {
+        let clock = TestClock()
+        let session = MockSession(clock: clock)
+        session.on(
+            .GET, "/",
+            MockResponse(statusCode: 200) { body in
+                body.pause(for: .seconds(3_600))
+                try body.write(Data("x".utf8))
+            })
+        let service = WebService(baseURLString: "http://a.test", clock: clock)
+        service.session = session
+        let ended = Count()
+        let result = Task {
+            defer { _ = ended.add() }
+            return try await service.GET("/").configure { $0.options.deadline = .seconds(36_000) }.data().value
+        }
+        while ended.value == 0, clock.elapsed < .seconds(36_000) { await clock.advance(by: .seconds(600)) }
+        #expect(try await result.value == Data("x".utf8))
+        #expect(clock.elapsed >= .seconds(3_600))
     }
 }

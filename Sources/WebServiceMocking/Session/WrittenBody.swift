@@ -1,0 +1,84 @@
+import Dispatch
+import Foundation
+import WebServiceCore
+
+/// The body of a response of a ``MockSession`` that a thread writes.
+final class WrittenBody: Sendable {
+    private struct State {
+        var isCancelled = false
+        /// The error of the task that takes the bytes.
+        var failure: (any Error)?
+        /// The Swift task on which the thread waits.
+        var work: Task<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+    private let take: MockChunks.Take
+    private let clock: TaskClock
+
+    init(_ take: @escaping MockChunks.Take, _ clock: TaskClock) {
+        self.take = take
+        self.clock = clock
+    }
+
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// The first error of the task that takes the bytes, which ends the body.
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    /// Blocks until the reader has room for more bytes.
+    ///
+    /// - Returns: Whether the bytes were delivered.
+    func write(_ data: Data) -> Bool {
+        wait { [take] in try await take(data) }
+    }
+
+    func pause(for duration: Duration) {
+        _ = wait { [clock] in try await clock.sleep(for: duration) }
+    }
+
+    /// Ends the present and every later wait of the thread.
+    func cancel() {
+        state.withLock { state in
+            state.isCancelled = true
+            return state.work
+        }?.cancel()
+    }
+
+    /// Runs an operation in a Swift task and blocks the thread until it ends.
+    ///
+    /// - Returns: Whether the body can continue.
+    private func wait(_ operation: @escaping @Sendable () async throws -> Void) -> Bool {
+        let end = DispatchSemaphore(value: 0)
+        let work = Task { [self] in
+            do { try await operation() } catch { state.withLock { $0.failure = $0.failure ?? error } }
+            end.signal()
+        }
+        let isCancelled = state.withLock { state in
+            state.work = work
+            return state.isCancelled
+        }
+        if isCancelled { work.cancel() }
+        end.wait()
+        return state.withLock { $0.failure == nil && !$0.isCancelled }
+    }
+}
+
+extension MockChunks {
+    /// Creates the body that a closure writes on a background thread.
+    init(writer: @escaping @Sendable (MockBodyWriter) throws -> Void) {
+        self.init(produce: { take, clock in
+            let body = WrittenBody(take, clock)
+            try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                    DispatchQueue.global().async {
+                        let result = Result { try writer(MockBodyWriter(output: .session(body))) }
+                        continuation.resume(with: body.failure.map { .failure($0) } ?? result)
+                    }
+                }
+            } onCancel: {
+                body.cancel()
+            }
+        })
+    }
+}
