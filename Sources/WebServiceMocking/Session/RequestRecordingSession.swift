@@ -18,7 +18,7 @@ public import FoundationNetworking
 /// ```
 ///
 /// All members may be called from any thread.
-public final class RequestRecordingSession: MockableSession {
+public final class RequestRecordingSession: MockableSession, StreamingSession {
     private let inner: any Session
     private let sent = Mutex<[SentRequest]>([])
 
@@ -57,7 +57,23 @@ public final class RequestRecordingSession: MockableSession {
         request: any URLRequestEncodable,
         completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        RecordingDataTask(inner.dataTask(request: request, completion: completion)) { [self] in
+        recording(request, by: inner.dataTask(request: request, completion: completion))
+    }
+
+    /// Creates a task of the inner session that records the request when it is first resumed.
+    ///
+    /// If the inner session does not stream, the body is delivered as a whole.
+    public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
+        if let inner = inner as? any StreamingSession {
+            return recording(request, by: inner.streamTask(request: request, receiver: receiver))
+        }
+        return DeliveringTask(receiver) { delivery in
+            dataTask(request: request) { delivery.finish($0, $1, $2) }
+        }
+    }
+
+    private func recording(_ request: any URLRequestEncodable, by task: any DataTask) -> RecordingTask {
+        RecordingTask(task) { [self] in
             guard let request = try? SentRequest(request) else { return }  // the inner session reports the error
             sent.withLock { $0.append(request) }
         }
@@ -65,7 +81,7 @@ public final class RequestRecordingSession: MockableSession {
 }
 
 /// Forwards all calls to a task and reports the first `resume()`.
-private final class RecordingDataTask: DataTask {
+private final class RecordingTask: StreamTask {
     private let inner: any DataTask
     private let record: @Sendable () -> Void
     private let isPending = Mutex(true)
@@ -84,6 +100,10 @@ private final class RecordingDataTask: DataTask {
 
     func suspend() {
         inner.suspend()
+    }
+
+    func receiveMore() {
+        (inner as? any StreamTask)?.receiveMore()
     }
 
     func cancel() {
