@@ -122,8 +122,8 @@ final class HandSession: Session {
     func dataTask(
         request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> any DataTask {
-        Exchange(request, completion) { [exchanges, answers] exchange in
-            exchanges.add(exchange)
+        Exchange(request, completion) { [weak exchanges, answers] exchange in
+            exchanges?.add(exchange)  // a strong reference would be a cycle
             answers?(exchange)
         }
     }
