@@ -18,9 +18,9 @@ import FoundationNetworking
 ///   never along a redirect to another origin.
 /// - A request that already has the header field is sent unchanged.
 /// - If the server responds with 401 to the current credential, or with another response that
-///   `isUnauthorized` accepts, a refresh starts unless one is in progress; the request waits for it and is then sent
-///   again, once. If the credential has changed in the meantime, the request is sent again without a
-///   refresh. A second 401 is returned as the response.
+///   `isUnauthorized` accepts, a refresh starts unless one is in progress; the request waits for it
+///   and is then sent again, once. If the credential has changed in the meantime, the request is
+///   sent again without a refresh. A second 401 is returned as the response.
 /// - A credential that expires within ``leeway`` is refreshed before it is sent. If that refresh
 ///   fails, the credential is sent until it expires.
 /// - If a refresh fails or takes longer than ``refreshLimit``, every waiting request fails with
@@ -116,7 +116,7 @@ public final class Authentication: Interceptor {
             return try await next(request.marking(given.header))
         }
         let clock = next.context.service.clock
-        credential = try await fresh(credential, &ticket, clock, next.context.log)
+        credential = try await fresh(credential, &ticket, clock, next.context)
         guard let credential else { return try await next(request) }
         let response = try await next(request.with(credential))
         guard isUnauthorized(response), request.template?.httpBodyStream == nil else { return response }
@@ -124,7 +124,7 @@ public final class Authentication: Interceptor {
         guard isFromHere else { return response }
 
         let reason = "status \(response.status)"
-        guard let replacement = try await replacement(of: credential, &ticket, clock, next.context.log, reason) else {
+        guard let replacement = try await replacement(of: credential, &ticket, clock, next.context, reason) else {
             return response
         }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
@@ -148,8 +148,8 @@ public final class Authentication: Interceptor {
     /// Runs work that is not an HTTP request, such as opening a WebSocket, with the credential.
     ///
     /// A credential that expires within ``leeway`` is refreshed first. If the work throws an error
-    /// for a rejected credential, it runs again, once, with a newer credential. Like a request after
-    /// a 401, it waits for the refresh in progress or starts one, with the same limits.
+    /// for a rejected credential, it runs again, once, with a newer credential. Like a request
+    /// after a 401, it waits for the refresh in progress or starts one, with the same limits.
     ///
     /// ```swift
     /// let socket = try await authentication.withCredential(refreshingAfter: { $0 is SocketRefused }) {
@@ -172,7 +172,7 @@ public final class Authentication: Interceptor {
         let credential = try await fresh(try await current(ticket), &ticket, clock, nil)
         do {
             return try await work(credential)
-        } catch where isUnauthorized(error) {
+        } catch  where isUnauthorized(error) {
             guard let replacement = try await replacement(of: credential, &ticket, clock, nil, "") else { throw error }
             return try await work(replacement)
         }
@@ -188,17 +188,17 @@ public final class Authentication: Interceptor {
 
     /// Returns the credential, or a new one if it is about to expire.
     private func fresh(
-        _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ log: ExchangeLog?
+        _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?
     ) async throws -> Credential? {
         guard let expires = credential?.expires, expires.timeIntervalSince(clock.date) <= leeway.inSeconds else {
             return credential
         }
         do {
-            ticket = try await refreshed(credential, ticket, clock, log, "the credential expires")
+            ticket = try await refreshed(credential, ticket, clock, context, "the credential expires")
             return try await current(ticket)
         } catch {
-            // A credential that is still accepted is sent, unless the account was cleared or the task
-            // cancelled.
+            // A credential that is still accepted is sent, unless the account was cleared or the
+            // task cancelled.
             guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else { throw error }
             return credential
         }
@@ -206,13 +206,13 @@ public final class Authentication: Interceptor {
 
     /// Returns the credential to use instead of a rejected one, or `nil` if there is no other.
     private func replacement(
-        of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ log: ExchangeLog?,
+        of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
         _ reason: String
     ) async throws -> Credential? {
         let newer = flight.ticket
         guard newer.account == ticket.account else { throw Self.cleared }
         let isNewest = newer.generation == ticket.generation
-        ticket = isNewest ? try await refreshed(rejected, ticket, clock, log, reason) : newer
+        ticket = isNewest ? try await refreshed(rejected, ticket, clock, context, reason) : newer
         guard let replacement = try await current(ticket), replacement != rejected else { return nil }
         guard flight.ticket.account == ticket.account else { throw Self.cleared }
         return replacement
@@ -220,11 +220,11 @@ public final class Authentication: Interceptor {
 
     /// Waits for a credential newer than the ticket's.
     private func refreshed(
-        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, _ log: ExchangeLog?,
+        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
         _ reason: String
     ) async throws -> RefreshFlight.Ticket {
         let start = clock.now
-        defer { log?.record(.refresh, reason, from: start) }
+        defer { context?.log.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
             try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) {

@@ -12,11 +12,11 @@ import FoundationNetworking
 /// Each key has a circuit. The key defaults to the origin of the URL.
 /// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
 ///   failures, it opens.
-/// - While a circuit is open, requests fail immediately with
-///   ``WebServiceError/Code/circuitOpen``. ``WebServiceError/timeUntilTrial`` is the remaining time.
-/// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests fail
-///   as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if it fails,
-///   the circuit is open again. If the trial is cancelled, the next request is the trial.
+/// - While a circuit is open, requests fail immediately with ``WebServiceError/Code/circuitOpen``.
+///   ``WebServiceError/timeUntilTrial`` is the remaining time.
+/// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
+///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
+///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
 ///
 /// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
 /// ``RetryPolicy/defaultErrorCodes`` except `notConnectedToInternet`, unless `isFailure` defines
@@ -24,9 +24,9 @@ import FoundationNetworking
 /// request that was sent before the circuit opened does not affect it.
 ///
 /// After a retry policy in the list, each attempt counts; before it, each exchange. An open circuit
-/// is not retried. Each change of a circuit is recorded in the task's ``Timeline``. A circuit without
-/// a change for an hour and for ``openDuration`` may be closed to release its memory. Services that
-/// share an instance share its circuits. All members may be used from any thread.
+/// is not retried. Each change of a circuit is recorded in the task's ``Timeline``. A circuit
+/// without a change for an hour and for ``openDuration`` may be closed to release its memory.
+/// Services that share an instance share its circuits. All members may be used from any thread.
 public final class CircuitBreaker: Interceptor {
     /// The number of consecutive failures after which a circuit opens.
     public let maximumFailures: Int
@@ -42,12 +42,12 @@ public final class CircuitBreaker: Interceptor {
     /// - Parameters:
     ///   - maximumFailures: The number of consecutive failures after which a circuit opens. Values
     ///     below 1 count as 1. Defaults to 5.
-    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to 30
-    ///     seconds.
-    ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt, in
-    ///     the background. Defaults to the failures named above.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults to
-    ///     the origin of the URL.
+    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
+    ///     30 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
+    ///     in the background. Defaults to the failures named above.
+    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
+    ///     to the origin of the URL.
     public init(
         maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
         isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
@@ -116,8 +116,8 @@ private struct Circuit: Sendable {
     }
 
     private var phase = Phase.closed(failures: 0)
-    /// The number of changes of the phase. The result of a request counts only in the phase in which
-    /// the request was sent.
+    /// The number of changes of the phase. The result of a request counts only in the phase in
+    /// which the request was sent.
     private var version = 0
     private var changed: UInt64 = 0
 
@@ -189,12 +189,12 @@ extension Interceptor where Self == CircuitBreaker {
     /// Returns a circuit breaker with a circuit for each origin; see ``CircuitBreaker``.
     ///
     /// - Parameters:
-    ///   - maximumFailures: The number of consecutive failures after which a circuit opens. Defaults
-    ///     to 5.
-    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to 30
-    ///     seconds.
-    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to transport errors
-    ///     and the statuses 500, 502, 503 and 504.
+    ///   - maximumFailures: The number of consecutive failures after which a circuit opens.
+    ///     Defaults to 5.
+    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
+    ///     30 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to transport
+    ///     errors and the statuses 500, 502, 503 and 504.
     ///   - key: Returns the key of a request. Defaults to the origin of the URL.
     public static func circuitBreaker(
         maximumFailures: Int = 5, openDuration: Duration = .seconds(30),

@@ -11,8 +11,8 @@ import FoundationNetworking
 /// ```
 /// A request that fails because the host could not be found or connected to is sent again, with any
 /// method, because none of its bytes were sent. This happens only if the device has no network at
-/// that time, and as soon as it has one. Otherwise, and when ``limit`` has passed, the error is that
-/// of the transport.
+/// that time, and as soon as it has one. Otherwise, and when ``limit`` has passed, the error is
+/// that of the transport.
 ///
 /// By default, the device has a network if the routing table of the system contains a route to the
 /// host or, for a host name, to a public address. This is determined without sending anything: a
@@ -20,9 +20,9 @@ import FoundationNetworking
 /// offers no more on Linux. `isConnected` can provide another source.
 ///
 /// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
-/// double up to 4 seconds. Waiting counts toward the ``Request/Options/deadline``, stops immediately
-/// when the task is cancelled, and is recorded in the task's ``Timeline``. A body that can be read
-/// only once is not sent again.
+/// double up to 4 seconds. Waiting counts toward the ``Request/Options/deadline``, stops
+/// immediately when the task is cancelled, and is recorded in the task's ``Timeline``. A body that
+/// can be read only once is not sent again.
 public struct ConnectivityWait: Interceptor {
     /// The longest duration of all waits for one request.
     public let limit: Duration
@@ -54,7 +54,8 @@ public struct ConnectivityWait: Interceptor {
             do {
                 return try await next(request)
             } catch let error as URLError where Self.errorCodes.contains(error.code) {
-                guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody, request.template?.httpBodyStream == nil,
+                guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody,
+                    request.template?.httpBodyStream == nil,
                     try await waits(for: host, until: end, clock, next)
                 else { throw error }
             }

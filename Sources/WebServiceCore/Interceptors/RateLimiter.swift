@@ -16,9 +16,9 @@ import Foundation
 /// - A `Retry-After` (RFC 9110, section 10.2.3) in a response with the status 429 or 503 holds back
 ///   all requests of the key for that duration, at most six hours.
 ///
-/// After a retry policy in the list, each attempt takes a token; before it, each exchange. Redirects
-/// take none. Services that share an instance share its buckets. All members may be used from any
-/// thread.
+/// After a retry policy in the list, each attempt takes a token; before it, each exchange.
+/// Redirects take none. Services that share an instance share its buckets. All members may be used
+/// from any thread.
 public final class RateLimiter: Interceptor {
     /// The number of tokens that are added per ``period``.
     public let requests: Int
@@ -38,11 +38,11 @@ public final class RateLimiter: Interceptor {
     /// - Parameters:
     ///   - requests: The number of requests per period. Values below 1 count as 1.
     ///   - period: The period. A duration of zero or less is no limit. Defaults to one second.
-    ///   - burst: The maximum number of requests that are sent without a pause. Values below 1 count
-    ///     as 1. Defaults to `requests`.
+    ///   - burst: The maximum number of requests that are sent without a pause. Values below 1
+    ///     count as 1. Defaults to `requests`.
     ///   - maximumWaiting: The maximum number of waiting requests per key. Defaults to 1,000.
-    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults to
-    ///     the origin of the URL.
+    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
+    ///     to the origin of the URL.
     public init(
         _ requests: Int, per period: Duration = .seconds(1), burst: Int? = nil, maximumWaiting: Int = 1_000,
         by key: (@Sendable (_ request: Request) -> String)? = nil
@@ -75,7 +75,10 @@ public final class RateLimiter: Interceptor {
     }
 
     /// The number of keys whose buckets are retained.
-    var keyCount: Int { state.withLock { $0.count } }
+    var keyCount: Int { state.withLock { $0.values.count } }
+
+    /// The number of waiting requests.
+    var waitingRequests: Int { state.withLock { $0.values.values.reduce(0) { $0 + $1.waiting.count } } }
 
     /// Waits for a token.
     ///

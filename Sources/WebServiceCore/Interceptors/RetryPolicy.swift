@@ -6,14 +6,14 @@ import FoundationNetworking
 
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
-/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or a
-/// response or error that ``retriesResponse`` or ``retriesError`` accepts, if its method is
+/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or
+/// a response or error that ``retriesResponse`` or ``retriesError`` accepts, if its method is
 /// idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is
 /// `true`. A body that is an `httpBodyStream` is never sent again, and a body that can be read only
-/// once fails with ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half
-/// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the server
-/// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in
-/// the task's ``Timeline``.
+/// once fails with ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random
+/// between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the
+/// server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is
+/// recorded in the task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
@@ -68,8 +68,8 @@ public struct RetryPolicy: Interceptor {
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again.
-    ///   - retriesError: A predicate for additional errors after which a request is sent again. Called
-    ///     in the background. Defaults to `nil`, no such predicate.
+    ///   - retriesError: A predicate for additional errors after which a request is sent again.
+    ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
     ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,

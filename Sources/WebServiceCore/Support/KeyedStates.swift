@@ -1,10 +1,8 @@
 /// States by key. Idle states are removed when the number of keys has doubled.
 struct KeyedStates<Value: Sendable>: Sendable {
-    private var values: [String: Value] = [:]
+    private(set) var values: [String: Value] = [:]
     /// The number of keys at which idle states are removed.
     private var limit = 64
-
-    var count: Int { values.count }
 
     /// Changes a state, which is created if it does not exist.
     ///

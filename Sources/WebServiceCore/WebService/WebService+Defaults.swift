@@ -31,8 +31,8 @@ extension WebService {
         set { core.configure { $0.decoder = newValue } }
     }
 
-    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder, which read it
-    /// when they are called, and of typed requests. Defaults to a `JSONEncoder`.
+    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder, which read
+    /// it when they are called, and of typed requests. Defaults to a `JSONEncoder`.
     ///
     /// Typed requests use it unless they define their own (``ParameterizedRequest/encoder``).
     /// ``Request/serialize(_:encoder:contentType:)`` has a parameter for it.

@@ -2,9 +2,10 @@
 /// `any ServiceRequest`.
 ///
 /// ``ServiceResponse/convert(to:)`` and ``ServiceResponse/convert(for:)`` restore the type of the
-/// value.
+/// value. A request of a known type uses the generic methods, which are preferred.
 extension WebService {
     /// Creates a task for a request of any type; see ``perform(_:key:duplicates:)``.
+    @_disfavoredOverload
     public func perform(
         _ request: any ServiceRequest, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
     ) -> TypedTask<any Sendable> {
@@ -14,6 +15,7 @@ extension WebService {
     /// Starts a request of any type.
     ///
     /// The closure receives the result, once, on the main actor.
+    @_disfavoredOverload
     @discardableResult
     public func perform(
         _ request: any ServiceRequest, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
@@ -25,6 +27,7 @@ extension WebService {
     /// Starts a request of any type.
     ///
     /// The delegate, held weakly, receives the result, once, on the main actor.
+    @_disfavoredOverload
     @discardableResult
     public func perform(
         _ request: any ServiceRequest, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
@@ -37,6 +40,7 @@ extension WebService {
 
     /// Returns a task that reads the stored response to a request of any type; see
     /// ``stored(_:maximumAge:_:)``.
+    @_disfavoredOverload
     public func stored(
         _ request: any StorableRequest, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<any Sendable>> {
@@ -47,6 +51,7 @@ extension WebService {
     /// ``stored(_:maximumAge:_:)``.
     ///
     /// The closure is called once with the result, on the main actor.
+    @_disfavoredOverload
     @discardableResult
     public func stored(
         _ request: any StorableRequest, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
@@ -61,6 +66,7 @@ extension WebService {
     ///
     /// The delegate, which is held weakly, is called once with the result and the key, on the main
     /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.
+    @_disfavoredOverload
     @discardableResult
     public func stored(
         _ request: any StorableRequest, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,

@@ -93,11 +93,11 @@ public final class ResponseCache: Interceptor {
     ///     request that is sent again after that, for example by a retry, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
-    ///   - urlKey: Returns the key of the responses for a URL. URLs with equal keys share their stored
-    ///     responses and entity tags, so a key may omit only the parts of a URL that do not affect the
-    ///     response, such as parameters for statistics. Called in the background, several times per
-    ///     request. Defaults to `nil`: the URL, with scheme and host in lower case and without the
-    ///     default port.
+    ///   - urlKey: Returns the key of the responses for a URL. URLs with equal keys share their
+    ///     stored responses and entity tags, so a key may omit only the parts of a URL that do not
+    ///     affect the response, such as parameters for statistics. Called in the background,
+    ///     several times per request. Defaults to `nil`: the URL, with scheme and host in lower
+    ///     case and without the default port.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },

@@ -171,8 +171,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
-    /// Transforms the value and the response in the background. The response of a value that replaced
-    /// an error has no header fields.
+    /// Transforms the value and the response in the background. The response of a value that
+    /// replaced an error has no header fields.
     func mapWithResponse<Next: Sendable>(
         _ transform: @escaping @Sendable (Value, Response) throws -> Next
     ) -> TypedTask<Next> {

@@ -13,8 +13,8 @@ public struct EndpointContext: Sendable {
     let core: ServiceCore
     let flight: FlightRecorder
 
-    /// Sends a request through the pipeline of the service, which applies interceptors, the delegate,
-    /// cookies and timeouts.
+    /// Sends a request through the pipeline of the service, which applies interceptors, the
+    /// delegate, cookies and timeouts.
     ///
     /// - Parameters:
     ///   - request: The request.

@@ -48,8 +48,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The type of ``body-swift.property``.
     associatedtype Body: Encodable = Never?
 
-    /// The encoder of ``body-swift.property``. Defaults to ``WebService/encoder`` of the service that
-    /// performs the request.
+    /// The encoder of ``body-swift.property``. Defaults to ``WebService/encoder`` of the service
+    /// that performs the request.
     var encoder: any BodyEncoder { get }
 
     /// Changes the request after it has been created from the other members.
@@ -89,7 +89,9 @@ extension ParameterizedRequest {
     public var parameterEncoding: Request.ParameterEncoding { .percent }
 
     /// The encoder of the service that performs the request; a `JSONEncoder` outside of a service.
-    public var encoder: any BodyEncoder { PerformingService.core?.encoder ?? JSONEncoder() }
+    public var encoder: any BodyEncoder {
+        if let encoder = PerformingService.core?.encoder { encoder } else { JSONEncoder() }
+    }
 
     /// Has no effect.
     public func configure(_ request: inout Request) {}
@@ -104,7 +106,7 @@ extension ParameterizedRequest {
         request.parameterEncoding = parameterEncoding
         let hasBody = (body as? any OptionalValue)?.isNilValue != true
         if hasBody {
-            let encoder = PerformingService.$core.withValue(service.core) { encoder }
+            let encoder: any BodyEncoder = PerformingService.$core.withValue(service.core) { self.encoder }
             try request.serialize(body, encoder: encoder)
         }
         switch parameters {
