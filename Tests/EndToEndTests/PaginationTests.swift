@@ -391,7 +391,7 @@ struct PaginationTests {
         }
 
         func at(_ offset: Int) -> NumbersRequest { NumbersRequest(offset: offset) }
-        func page(of numbers: [Int]) -> Page<Int, Int> {
+        func page(of numbers: [Int], response: Response) -> Page<Int, Int> {
             Page(numbers, next: numbers.isEmpty ? nil : offset + numbers.count)
         }
     }

@@ -100,7 +100,37 @@ struct VisitsRequest: ParameterizedRequest, PagedRequest {
     var parameters: RequestParameters { .simple(["cursor": cursor]) }
 
     func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
-    func page(of answer: Visits) -> Page<String, String> { Page(answer.visits, next: answer.next) }
+    func page(of answer: Visits, response: Response) -> Page<String, String> { Page(answer.visits, next: answer.next) }
+}
+
+struct LabelsRequest: HTTPServiceRequest, PagedRequest {
+    var url: URL?
+    typealias Output = [String]
+
+    func request(for service: WebService) -> Request {
+        url.map { Request(url: $0) } ?? service.request(.GET, path: "/labels")
+    }
+
+    func at(_ url: URL) -> LabelsRequest { LabelsRequest(url: url) }
+    func page(of labels: [String], response: Response) throws -> Page<String, URL> {
+        Page(labels, next: try response.pageLink())
+    }
+}
+
+final class QueueExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "results")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+struct SocketRefused: Error {}
+
+func openSocket(with credential: Credential?) async throws -> String {
+    guard credential == .bearer("new") else { throw SocketRefused() }
+    return "open"
 }
 
 enum Lists: RequestGroup {
@@ -518,6 +548,107 @@ struct GuideSnippets {
         _ = await service.GET("/brewers").data().result
         #expect(session.recordedRequests.count == 3)
         #expect(retryBudget.availableRetries == 48)
+    }
+
+    @Test("Interceptors limit the rate, open a circuit and wait for a network")
+    func steeringInterceptors() async throws {
+        service.interceptors = [
+            .waitForConnectivity(within: .seconds(120)),
+            .retry(maximumAttempts: 5),
+            .circuitBreaker(maximumFailures: 5, openDuration: .seconds(30)),
+            .rateLimit(10, per: .seconds(1)),
+        ]
+        #expect(try await service.GET("/brewers").decode([Brewer].self).value == [Brewer(name: "Long Trail")])
+        session.addStub(MockResponse(statusCode: 500))
+        service.interceptors = [.circuitBreaker(maximumFailures: 1)]
+        _ = await service.GET("/brewers").data().result
+        do {
+            _ = try await service.GET("/brewers").data().value
+        } catch let error as WebServiceError where error.code == .circuitOpen {
+            print("the next trial is in \(error.timeUntilTrial ?? .zero)")
+        }
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/brewers").data().value }
+        #expect(error?.timeUntilTrial ?? .zero > .seconds(10))
+        #expect(session.recordedRequests.count == 2)
+    }
+
+    @Test("Predicates decide on further retries")
+    func retryPredicates() async throws {
+        session.addStub(MockResponse(statusCode: 403, headers: ["Retry-After": "0"]))
+        service.interceptors = [
+            .retry(maximumAttempts: 4) { response in
+                response.status == 403 && response.header(.retryAfter) != nil
+            } retriesError: { error in
+                (error as? URLError)?.code == .secureConnectionFailed
+            }
+        ]
+        _ = await service.GET("/brewers").data().result
+        #expect(session.recordedRequests.count == 4)
+    }
+
+    @Test("A custom rule determines what is unauthorized, and other work shares the refresh")
+    func authenticationRules() async throws {
+        let tokens = Tokens()
+        session.addStub(requestMatcher: { _ in true }) { request in
+            let field = request.urlRequestValue.value(forHTTPHeaderField: "Authorization")
+            return MockResponse(statusCode: field == "Bearer new" ? 200 : 403)
+        }
+        let authentication = Authentication(
+            TokenSource({ .bearer(tokens.current) }) { rejected in .bearer(try await tokens.renew()) },
+            isUnauthorized: { [401, 403].contains($0.status) }
+        )
+        let socket = try await authentication.withCredential(refreshingAfter: { $0 is SocketRefused }) { credential in
+            try await openSocket(with: credential)
+        }
+        #expect(socket == "open")
+        service.interceptors = [authentication]
+        try await service.GET("/me").empty().value
+        #expect(session.recordedRequests.count == 1)
+    }
+
+    @Test("Requests of any type, several sessions, executors and combined results")
+    func typedRecipes() async throws {
+        let requests: [any ServiceRequest] = [BrewersRequest(state: "vermont"), OrdersRequest(skip: 0)]
+        for request in requests {
+            let value = try await service.perform(request).value
+            print(type(of: value))
+        }
+        #expect(session.recordedRequests.count == 2)
+        let uploads = MockSession()
+        service.endpoints = [
+            HTTPEndpoint(session: uploads, where: { $0 is CreateBrewer }),
+            HTTPEndpoint(),
+        ]
+        let executor = QueueExecutor()
+        let task = service.perform(BrewersRequest(state: "vermont"))
+            .onCompletion(on: executor) { result in print((try? result.get())?.count ?? 0) }
+            .resume()
+        #expect(try await task.value.count == 1)
+        async let vermont = service.perform(BrewersRequest(state: "vermont")).value
+        async let maine = service.perform(BrewersRequest(state: "maine")).value
+        let brewers = try await vermont + maine
+        #expect(brewers.count == 2)
+        let clock = TestClock()
+        let typed = ["v", "ve", "vermont"]
+        let count = session.recordedRequests.count
+        var pending: Task<[Brewer], any Error>?
+        for text in typed {
+            pending?.cancel()
+            pending = Task {
+                try await clock.sleep(for: .milliseconds(300))
+                return try await service.perform(BrewersRequest(state: text)).value
+            }
+        }
+        await clock.advance(by: .milliseconds(300))
+        #expect(try await pending?.value.count == 1)
+        #expect(session.recordedRequests.count == count + 1)
+    }
+
+    @Test("A paged request follows the links of its responses")
+    func pagedLinks() async throws {
+        session.addStub(MockResponse(statusCode: 200, json: ["ale"]))
+        for try await label in service.pages(of: LabelsRequest()).items() { #expect(label == "ale") }
+        #expect(session.recordedRequests.count == 1)
     }
 
     @Test("A rejected credential is renewed, and the request is sent again")

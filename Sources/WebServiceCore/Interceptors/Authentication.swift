@@ -17,10 +17,10 @@ import FoundationNetworking
 /// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
 ///   never along a redirect to another origin.
 /// - A request that already has the header field is sent unchanged.
-/// - If the server responds with 401 to the current credential, a refresh starts unless one is in
-///   progress; the request waits for it and is then sent again, once. If the credential has changed
-///   in the meantime, the request is sent again without a refresh. A second 401 is returned as the
-///   response.
+/// - If the server responds with 401 to the current credential, or with another response that
+///   `isUnauthorized` accepts, a refresh starts unless one is in progress; the request waits for it
+///   and is then sent again, once. If the credential has changed in the meantime, the request is
+///   sent again without a refresh. A second 401 is returned as the response.
 /// - A credential that expires within ``leeway`` is refreshed before it is sent. If that refresh
 ///   fails, the credential is sent until it expires.
 /// - If a refresh fails or takes longer than ``refreshLimit``, every waiting request fails with
@@ -29,6 +29,7 @@ import FoundationNetworking
 ///   ``WebServiceError/Code/excessiveRefresh``. After the second consecutive failure, requests that
 ///   need a refresh fail for one second with the error of the last refresh; this duration doubles
 ///   with each further failure, up to ``refreshWindow``.
+/// - ``withCredential(refreshingAfter:_:)`` does the same for work that is not an HTTP request.
 /// - Call ``clear()`` at log-out, and ``update(_:)`` with a credential from another source.
 ///
 /// All members may be used from any thread. Each wait is recorded in the task's ``Timeline``.
@@ -45,6 +46,7 @@ public final class Authentication: Interceptor {
     public let refreshWindow: Duration
 
     private let provider: any TokenProvider
+    private let isUnauthorized: @Sendable (Response) -> Bool
     private let flight = RefreshFlight()
 
     /// The authentications on whose behalf the current Swift task runs a refresh.
@@ -63,15 +65,19 @@ public final class Authentication: Interceptor {
     ///     Defaults to 5.
     ///   - refreshWindow: The duration over which `maximumRefreshes` is counted. Defaults to 30
     ///     seconds.
+    ///   - isUnauthorized: Returns whether a response to a request with the credential means that
+    ///     the server rejected it. Called in the background. Defaults to the status 401.
     public init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
         leeway: Duration = .seconds(30),
         refreshLimit: Duration = .seconds(30),
         maximumRefreshes: Int = 5,
-        refreshWindow: Duration = .seconds(30)
+        refreshWindow: Duration = .seconds(30),
+        isUnauthorized: @escaping @Sendable (_ response: Response) -> Bool = { $0.status == 401 }
     ) {
         self.provider = provider
+        self.isUnauthorized = isUnauthorized
         self.origins = origins
         self.leeway = leeway
         self.refreshLimit = refreshLimit
@@ -110,34 +116,17 @@ public final class Authentication: Interceptor {
             return try await next(request.marking(given.header))
         }
         let clock = next.context.service.clock
-        if let expiring = credential, let expires = expiring.expires,
-            expires.timeIntervalSince(clock.date) <= leeway.inSeconds
-        {
-            do {
-                ticket = try await refreshed(expiring, ticket, next, reason: "the credential expires")
-                credential = try await current(ticket)
-            } catch {
-                // A credential that is still accepted is sent, unless the account was cleared or
-                // the task cancelled.
-                guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else {
-                    throw error
-                }
-            }
-        }
+        credential = try await fresh(credential, &ticket, clock, next.context)
         guard let credential else { return try await next(request) }
         let response = try await next(request.with(credential))
+        guard isUnauthorized(response), request.template?.httpBodyStream == nil else { return response }
         let isFromHere = (response.redirects + [response.url].compactMap { $0 }).allSatisfy { Origin($0) == origin }
-        guard response.status == 401, isFromHere, request.template?.httpBodyStream == nil else { return response }
+        guard isFromHere else { return response }
 
-        let newer = flight.ticket
-        guard newer.account == ticket.account else { throw Self.cleared }
-        if newer.generation == ticket.generation {
-            ticket = try await refreshed(credential, ticket, next, reason: "status 401")
-        } else {
-            ticket = newer
+        let reason = "status \(response.status)"
+        guard let replacement = try await replacement(of: credential, &ticket, clock, next.context, reason) else {
+            return response
         }
-        guard let replacement = try await current(ticket), replacement != credential else { return response }
-        guard flight.ticket.account == ticket.account else { throw Self.cleared }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
         return try await next(request.with(replacement))
@@ -156,6 +145,39 @@ public final class Authentication: Interceptor {
         try Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)]), operation: body)
     }
 
+    /// Runs work that is not an HTTP request, such as opening a WebSocket, with the credential.
+    ///
+    /// A credential that expires within ``leeway`` is refreshed first. If the work throws an error
+    /// for a rejected credential, it runs again, once, with a newer credential. Like a request
+    /// after a 401, it waits for the refresh in progress or starts one, with the same limits.
+    ///
+    /// ```swift
+    /// let socket = try await authentication.withCredential(refreshingAfter: { $0 is SocketRefused }) {
+    ///     try await open(url, with: $0)
+    /// }
+    /// ```
+    /// - Parameters:
+    ///   - isUnauthorized: Returns whether an error of the work means that the credential was
+    ///     rejected.
+    ///   - work: The work, with the current credential; `nil` if there is none.
+    /// - Throws: The error of the work or of the provider; the errors of a refresh; or
+    ///   `CancellationError`.
+    public func withCredential<Value: Sendable>(
+        refreshingAfter isUnauthorized: @Sendable (any Error) -> Bool,
+        _ work: @Sendable (_ credential: Credential?) async throws -> Value
+    ) async throws -> Value {
+        guard !Self.refreshing.contains(ObjectIdentifier(self)) else { return try await work(nil) }
+        let clock = TaskClock.system
+        var ticket = flight.ticket
+        let credential = try await fresh(try await current(ticket), &ticket, clock, nil)
+        do {
+            return try await work(credential)
+        } catch  where isUnauthorized(error) {
+            guard let replacement = try await replacement(of: credential, &ticket, clock, nil, "") else { throw error }
+            return try await work(replacement)
+        }
+    }
+
     /// The number of requests that wait for a refresh.
     var parkedRequests: Int { flight.waiting }
 
@@ -164,13 +186,45 @@ public final class Authentication: Interceptor {
         return try await provider.credential()
     }
 
+    /// Returns the credential, or a new one if it is about to expire.
+    private func fresh(
+        _ credential: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?
+    ) async throws -> Credential? {
+        guard let expires = credential?.expires, expires.timeIntervalSince(clock.date) <= leeway.inSeconds else {
+            return credential
+        }
+        do {
+            ticket = try await refreshed(credential, ticket, clock, context, "the credential expires")
+            return try await current(ticket)
+        } catch {
+            // A credential that is still accepted is sent, unless the account was cleared or the
+            // task cancelled.
+            guard flight.ticket.account == ticket.account, !Task.isCancelled, expires > clock.date else { throw error }
+            return credential
+        }
+    }
+
+    /// Returns the credential to use instead of a rejected one, or `nil` if there is no other.
+    private func replacement(
+        of rejected: Credential?, _ ticket: inout RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
+        _ reason: String
+    ) async throws -> Credential? {
+        let newer = flight.ticket
+        guard newer.account == ticket.account else { throw Self.cleared }
+        let isNewest = newer.generation == ticket.generation
+        ticket = isNewest ? try await refreshed(rejected, ticket, clock, context, reason) : newer
+        guard let replacement = try await current(ticket), replacement != rejected else { return nil }
+        guard flight.ticket.account == ticket.account else { throw Self.cleared }
+        return replacement
+    }
+
     /// Waits for a credential newer than the ticket's.
     private func refreshed(
-        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ next: Next, reason: String
+        _ rejected: Credential?, _ ticket: RefreshFlight.Ticket, _ clock: TaskClock, _ context: ExchangeContext?,
+        _ reason: String
     ) async throws -> RefreshFlight.Ticket {
-        let clock = next.context.service.clock
         let start = clock.now
-        defer { next.context.log.record(.refresh, reason, from: start) }
+        defer { context?.log.record(.refresh, reason, from: start) }
         let limits = RefreshFlight.Limits(duration: refreshLimit, count: maximumRefreshes, window: refreshWindow)
         return try await flight.wait(ticket, limits, clock) { [self] in
             try await Self.$refreshing.withValue(Self.refreshing.union([ObjectIdentifier(self)])) {

@@ -6,14 +6,14 @@ import FoundationNetworking
 
 /// An interceptor that retries requests with exponential backoff, within a time budget.
 ///
-/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses`` or a
-/// response that ``retriesResponse`` accepts, if its method is idempotent (RFC 9110, section
-/// 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is `true`. A body that is an
-/// `httpBodyStream` is never sent again, and a body that can be read only once fails with
-/// ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random between half
-/// and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the server
-/// (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is recorded in
-/// the task's ``Timeline``.
+/// A request is sent again after a transport error in ``errorCodes``, a status in ``statuses``, or
+/// a response or error that ``retriesResponse`` or ``retriesError`` accepts, if its method is
+/// idempotent (RFC 9110, section 9.2.2), it has an `Idempotency-Key`, or ``retriesAnyMethod`` is
+/// `true`. A body that is an `httpBodyStream` is never sent again, and a body that can be read only
+/// once fails with ``WebServiceError/Code/bodyNotReplayable``. The pause before retry *n* is random
+/// between half and all of ``baseDelay`` × 2ⁿ⁻¹, at most ``maximumDelay``. A `Retry-After` from the
+/// server (seconds or a date, RFC 9110, section 10.2.3) takes precedence. Every decision is
+/// recorded in the task's ``Timeline``.
 ///
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
@@ -33,6 +33,8 @@ public struct RetryPolicy: Interceptor {
     public var retriesResponse: (@Sendable (Response) -> Bool)?
     /// The transport errors after which a request is sent again.
     public var errorCodes: Set<URLError.Code>
+    /// A predicate for additional errors after which a request is sent again; `nil` for none.
+    public var retriesError: (@Sendable (any Error) -> Bool)?
     /// A Boolean value that indicates whether non-idempotent requests are sent again.
     public var retriesAnyMethod: Bool
     /// The limit for the retries of all requests that share it, or `nil` for no such limit.
@@ -66,6 +68,8 @@ public struct RetryPolicy: Interceptor {
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
     ///   - errorCodes: The transport errors after which a request is sent again.
+    ///   - retriesError: A predicate for additional errors after which a request is sent again.
+    ///     Called in the background. Defaults to `nil`, no such predicate.
     ///   - retriesAnyMethod: Whether requests with a method that is not idempotent are sent again.
     ///     Defaults to `false`.
     ///   - retryBudget: The limit for the retries of all requests that share it. Defaults to `nil`,
@@ -80,6 +84,7 @@ public struct RetryPolicy: Interceptor {
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
         retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
+        retriesError: (@Sendable (any Error) -> Bool)? = nil,
         retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil,
         random: (@Sendable () -> Double)? = nil
@@ -91,6 +96,7 @@ public struct RetryPolicy: Interceptor {
         self.statuses = statuses
         self.retriesResponse = retriesResponse
         self.errorCodes = errorCodes
+        self.retriesError = retriesError
         self.retriesAnyMethod = retriesAnyMethod
         self.retryBudget = retryBudget
         self.random = random
@@ -138,8 +144,10 @@ public struct RetryPolicy: Interceptor {
             let isTransient = statuses.contains(response.status) || retriesResponse?(response) == true
             return isTransient ? "status \(response.status)" : nil
         case .failure(let error):
-            guard let error = error as? URLError, errorCodes.contains(error.code) else { return nil }
-            return "URLError \(error.code.rawValue)"
+            if let error = error as? URLError, errorCodes.contains(error.code) {
+                return "URLError \(error.code.rawValue)"
+            }
+            return retriesError?(error) == true ? "error of type \(type(of: error))" : nil
         }
     }
 
@@ -199,13 +207,18 @@ extension Interceptor where Self == RetryPolicy {
     /// ```swift
     /// service.interceptors = [.retry { $0.status == 403 && $0.header(.retryAfter) != nil }]
     /// ```
+    /// The parameters and their defaults are those of the initializer of ``RetryPolicy``.
     public static func retry(
-        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
-        statuses: Set<Int> = RetryPolicy.defaultStatuses, retriesResponse: (@Sendable (Response) -> Bool)? = nil
+        maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(20),
+        budget: Duration = .seconds(60), statuses: Set<Int> = RetryPolicy.defaultStatuses,
+        errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes, retriesAnyMethod: Bool = false,
+        retryBudget: RetryBudget? = nil, retriesResponse: (@Sendable (Response) -> Bool)? = nil,
+        retriesError: (@Sendable (any Error) -> Bool)? = nil
     ) -> RetryPolicy {
         RetryPolicy(
-            maximumAttempts: maximumAttempts, baseDelay: baseDelay, budget: budget, statuses: statuses,
-            retriesResponse: retriesResponse)
+            maximumAttempts: maximumAttempts, baseDelay: baseDelay, maximumDelay: maximumDelay, budget: budget,
+            statuses: statuses, retriesResponse: retriesResponse, errorCodes: errorCodes, retriesError: retriesError,
+            retriesAnyMethod: retriesAnyMethod, retryBudget: retryBudget)
     }
 }
 

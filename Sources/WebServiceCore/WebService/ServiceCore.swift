@@ -77,6 +77,13 @@ final class ServiceCore: PipelineSource {
         state = Mutex(other.state.withLock { $0 })
     }
 
+    /// Returns a core with the same configuration and another session.
+    func with(_ session: any Session) -> ServiceCore {
+        let core = ServiceCore(copying: self)
+        core.configure { $0.session = session }
+        return core
+    }
+
     var configuration: Configuration { state.withLock { $0.configuration } }
 
     var errorMapper: (any ErrorMapper)? { configuration.errorMapper }

@@ -21,19 +21,20 @@ extension WebService {
     }
 
     /// The decoder of the methods of ``SessionTask`` that decode values, for calls without a
-    /// decoder. They read it when they are called. Defaults to a `JSONDecoder`.
+    /// decoder, which read it when they are called, and of typed requests. Defaults to a
+    /// `JSONDecoder`.
     ///
-    /// Typed requests define their own decoder (``HTTPServiceRequest/decoder``), and
+    /// Typed requests use it unless they define their own (``HTTPServiceRequest/decoder``).
     /// ``Response/decode(_:decoder:)`` has a parameter for it.
     public var decoder: any BodyDecoder {
         get { core.decoder }
         set { core.configure { $0.decoder = newValue } }
     }
 
-    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder. The method
-    /// reads it when it is called. Defaults to a `JSONEncoder`.
+    /// The encoder of ``SessionTask/setJSON(_:encoder:)``, for calls without an encoder, which read
+    /// it when they are called, and of typed requests. Defaults to a `JSONEncoder`.
     ///
-    /// Typed requests define their own encoder (``ParameterizedRequest/encoder``), and
+    /// Typed requests use it unless they define their own (``ParameterizedRequest/encoder``).
     /// ``Request/serialize(_:encoder:contentType:)`` has a parameter for it.
     public var encoder: any BodyEncoder & Sendable {
         get { core.encoder }

@@ -129,7 +129,9 @@ extension ServiceCore {
         do {
             let fetched = try await endpoint.fetch(request, in: context)
             rawData = fetched
-            let value = try await endpoint.process(fetched, of: request, isFromStorage: false)
+            let value = try await PerformingService.$core.withValue(self) {
+                try await endpoint.process(fetched, of: request, isFromStorage: false)
+            }
             result = .success(try Self.output(of: request, value))
         } catch {
             result = .failure(Self.completed(error, context.flight.exchange))

@@ -30,15 +30,23 @@ extension WebService {
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {
+        readStored(request, maximumAge, dependency) { $0 }
+    }
+
+    /// - Parameter transform: Returns the value of the task.
+    func readStored<Request: StorableRequest, Value: Sendable>(
+        _ request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency,
+        _ transform: @escaping @Sendable (SourcedValue<Request.Output>) -> Value
+    ) -> TypedTask<Value> {
         let answer = Answer<SourcedValue<Request.Output>>()
         let task = SessionTask(core) { [core] task in
             core.beginRead(of: request, maximumAge, dependency, task, answer)
         }
-        let step: @Sendable (StepInput) -> Result<SourcedValue<Request.Output>, any Error> = { input in
+        let step: @Sendable (StepInput) -> Result<Value, any Error> = { input in
             Result {
                 if let failure = input.failure { throw failure }
                 if dependency.isOver?() == true { throw URLError(.cancelled) }
-                return try answer.value
+                return transform(try answer.value)
             }
         }
         if dependency.isOver == nil {

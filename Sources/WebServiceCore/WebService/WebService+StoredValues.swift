@@ -109,8 +109,10 @@ extension ServiceCore {
             case .hides: throw Self.noStoredData("the endpoint hides stored data")
             case .processes:
                 do {
-                    return try Self.output(
-                        of: request, try await endpoint.process(data, of: request, isFromStorage: true))
+                    let value = try await PerformingService.$core.withValue(self) {
+                        try await endpoint.process(data, of: request, isFromStorage: true)
+                    }
+                    return try Self.output(of: request, value)
                 } catch {
                     throw Self.noStoredData("the stored data can no longer be processed", error)
                 }

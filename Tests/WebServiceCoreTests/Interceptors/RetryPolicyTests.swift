@@ -67,6 +67,23 @@ struct RetryPolicyTests {
         return (session, response, task.task.timeline)
     }
 
+    @Test("A predicate for errors and the dot syntax decide on further retries")
+    func predicates() async throws {
+        let session = ScriptedSession([.error(.cannotParseResponse), .status(418), .status(200)])
+        let service = WebService.make(session, timekeeper: nil)
+        let task = service.POST("/x").data()
+        service.interceptors = [
+            .retry(baseDelay: .nanoseconds(1), retriesAnyMethod: true) {
+                $0.status == 418
+            } retriesError: {
+                ($0 as? URLError)?.code == .cannotParseResponse
+            }
+        ]
+        #expect(try await task.response.status == 200)
+        #expect(session.sent.count == 3)
+        #expect(task.timeline.events.first { $0.kind == .retry }?.detail.hasPrefix("error of type URLError") == true)
+    }
+
     @Test("A transient status is retried, and the timeline contains the reason and the pause")
     func status() async throws {
         let pauses = Collected<Duration>()

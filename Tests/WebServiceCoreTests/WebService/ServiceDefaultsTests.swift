@@ -112,6 +112,38 @@ struct ServiceDefaultsTests {
         #expect(brews == [Brew(brewName: "Ale")])
     }
 
+    private struct Brews: ParameterizedRequest, RawStorableRequest {
+        typealias Output = Brew
+        var method: Request.Method { .POST }
+        var path: String { "/brews" }
+        var storageIdentifier: String? { "brews" }
+        var body: some Encodable { Brew(brewName: "Ale") }
+    }
+
+    private struct OwnBrews: ParameterizedRequest {
+        typealias Output = Brew
+        var method: Request.Method { .POST }
+        var path: String { "/brews" }
+        var body: some Encodable { Brew(brewName: "Ale") }
+        var decoder: any BodyDecoder { JSONDecoder() }
+        var encoder: any BodyEncoder { JSONEncoder() }
+    }
+
+    @Test("Typed requests use the decoder and the encoder of the service unless they define their own")
+    func typed() async throws {
+        let session = HandSession(text: #"{"brew_name":"Ale"}"#)
+        let service = WebService.make(session)
+        service.storages = [MemoryStorage()]
+        (service.decoder, service.encoder) = Self.snakeCase
+        #expect(try await service.perform(Brews()).value == Brew(brewName: "Ale"))
+        #expect(try sent(session).httpBody == Data(#"{"brew_name":"Ale"}"#.utf8))
+        #expect(try await service.stored(Brews()).value.value == Brew(brewName: "Ale"))
+        #expect(try Brews().request(for: service).body == Data(#"{"brew_name":"Ale"}"#.utf8))
+        let error = await #expect(throws: WebServiceError.self) { try await service.perform(OwnBrews()).value }
+        #expect(error?.code == .decoding)
+        #expect(try sent(session).httpBody == Data(#"{"brewName":"Ale"}"#.utf8))
+    }
+
     @Test("Values are encoded by the encoder of the service unless the call specifies one")
     func encoder() async throws {
         let session = HandSession(text: "x")

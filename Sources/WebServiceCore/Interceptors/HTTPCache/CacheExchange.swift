@@ -29,7 +29,7 @@ struct CacheExchange: Sendable {
         selecting = Self.selecting(request, url, next.pipeline.cookieJar, next.context.service.clock)
         self.url = url
         self.account = account
-        key = Self.key(url, account)
+        key = cache.key(url, account)
         demands = CacheDemands(request)
         self.next = next
         self.cache = cache
@@ -45,17 +45,9 @@ struct CacheExchange: Sendable {
         return selecting
     }
 
-    static func key(for request: Request, account: String?) -> StorageKey? {
-        url(of: request).map { key($0, account) }
-    }
-
-    private static func key(_ url: String, _ account: String?) -> StorageKey {
-        StorageKey(identifier: "GET \(url)", classification: DataClassification("http-cache"), account: account)
-    }
-
     /// Returns the URL that a request is sent to: scheme and host in lower case, without the
     /// default port of the scheme and without a fragment.
-    private static func url(of request: Request) -> String? {
+    static func url(of request: Request) -> String? {
         var bare = request
         if !request.encodesParametersInURL { bare.parameters = nil }
         bare.content = .none
@@ -207,7 +199,7 @@ struct CacheExchange: Sendable {
             else { continue }
             others.append(other)
         }
-        for other in Set(others.compactMap { Self.key(for: Request(url: $0), account: account) }) where other != key {
+        for other in Set(others.compactMap { cache.key(for: $0, account) }) where other != key {
             cache.invalidate(other)
         }
         return response

@@ -70,6 +70,7 @@ public final class ResponseCache: Interceptor {
     /// request.
     let clock: TaskClock?
     let observer: (@Sendable (StorageFailure) -> Void)?
+    private let urlKey: (@Sendable (URL) -> String)?
     let state = Mutex(State())
 
     struct State {
@@ -92,14 +93,19 @@ public final class ResponseCache: Interceptor {
     ///     request that is sent again after that, for example by a retry, bypasses the cache.
     ///   - usesHeuristics: Whether responses without explicit freshness are fresh for a tenth of
     ///     the time since they were last modified, for at most a week. Defaults to `false`.
+    ///   - urlKey: Returns the key of the responses for a URL. URLs with equal keys share their
+    ///     stored responses and entity tags, so a key may omit only the parts of a URL that do not
+    ///     affect the response, such as parameters for statistics. Called in the background,
+    ///     several times per request. Defaults to `nil`: the URL, with scheme and host in lower
+    ///     case and without the default port.
     ///   - storageErrorObserver: Receives every storage failure, on any thread.
     public convenience init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String? = { nil },
-        usesHeuristics: Bool = false,
+        usesHeuristics: Bool = false, urlKey: (@Sendable (_ url: URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)? = nil
     ) {
         self.init(
-            storage: storage, account: account, usesHeuristics: usesHeuristics,
+            storage: storage, account: account, usesHeuristics: usesHeuristics, urlKey: urlKey,
             storageErrorObserver: storageErrorObserver, timekeeper: nil)
     }
 
@@ -108,8 +114,10 @@ public final class ResponseCache: Interceptor {
     ///   are stale.
     package init(
         storage: any ResponseStorage, account: @escaping @Sendable () -> String?, usesHeuristics: Bool,
+        urlKey: (@Sendable (URL) -> String)? = nil,
         storageErrorObserver: (@Sendable (_ failure: StorageFailure) -> Void)?, timekeeper: (any Timekeeper)?
     ) {
+        self.urlKey = urlKey
         clock = timekeeper.map { TaskClock($0) }
         self.storage = storage
         self.account = account
@@ -127,6 +135,17 @@ public final class ResponseCache: Interceptor {
         return try await exchange.response()
     }
 
+    /// Returns the storage key for a URL; `nil` if no request can be sent to it.
+    func key(for url: URL, _ account: String?) -> StorageKey? {
+        CacheExchange.url(of: Request(url: url)).map { key($0, account) }
+    }
+
+    /// - Parameter url: A URL in the form of ``CacheExchange/url``.
+    func key(_ url: String, _ account: String?) -> StorageKey {
+        let key = urlKey.flatMap { urlKey in URL(string: url).map(urlKey) } ?? url
+        return StorageKey(identifier: "GET \(key)", classification: DataClassification("http-cache"), account: account)
+    }
+
     /// Removes the stored responses for a URL and the current account.
     ///
     /// Responses to requests in flight are not stored.
@@ -135,7 +154,7 @@ public final class ResponseCache: Interceptor {
     ///   longer than 10 seconds or 64 changes are already pending; in both cases, the responses are
     ///   removed when the storage continues.
     public func remove(_ url: URL) async throws {
-        guard let key = CacheExchange.key(for: Request(url: url), account: account()) else { return }
+        guard let key = key(for: url, account()) else { return }
         try await removal(of: key)
     }
 

@@ -118,6 +118,17 @@ extension TypedTask {
         observe(observer)
     }
 
+    /// Calls the closure with the result, on an executor.
+    ///
+    /// Later handlers wait until it returns. The main actor has ``updateUI(_:)`` and
+    /// ``updateErrorUI(_:)``; without an executor, see ``onCompletion(_:)``.
+    @discardableResult
+    public func onCompletion(
+        on executor: any TaskExecutor, _ observer: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) -> Self {
+        observe(on: executor, observer)
+    }
+
     /// Calls the closure with the value, on the main actor.
     ///
     /// Not called after an error. Later handlers wait until it returns.

@@ -171,6 +171,35 @@ public final class TypedTask<Value: Sendable>: Sendable {
         TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
     }
 
+    /// Transforms the value and the response in the background. The response of a value that
+    /// replaced an error has no header fields.
+    func mapWithResponse<Next: Sendable>(
+        _ transform: @escaping @Sendable (Value, Response) throws -> Next
+    ) -> TypedTask<Next> {
+        TypedTask<Next>(
+            task, rules, owner: owner,
+            step: { [box] input in
+                box.result.flatMap { value in
+                    let response = try? input.result.get()  // the error was replaced by the value
+                    return Result {
+                        try transform(value, response ?? Response(body: nil, source: .endpoint, attempts: 0))
+                    }
+                }
+            })
+    }
+
+    /// Adds an observer on an executor, after all handlers added so far.
+    func observe(
+        on executor: any TaskExecutor, _ observer: @escaping @Sendable (Result<Value, any Error>) -> Void
+    ) -> Self {
+        task.add(
+            .asyncStep { [box] _ in
+                await withTaskExecutorPreference(executor) { observer(box.result) }
+                return nil
+            })
+        return self
+    }
+
     /// Returns a task with another asynchronous step.
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>

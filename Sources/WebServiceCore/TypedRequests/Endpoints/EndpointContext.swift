@@ -13,15 +13,17 @@ public struct EndpointContext: Sendable {
     let core: ServiceCore
     let flight: FlightRecorder
 
-    /// Sends a request through the service's session and its pipeline.
+    /// Sends a request through the pipeline of the service, which applies interceptors, the
+    /// delegate, cookies and timeouts.
     ///
-    /// The pipeline applies interceptors, the delegate, cookies and timeouts.
-    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - session: The session that sends it. Defaults to `nil`: the session of the service.
     /// - Returns: The response, with any status.
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   `URLError.cancelled` if the request is cancelled.
-    public func send(_ request: Request) async throws -> Response {
-        let exchange = SessionTask(core, request)
+    public func send(_ request: Request, over session: (any Session)? = nil) async throws -> Response {
+        let exchange = SessionTask(session.map(core.with) ?? core, request)
         flight.begin(exchange)
         return try await exchange.answer().value
     }

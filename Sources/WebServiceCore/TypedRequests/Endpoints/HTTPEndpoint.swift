@@ -4,21 +4,32 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// An endpoint that sends an ``HTTPServiceRequest`` through the service's session and pipeline.
+/// An endpoint that sends an ``HTTPServiceRequest`` through the pipeline of the service.
 ///
+/// A service can have several, each with its own session and requests:
+/// ```swift
+/// service.endpoints = [
+///     HTTPEndpoint(session: uploads, where: { $0 is any UploadRequest }),
+///     HTTPEndpoint(),
+/// ]
+/// ```
 /// A response with `Cache-Control: no-store` (RFC 9111, section 5.2.2.5) is not stored.
 public struct HTTPEndpoint: ServiceEndpoint {
     /// A Boolean value that indicates whether the requests of this endpoint count as activity.
     public let countsAsActivity: Bool
+    private let session: (any Session)?
     private let isServed: @Sendable (any HTTPServiceRequest) -> Bool
 
     /// - Parameters:
+    ///   - session: The session that sends the requests. Defaults to `nil`: the session of the
+    ///     service.
     ///   - countsAsActivity: Whether the requests count as activity. Defaults to `true`.
     ///   - isServed: A predicate for the supported requests. Defaults to all requests.
     public init(
-        countsAsActivity: Bool = true,
+        session: (any Session)? = nil, countsAsActivity: Bool = true,
         where isServed: @escaping @Sendable (any HTTPServiceRequest) -> Bool = { _ in true }
     ) {
+        self.session = session
         self.countsAsActivity = countsAsActivity
         self.isServed = isServed
     }
@@ -32,7 +43,7 @@ public struct HTTPEndpoint: ServiceEndpoint {
     public func fetch(_ request: any ServiceRequest, in context: EndpointContext) async throws -> any RawDataSource {
         let request = try Self.http(request)
         let message = try request.request(for: context.service)
-        let response = try await context.send(message)
+        let response = try await context.send(message, over: session)
         return Answer(
             response: response, request: request,
             mappers: [message.options.errorMapper, context.service.errorMapper].compactMap(\.self))

@@ -8,11 +8,17 @@
 ///     func request(for service: WebService) -> Request { … }
 ///
 ///     func at(_ cursor: String) -> BrewersRequest { BrewersRequest(cursor: cursor) }
-///     func page(of output: BrewersAnswer) -> Page<Brewer, String> {
+///     func page(of output: BrewersAnswer, response: Response) -> Page<Brewer, String> {
 ///         Page(output.brewers, next: output.nextCursor)
 ///     }
 /// }
 /// for try await brewer in service.pages(of: BrewersRequest()).items() { … }
+/// ```
+/// For a list whose pages are linked by the header field `Link`, the position is a `URL`:
+/// ```swift
+/// func page(of output: [Brewer], response: Response) throws -> Page<Brewer, URL> {
+///     Page(output, next: try response.pageLink())
+/// }
 /// ```
 public protocol PagedRequest: ServiceRequest {
     /// The type of an item in the list.
@@ -27,8 +33,12 @@ public protocol PagedRequest: ServiceRequest {
     ///
     /// The page has the position of the next page, or none if it is the last page.
     ///
+    /// - Parameters:
+    ///   - output: The output of the request.
+    ///   - response: The response; without header fields if the output was read from a storage or
+    ///     comes from an endpoint that sends no request.
     /// - Throws: An error if the output is invalid; it becomes the error of the page.
-    func page(of output: Output) throws -> Page<Item, Position>
+    func page(of output: Output, response: Response) throws -> Page<Item, Position>
 }
 
 extension WebService {
@@ -51,7 +61,7 @@ extension WebService {
     ) -> Paginator<Paged.Item, Paged.Position> {
         .cursor(maximumEmptyPages: maximumEmptyPages) { position in
             let request = position.map(request.at) ?? request
-            return (task?(request) ?? self.perform(request)).map { try request.page(of: $0) }
+            return (task?(request) ?? self.perform(request)).mapWithResponse { try request.page(of: $0, response: $1) }
         }
     }
 }

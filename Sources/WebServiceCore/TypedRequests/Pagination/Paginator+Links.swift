@@ -35,28 +35,55 @@ extension Paginator where Position == URL {
         let allowed = origins.union([request.url.flatMap(Origin.init)].compactMap(\.self))
         return Paginator(maximumEmptyPages: maximumEmptyPages) { position in
             if let position, !allowed(position) {
-                throw refused("the next page is at an origin other than the allowed ones", nil)
+                throw Response.refused("the next page is at an origin other than the allowed ones", nil)
             }
             let task = try await items(position.map(request.following) ?? request)
             let found = try await task.value
             let response = try await task.response
-            var page = Page(found, next: try next(response, relation, allowed), response: response)
+            var page = Page(found, next: try response.pageLink(relation, allowed), response: response)
             page.address = response.url
             return page
         }
     }
 
-    private static func next(_ response: Response, _ relation: String, _ allowed: Set<Origin>) throws -> URL? {
-        guard let here = response.url else { throw refused("a response without header fields has no links", response) }
-        guard let link = response.link(relation) else { return nil }
-        guard allowed(here) else { throw refused("the page with the link was redirected to another origin", response) }
-        guard let url = URL(string: link.target) else {
-            throw refused("the link to the next page is not a valid URL", response)
+}
+
+extension Response {
+    /// Returns the target of a link to another page of a list (RFC 8288), for a ``PagedRequest``.
+    ///
+    /// Only links to the origin of the request and to `origins` are returned, because the request
+    /// for the page has the header fields of the service.
+    ///
+    /// - Parameters:
+    ///   - relation: The relation type of the link. Defaults to `next`.
+    ///   - origins: The origins, in addition to that of the request, that links may lead to.
+    ///     Defaults to none.
+    /// - Returns: `nil` if there is no such link.
+    /// - Throws: ``WebServiceError/Code/linkRefused`` for a link to another origin, a link on a
+    ///   page that was redirected to another origin, and a response without header fields.
+    public func pageLink(_ relation: String = "next", origins: Set<Origin> = []) throws -> URL? {
+        let first = redirects.first ?? url
+        let allowed = origins.union([first.flatMap(Origin.init)].compactMap(\.self))
+        guard let next = try pageLink(relation, allowed) else { return nil }
+        guard allowed(next) else {
+            throw Self.refused("the next page is at an origin other than the allowed ones", self)
         }
-        return url
+        return next
     }
 
-    private static func refused(_ message: String, _ response: Response?) -> WebServiceError {
+    fileprivate func pageLink(_ relation: String, _ allowed: Set<Origin>) throws -> URL? {
+        guard let url else { throw Self.refused("a response without header fields has no links", self) }
+        guard let link = link(relation) else { return nil }
+        guard allowed(url) else {
+            throw Self.refused("the page with the link was redirected to another origin", self)
+        }
+        guard let target = URL(string: link.target) else {
+            throw Self.refused("the link to the next page is not a valid URL", self)
+        }
+        return target
+    }
+
+    fileprivate static func refused(_ message: String, _ response: Response?) -> WebServiceError {
         WebServiceError(.linkRefused, message, response: response?.urlResponse, body: response?.data)
     }
 }

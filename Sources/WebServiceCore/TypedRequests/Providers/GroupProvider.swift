@@ -12,8 +12,24 @@ public protocol RequestGroup {
 /// A request of another type fails with ``WebServiceError/Code/requestNotAllowed`` and is not sent.
 /// A debug build also prints the error to standard error, because it is a programming error.
 public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
-    private let service: WebService
+    let service: WebService
     private let allowed: Set<ObjectIdentifier>
+
+    /// The handling of duplicates for calls that do not specify it.
+    ///
+    /// Defaults to ``DuplicateMode/allow``.
+    public var duplicates = DuplicateMode.allow
+
+    /// The delegate that receives results. Held weakly.
+    ///
+    /// Used by ``performForDelegate(_:key:duplicates:)`` and
+    /// ``storedForDelegate(_:key:maximumAge:_:)``.
+    public weak var delegate: (any ServiceDelegate)?
+
+    /// A Boolean value that indicates whether the delegate of a storage read receives only values.
+    ///
+    /// If `true`, the default, it is not notified of errors and cancellation.
+    public var tellsDelegateOnlyOfStoredData = true
 
     /// Creates a provider for a service that accepts the types of the group.
     public init(service: WebService) {
@@ -32,19 +48,29 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Creates a task for a request; see ``WebService/perform(_:key:duplicates:)``.
     public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
-        refusal(of: Request.self) ?? service.perform(request, key: key, duplicates: duplicates)
+        refusal(of: Request.self) ?? service.perform(request, key: key, duplicates: duplicates ?? self.duplicates)
     }
 
     /// Starts a request. The closure receives the result, once, on the main actor.
     @discardableResult
     public func perform<Request: ServiceRequest>(
-        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow,
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil,
         completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<Request.Output>) -> Void
     ) -> TypedTask<Request.Output> {
         perform(request, key: key, duplicates: duplicates).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
             .resume()
+    }
+
+    /// Starts a request. The current ``delegate`` receives the result, once, on the main actor.
+    @discardableResult
+    public func performForDelegate<Request: ServiceRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
+    ) -> TypedTask<Request.Output> {
+        perform(request, key: key, duplicates: duplicates) { [weak delegate] response in
+            delegate?.serviceDidAnswer(response.convert(), to: request, key: key, isFromStorage: false)
+        }
     }
 
     /// Creates a task for a request whose value can come from its storage.
@@ -52,11 +78,12 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// See ``WebService/perform(_:fetchPolicy:maximumAge:key:duplicates:)``.
     public func perform<Request: StorableRequest>(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
-        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
+        key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
         refusal(of: Request.self)
             ?? service.perform(
-                request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key, duplicates: duplicates)
+                request, fetchPolicy: fetchPolicy, maximumAge: maximumAge, key: key,
+                duplicates: duplicates ?? self.duplicates)
     }
 
     /// Creates a task that reads the stored value of a request.
@@ -68,23 +95,57 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         refusal(of: Request.self) ?? service.stored(request, maximumAge: maximumAge, dependency)
     }
 
-    /// Returns whether a request of an accepted type is in flight.
-    public func containsRequests() -> Bool {
-        service.core.registry.contains { canUseRequest(type: $0.type) }
+    /// Reads the stored value of a request.
+    ///
+    /// The closure receives the result, once, on the main actor.
+    @discardableResult
+    public func stored<Request: StorableRequest>(
+        _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent,
+        completion: @escaping @MainActor @Sendable (_ response: ServiceResponse<SourcedValue<Request.Output>>) -> Void
+    ) -> TypedTask<SourcedValue<Request.Output>> {
+        stored(request, maximumAge: maximumAge, dependency).observeOnMain({ $0 }, { completion(ServiceResponse($0)) })
+            .resume()
     }
 
-    /// Cancels all requests of the accepted types.
-    public func cancelRequests() {
-        service.core.registry.cancel { canUseRequest(type: $0.type) }
+    /// Reads the stored value of a request.
+    ///
+    /// The current ``delegate`` receives it, on the main actor.
+    @discardableResult
+    public func storedForDelegate<Request: StorableRequest>(
+        _ request: Request, key: (any Hashable & Sendable)? = nil, maximumAge: Duration? = nil,
+        _ dependency: StorageReadDependency = .independent
+    ) -> TypedTask<SourcedValue<Request.Output>> {
+        let onlyData = tellsDelegateOnlyOfStoredData
+        return stored(request, maximumAge: maximumAge, dependency) { [weak delegate] response in
+            if onlyData, response.data == nil { return }
+            let response = response.map { $0.value as any Sendable }
+            delegate?.serviceDidAnswer(response, to: request, key: key, isFromStorage: true)
+        }
+    }
+
+    /// Removes the stored value of a request.
+    ///
+    /// See ``WebService/deleteStored(_:)-(StorableRequest)``.
+    ///
+    /// - Throws: ``WebServiceError/Code/requestNotAllowed``, and the errors of the service.
+    public func deleteStored<Request: StorableRequest>(_ request: Request) async throws {
+        if let error = notAllowed(Request.self) { throw error }
+        try await service.deleteStored(request)
     }
 
     /// - Returns: `nil` if the type is accepted.
-    private func refusal<Value: Sendable>(of type: any ServiceRequest.Type) -> TypedTask<Value>? {
+    private func notAllowed(_ type: any ServiceRequest.Type) -> WebServiceError? {
         guard !canUseRequest(type: type) else { return nil }
         let error = WebServiceError(.requestNotAllowed, "the provider does not allow requests of type \(type)")
         #if DEBUG
         try? FileHandle.standardError.write(contentsOf: Data("WebService: \(error.message)\n".utf8))  // best effort
         #endif
+        return error
+    }
+
+    /// - Returns: `nil` if the type is accepted.
+    private func refusal<Value: Sendable>(of type: any ServiceRequest.Type) -> TypedTask<Value>? {
+        guard let error = notAllowed(type) else { return nil }
         let task = SessionTask(service.core) { $0.complete(.failure(error)) }
         return TypedTask(task, ResponseRules(.any), isOwn: true, step: { .failure($0.failure ?? error) })
     }

@@ -40,7 +40,8 @@ public protocol HTTPServiceRequest: ServiceRequest {
     /// Called for new responses and for raw responses from a storage, which have only a body.
     func decode(_ response: Response) throws -> Output
 
-    /// The decoder for a `Decodable` output. Defaults to a `JSONDecoder`.
+    /// The decoder for a `Decodable` output. Defaults to ``WebService/decoder`` of the service that
+    /// performs the request.
     var decoder: any BodyDecoder { get }
 
     /// Returns the bytes to store for a request that is stored raw (``RawStorableRequest``).
@@ -61,8 +62,8 @@ extension HTTPServiceRequest {
         }
     }
 
-    /// A `JSONDecoder`.
-    public var decoder: any BodyDecoder { JSONDecoder() }
+    /// The decoder of the service that performs the request; a `JSONDecoder` outside of a service.
+    public var decoder: any BodyDecoder { PerformingService.core?.decoder ?? JSONDecoder() }
 
     /// Returns the body.
     public func storedBody(of response: Response) -> Data? { response.data }

@@ -48,7 +48,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The type of ``body-swift.property``.
     associatedtype Body: Encodable = Never?
 
-    /// The encoder of ``body-swift.property``. Defaults to a `JSONEncoder`.
+    /// The encoder of ``body-swift.property``. Defaults to ``WebService/encoder`` of the service
+    /// that performs the request.
     var encoder: any BodyEncoder { get }
 
     /// Changes the request after it has been created from the other members.
@@ -87,8 +88,10 @@ extension ParameterizedRequest {
     /// The encoding of ``Request``: `percent`.
     public var parameterEncoding: Request.ParameterEncoding { .percent }
 
-    /// A `JSONEncoder`.
-    public var encoder: any BodyEncoder { JSONEncoder() }
+    /// The encoder of the service that performs the request; a `JSONEncoder` outside of a service.
+    public var encoder: any BodyEncoder {
+        if let encoder = PerformingService.core?.encoder { encoder } else { JSONEncoder() }
+    }
 
     /// Has no effect.
     public func configure(_ request: inout Request) {}
@@ -102,7 +105,10 @@ extension ParameterizedRequest {
         request.headers = headers.adding(request.headers)
         request.parameterEncoding = parameterEncoding
         let hasBody = (body as? any OptionalValue)?.isNilValue != true
-        if hasBody { try request.serialize(body, encoder: encoder) }
+        if hasBody {
+            let encoder: any BodyEncoder = PerformingService.$core.withValue(service.core) { self.encoder }
+            try request.serialize(body, encoder: encoder)
+        }
         switch parameters {
         case .none: break
         case .multipart where hasBody:

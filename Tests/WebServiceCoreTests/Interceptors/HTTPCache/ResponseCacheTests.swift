@@ -28,6 +28,27 @@ struct ResponseCacheTests {
         #expect(fixture.failures.values.isEmpty)
     }
 
+    @Test("A custom key determines which URLs share stored responses and entity tags")
+    func customKeys() async throws {
+        let session = ScriptedSession([
+            .status(200, headers: ["ETag": #""a""#, "Cache-Control": "no-cache"], body: "one"), .status(304),
+            .status(200, body: "two"), .status(200, body: "three"),
+        ])
+        let cache = ResponseCache(
+            storage: MemoryStorage(), urlKey: { $0.absoluteString.components(separatedBy: "?utm")[0] })
+        let service = WebService.make(session, timekeeper: nil)
+        service.interceptors = [cache]
+        #expect(try await service.GET("/a?utm=1").string().value == "one")
+        let second = try await service.GET("/a?utm=2").data().response
+        #expect(second.source == .revalidated && second.data == Data("one".utf8))
+        #expect(second.url?.query == "utm=2")
+        #expect(session.sent.map { $0.value(forHTTPHeaderField: "If-None-Match") } == [nil, #""a""#])
+        #expect(try await service.GET("/b?utm=2").string().value == "two")
+        try await cache.remove(try #require(URL(string: "https://h/v1/a?utm=3")))
+        #expect(try await service.GET("/a?utm=1").string().value == "three")
+        #expect(session.sent.last?.value(forHTTPHeaderField: "If-None-Match") == nil)
+    }
+
     @Test(
         "Equivalent spellings of a URL share a response, and URLs with another path, query or origin do not",
         .covers("M-22"))

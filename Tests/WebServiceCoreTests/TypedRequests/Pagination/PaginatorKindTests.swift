@@ -232,7 +232,7 @@ struct PaginatorKindTests {
         typealias Output = String
         var storageIdentifier: String? { "words \(offset)" }
         func at(_ position: Int) -> Words { Words(offset: position) }
-        func page(of output: String) throws -> Page<String, Int> {
+        func page(of output: String, response: Response) throws -> Page<String, Int> {
             if output == "bad" { throw TestError(name: "bad") }
             return Page([output], next: output == "end" ? nil : offset + 1)
         }
@@ -254,6 +254,51 @@ struct PaginatorKindTests {
         }
         #expect(endpoint.fetches.values.compactMap { ($0.request as? Words)?.offset } == [5, 6, 6, 7])
         #expect(!paginator.canMoveNext)
+    }
+
+    private struct Linked: HTTPServiceRequest, PagedRequest {
+        var url: URL?
+        var origins: Set<Origin> = []
+        typealias Output = [Int]
+        func request(for service: WebService) -> Request {
+            url.map { Request(url: $0) } ?? service.request(.GET, path: "/n")
+        }
+        func at(_ url: URL) -> Linked { Linked(url: url, origins: origins) }
+        func page(of numbers: [Int], response: Response) throws -> Page<Int, URL> {
+            Page(numbers, next: try response.pageLink(origins: origins))
+        }
+    }
+
+    private func linking(_ links: [String: String]) -> WebService {
+        .make(
+            HandSession { exchange in
+                let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
+                let fields = links[url.absoluteString].map { ["Link": "<\($0)>; rel=next"] }
+                let head = HTTPURLResponse(url: url, statusCode: 200, httpVersion: "HTTP/1.1", headerFields: fields)
+                exchange.completion(Data("[\(url.query ?? "0")]".utf8), head, nil)
+            })
+    }
+
+    @Test("A paged request can page by the links of its responses")
+    func pagedLinks() async throws {
+        let service = linking(["https://h/v1/n": "/v1/n?1", "https://h/v1/n?1": "https://h/v1/n?2"])
+        #expect(try await all(service.pages(of: Linked())) == [0, 1, 2])
+        let endless = linking(["https://h/v1/n": "/v1/n?1", "https://h/v1/n?1": "/v1/n?1"])
+        #expect(await code { _ = try await self.all(endless.pages(of: Linked())) } == .repeatedCursor)
+    }
+
+    @Test("A link of a paged request leads only to the origin of the request and to allowed ones")
+    func pagedLinkOrigins() async throws {
+        let service = linking(["https://h/v1/n": "https://other/n?1"])
+        #expect(await code { _ = try await self.all(service.pages(of: Linked())) } == .linkRefused)
+        let allowed: Set<Origin> = [try #require(Origin("https://other"))]
+        #expect(try await all(service.pages(of: Linked(origins: allowed))) == [0, 1])
+    }
+
+    @Test("A response without header fields has no page link")
+    func storedPageLink() async {
+        let response = Response(body: Data(), source: .storage, attempts: 0)
+        #expect(await code { _ = try response.pageLink() } == .linkRefused)
     }
 
     @Test("Pages are read from a storage if the cache policy specifies it")

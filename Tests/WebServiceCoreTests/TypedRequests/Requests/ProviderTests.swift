@@ -121,6 +121,66 @@ struct ProviderTests {
         service.cancelRequests()
     }
 
+    @Test("A group provider has a delegate, a duplicate mode and access to stored values of its types")
+    func groupDelegate() async throws {
+        let delegate = Delegate()
+        var provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self, EmptyRequest.self])
+        provider.delegate = delegate
+        provider.performForDelegate(EmptyRequest(), key: 8)
+        await endpoint.fetches.wait()[0].answer("one")
+        #expect(await delegate.calls.wait() == ["one 8 false"])
+        provider.storedForDelegate(EmptyRequest(), key: 9)
+        #expect(await delegate.calls.wait(for: 2).last == "one 9 true")
+        let values = Collected<String>()
+        provider.stored(EmptyRequest()) { values.add($0.data?.value ?? "-") }
+        #expect(await values.wait() == ["one"])
+        try await provider.deleteStored(EmptyRequest())
+        _ = await provider.storedForDelegate(EmptyRequest()).result
+        #expect(delegate.calls.values.count == 2)
+        provider.tellsDelegateOnlyOfStoredData = false
+        provider.storedForDelegate(EmptyRequest(), key: 7)
+        #expect(await delegate.calls.wait(for: 3).last == "- 7 true")
+        provider.performForDelegate(OtherRequest(), key: 6)
+        #expect(await delegate.calls.wait(for: 4).last == "- 6 false")
+        let error = await #expect(throws: WebServiceError.self) { try await provider.deleteStored(RawText()) }
+        #expect(error?.code == .requestNotAllowed)
+        provider.duplicates = .reject
+        provider.perform(TextRequest()).resume()
+        await endpoint.fetches.wait(for: 2)
+        #expect(await provider.perform(TextRequest()).serviceResponse.isDuplicate)
+        provider.cancelRequests()
+    }
+
+    @Test("A group provider finds and cancels by value, type, key and key type, among its types only")
+    func groupLookup() async throws {
+        let provider: GroupProvider<Texts> = service.createProvider()
+        let other = service.perform(OtherRequest(), key: 1).resume()
+        await endpoint.fetches.wait()
+        #expect(!provider.containsRequest(OtherRequest()) && !provider.containsRequest(type: OtherRequest.self))
+        #expect(!provider.containsRequest(key: 1) && !provider.containsRequest(keyType: Int.self))
+        provider.cancelRequests(OtherRequest())
+        provider.cancelRequests(type: OtherRequest.self)
+        provider.cancelRequests(key: 1)
+        provider.cancelRequests(keyType: Int.self)
+        #expect(service.containsRequest(key: 1))
+        let request = TextRequest()
+        let ways: [(contains: () -> Bool, cancel: () -> Void)] = [
+            ({ provider.containsRequest(request) }, { provider.cancelRequests(request) }),
+            ({ provider.containsRequest(type: TextRequest.self) }, { provider.cancelRequests(type: TextRequest.self) }),
+            ({ provider.containsRequest(key: "k") }, { provider.cancelRequests(key: "k") }),
+            ({ provider.containsRequest(keyType: String.self) }, { provider.cancelRequests(keyType: String.self) }),
+        ]
+        for (count, way) in ways.enumerated() {
+            #expect(!way.contains())
+            let task = provider.perform(request, key: "k").resume()
+            await endpoint.fetches.wait(for: count + 2)
+            #expect(way.contains())
+            way.cancel()
+            #expect(await task.serviceResponse.isCanceled && !way.contains())
+        }
+        other.cancel()
+    }
+
     @Test("A restricted provider performs only the types passed to its initializer")
     func restricted() async throws {
         let provider = RestrictedProvider(service: service, requestTypes: [TextRequest.self])

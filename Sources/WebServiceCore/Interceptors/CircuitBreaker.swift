@@ -1,0 +1,217 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An interceptor that stops sending requests to a server that keeps failing.
+///
+/// ```swift
+/// service.interceptors = [.retry(), .circuitBreaker()]
+/// ```
+/// Each key has a circuit. The key defaults to the origin of the URL.
+/// - A circuit is closed at first, and requests are sent. After ``maximumFailures`` consecutive
+///   failures, it opens.
+/// - While a circuit is open, requests fail immediately with ``WebServiceError/Code/circuitOpen``.
+///   ``WebServiceError/timeUntilTrial`` is the remaining time.
+/// - After ``openDuration``, the next request is sent as a trial. Until it ends, other requests
+///   fail as before, with a remaining time of zero. If the trial succeeds, the circuit closes; if
+///   it fails, the circuit is open again. If the trial is cancelled, the next request is the trial.
+///
+/// Failures are the statuses 500, 502, 503 and 504, and the transport errors of
+/// ``RetryPolicy/defaultErrorCodes`` except `notConnectedToInternet`, unless `isFailure` defines
+/// them. Every other response is a success. Other errors, such as a cancellation, are neither. A
+/// request that was sent before the circuit opened does not affect it.
+///
+/// After a retry policy in the list, each attempt counts; before it, each exchange. An open circuit
+/// is not retried. Each change of a circuit is recorded in the task's ``Timeline``. A circuit
+/// without a change for an hour and for ``openDuration`` may be closed to release its memory.
+/// Services that share an instance share its circuits. All members may be used from any thread.
+public final class CircuitBreaker: Interceptor {
+    /// The number of consecutive failures after which a circuit opens.
+    public let maximumFailures: Int
+    /// The duration from the opening of a circuit to the next trial.
+    public let openDuration: Duration
+
+    private let isFailure: @Sendable (Result<Response, any Error>) -> Bool
+    private let key: @Sendable (Request) -> String
+    private let state = Mutex(KeyedStates<Circuit>())
+
+    /// Creates a circuit breaker with closed circuits.
+    ///
+    /// - Parameters:
+    ///   - maximumFailures: The number of consecutive failures after which a circuit opens. Values
+    ///     below 1 count as 1. Defaults to 5.
+    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
+    ///     30 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the server. Called once per attempt,
+    ///     in the background. Defaults to the failures named above.
+    ///   - key: Returns the key of a request. Called once per attempt, in the background. Defaults
+    ///     to the origin of the URL.
+    public init(
+        maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        by key: (@Sendable (_ request: Request) -> String)? = nil
+    ) {
+        self.maximumFailures = max(maximumFailures, 1)
+        self.openDuration = max(openDuration, .zero)
+        self.isFailure = isFailure ?? Self.isServerFailure
+        self.key = key ?? { $0.originKey }
+    }
+
+    /// Sends the request unless its circuit is open.
+    ///
+    /// - Throws: ``WebServiceError/Code/circuitOpen``, or an error of `next`.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        let (key, clock) = (key(request), next.context.service.clock)
+        let version: Int
+        switch update(key, clock.now, { $0.admit(at: clock.now) }) {
+        case .sent(let admitted): version = admitted
+        case .refused(let delay):
+            throw WebServiceError(
+                .circuitOpen, "the last requests failed, so the next one is sent in \(delay)",
+                underlying: OpenCircuit(timeUntilTrial: delay))
+        }
+        let result: Result<Response, any Error>
+        do { result = .success(try await next(request)) } catch { result = .failure(error) }
+        let now = clock.now
+        let outcome = outcome(of: result)
+        let change = update(key, now) { $0.end(version, outcome, maximumFailures, openDuration, at: now) }
+        if let change { next.record(.circuit, change.rawValue) }
+        return try result.get()
+    }
+
+    private func outcome(of result: Result<Response, any Error>) -> Circuit.Outcome {
+        if isFailure(result) { return .failure }
+        if case .success = result { return .success }
+        return .neither
+    }
+
+    private func update<Change>(_ key: String, _ now: UInt64, _ body: (inout Circuit) -> Change) -> Change {
+        let limit = max(openDuration, .seconds(3_600))
+        return state.withLock { $0.update(key, Circuit(), isIdle: { $0.isIdle(for: limit, at: now) }, body) }
+    }
+
+    private static func isServerFailure(_ result: Result<Response, any Error>) -> Bool {
+        switch result {
+        case .success(let response): [500, 502, 503, 504].contains(response.status)
+        case .failure(let error as URLError):
+            error.code != .notConnectedToInternet && RetryPolicy.defaultErrorCodes.contains(error.code)
+        case .failure: false
+        }
+    }
+}
+
+/// The state machine of a circuit.
+private struct Circuit: Sendable {
+    enum Outcome { case success, failure, neither }
+    enum Admission { case sent(version: Int), refused(Duration) }
+    enum Change: String { case opened, closed }
+
+    private enum Phase {
+        case closed(failures: Int)
+        case open(until: UInt64)
+        /// A trial is in flight.
+        case halfOpen
+    }
+
+    private var phase = Phase.closed(failures: 0)
+    /// The number of changes of the phase. The result of a request counts only in the phase in
+    /// which the request was sent.
+    private var version = 0
+    private var changed: UInt64 = 0
+
+    func isIdle(for limit: Duration, at now: UInt64) -> Bool {
+        switch phase {
+        case .closed(failures: 0): true
+        case .closed, .open: changed.addingSaturated(limit) <= now
+        case .halfOpen: false
+        }
+    }
+
+    mutating func admit(at now: UInt64) -> Admission {
+        switch phase {
+        case .closed: return .sent(version: version)
+        case .halfOpen: return .refused(.zero)
+        case .open(let end) where end > now: return .refused(.nanoseconds(Int64(clamping: end - now)))
+        case .open:
+            enter(.halfOpen, now)
+            return .sent(version: version)
+        }
+    }
+
+    /// Applies the result of a request.
+    mutating func end(
+        _ version: Int, _ outcome: Outcome, _ maximumFailures: Int, _ openDuration: Duration, at now: UInt64
+    ) -> Change? {
+        guard version == self.version else { return nil }
+        switch (phase, outcome) {
+        case (.open, _), (.closed, .neither), (.closed(failures: 0), .success): return nil
+        case (.closed, .success):
+            phase = .closed(failures: 0)
+            return nil
+        case (.closed(let failures), .failure) where failures + 1 < maximumFailures:
+            (phase, changed) = (.closed(failures: failures + 1), now)
+            return nil
+        case (.closed, .failure), (.halfOpen, .failure):
+            enter(.open(until: now.addingSaturated(openDuration)), now)
+            return .opened
+        case (.halfOpen, .success):
+            enter(.closed(failures: 0), now)
+            return .closed
+        case (.halfOpen, .neither):
+            enter(.open(until: now), now)
+            return nil
+        }
+    }
+
+    private mutating func enter(_ phase: Phase, _ now: UInt64) {
+        self.phase = phase
+        version += 1
+        changed = now
+    }
+}
+
+/// The cause of a request that was not sent.
+private struct OpenCircuit: Error {
+    let timeUntilTrial: Duration
+}
+
+extension WebServiceError {
+    /// The time until a ``CircuitBreaker`` sends the next trial, when it refused the request.
+    ///
+    /// Zero while a trial is in flight; `nil` for errors with a code other than
+    /// ``Code/circuitOpen``.
+    public var timeUntilTrial: Duration? { (underlying as? OpenCircuit)?.timeUntilTrial }
+}
+
+extension Interceptor where Self == CircuitBreaker {
+    /// Returns a circuit breaker with a circuit for each origin; see ``CircuitBreaker``.
+    ///
+    /// - Parameters:
+    ///   - maximumFailures: The number of consecutive failures after which a circuit opens.
+    ///     Defaults to 5.
+    ///   - openDuration: The duration from the opening of a circuit to the next trial. Defaults to
+    ///     30 seconds.
+    ///   - isFailure: Returns whether a result is a failure of the server. Defaults to transport
+    ///     errors and the statuses 500, 502, 503 and 504.
+    ///   - key: Returns the key of a request. Defaults to the origin of the URL.
+    public static func circuitBreaker(
+        maximumFailures: Int = 5, openDuration: Duration = .seconds(30),
+        isFailure: (@Sendable (_ result: Result<Response, any Error>) -> Bool)? = nil,
+        by key: (@Sendable (_ request: Request) -> String)? = nil
+    ) -> CircuitBreaker {
+        CircuitBreaker(maximumFailures: maximumFailures, openDuration: openDuration, isFailure: isFailure, by: key)
+    }
+}
+
+extension Timeline.Kind {
+    /// A circuit of a ``CircuitBreaker`` that opened or closed.
+    public static let circuit = Timeline.Kind("circuit")
+}
+
+extension WebServiceError.Code {
+    /// A request that was not sent, because a ``CircuitBreaker`` is open.
+    /// ``WebServiceError/timeUntilTrial`` is the time until the next trial.
+    public static let circuitOpen = WebServiceError.Code("circuitOpen")
+}

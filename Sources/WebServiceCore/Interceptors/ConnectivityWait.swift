@@ -1,0 +1,98 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An interceptor that waits for a network when a request fails because there is none.
+///
+/// ```swift
+/// service.interceptors = [.retry(), .waitForConnectivity(within: .seconds(120))]
+/// ```
+/// A request that fails because the host could not be found or connected to is sent again, with any
+/// method, because none of its bytes were sent. This happens only if the device has no network at
+/// that time, and as soon as it has one. Otherwise, and when ``limit`` has passed, the error is
+/// that of the transport.
+///
+/// By default, the device has a network if the routing table of the system contains a route to the
+/// host or, for a host name, to a public address. This is determined without sending anything: a
+/// route does not imply that the host, the name server or the internet can be reached. The system
+/// offers no more on Linux. `isConnected` can provide another source.
+///
+/// The routing table is read when a request fails, then after 0.25 seconds, and after pauses that
+/// double up to 4 seconds. Waiting counts toward the ``Request/Options/deadline``, stops
+/// immediately when the task is cancelled, and is recorded in the task's ``Timeline``. A body that
+/// can be read only once is not sent again.
+public struct ConnectivityWait: Interceptor {
+    /// The longest duration of all waits for one request.
+    public let limit: Duration
+
+    private let isConnected: @Sendable (String) -> Bool
+
+    /// The errors of requests that were not sent.
+    private static let errorCodes: Set<URLError.Code> = [
+        .notConnectedToInternet, .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost,
+    ]
+
+    /// Creates an interceptor.
+    ///
+    /// - Parameters:
+    ///   - limit: The longest duration of all waits for one request. Defaults to 60 seconds.
+    ///   - isConnected: Returns whether the device has a network for a host: a name, or an address
+    ///     without brackets. Called in the background; it must not block. Defaults to `nil`: the
+    ///     routing table.
+    public init(within limit: Duration = .seconds(60), isConnected: (@Sendable (_ host: String) -> Bool)? = nil) {
+        self.limit = limit
+        self.isConnected = isConnected ?? NetworkRoute.exists
+    }
+
+    /// Sends the request, and sends it again after each wait.
+    public func intercept(_ request: Request, next: Next) async throws -> Response {
+        let clock = next.context.service.clock
+        let end = clock.now.addingSaturated(limit)
+        while true {
+            do {
+                return try await next(request)
+            } catch let error as URLError where Self.errorCodes.contains(error.code) {
+                guard let host = request.url.flatMap(Origin.init)?.host, request.canSendBody,
+                    request.template?.httpBodyStream == nil,
+                    try await waits(for: host, until: end, clock, next)
+                else { throw error }
+            }
+        }
+    }
+
+    /// Waits until there is a network.
+    ///
+    /// - Returns: `false` if there was one from the start, or the limit has passed.
+    private func waits(for host: String, until end: UInt64, _ clock: TaskClock, _ next: Next) async throws -> Bool {
+        let start = clock.now
+        var pause = Duration.milliseconds(250)
+        let address = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+        guard !isConnected(address) else { return false }
+        repeat {
+            guard clock.now.addingSaturated(pause) <= end else {
+                next.record(.noRetry, "no network within \(limit)")
+                return false
+            }
+            try await clock.sleep(for: pause, isWork: true)
+            pause = min(pause * 2, .seconds(4))
+        } while !isConnected(address)
+        next.context.log.record(.wait, "for a network", from: start)
+        return true
+    }
+}
+
+extension Interceptor where Self == ConnectivityWait {
+    /// Returns an interceptor that waits for a network; see ``ConnectivityWait``.
+    ///
+    /// - Parameters:
+    ///   - limit: The longest duration of all waits for one request. Defaults to 60 seconds.
+    ///   - isConnected: Returns whether the device has a network for a host. Defaults to `nil`: the
+    ///     routing table.
+    public static func waitForConnectivity(
+        within limit: Duration = .seconds(60), isConnected: (@Sendable (_ host: String) -> Bool)? = nil
+    ) -> ConnectivityWait {
+        ConnectivityWait(within: limit, isConnected: isConnected)
+    }
+}

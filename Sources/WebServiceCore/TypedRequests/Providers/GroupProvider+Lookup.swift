@@ -1,0 +1,63 @@
+/// Lookup and cancellation of the requests in flight of the accepted types, as in ``WebService``.
+/// Requests of other types are neither found nor cancelled.
+extension GroupProvider {
+    /// Returns whether a request of an accepted type is in flight.
+    public func containsRequests() -> Bool {
+        contains { _ in true }
+    }
+
+    /// Returns whether an equal request is in flight.
+    public func containsRequest<Request: ServiceRequest & Hashable>(_ request: Request) -> Bool {
+        canUseRequest(type: Request.self) && service.containsRequest(request)
+    }
+
+    /// Returns whether a request of the type is in flight.
+    public func containsRequest(type: any ServiceRequest.Type) -> Bool {
+        contains { $0.type == type }
+    }
+
+    /// Returns whether a request with an equal key is in flight.
+    public func containsRequest(key: any Hashable & Sendable) -> Bool {
+        let key = RequestKey(key)
+        return contains { $0.key == key }
+    }
+
+    /// Returns whether a request with a key of the type is in flight.
+    public func containsRequest<Key: Hashable & Sendable>(keyType: Key.Type) -> Bool {
+        contains { $0.key?.type == ObjectIdentifier(keyType) }
+    }
+
+    /// Cancels all requests of the accepted types.
+    public func cancelRequests() {
+        cancel { _ in true }
+    }
+
+    /// Cancels equal requests.
+    public func cancelRequests<Request: ServiceRequest & Hashable>(_ request: Request) {
+        if canUseRequest(type: Request.self) { service.cancelRequests(request) }
+    }
+
+    /// Cancels requests of the type.
+    public func cancelRequests(type: any ServiceRequest.Type) {
+        cancel { $0.type == type }
+    }
+
+    /// Cancels requests with an equal key.
+    public func cancelRequests(key: any Hashable & Sendable) {
+        let key = RequestKey(key)
+        cancel { $0.key == key }
+    }
+
+    /// Cancels requests with a key of the type.
+    public func cancelRequests<Key: Hashable & Sendable>(keyType: Key.Type) {
+        cancel { $0.key?.type == ObjectIdentifier(keyType) }
+    }
+
+    private func contains(_ isMeant: (RequestRegistry.Flight) -> Bool) -> Bool {
+        service.core.registry.contains { canUseRequest(type: $0.type) && isMeant($0) }
+    }
+
+    private func cancel(_ isMeant: (RequestRegistry.Flight) -> Bool) {
+        service.core.registry.cancel { canUseRequest(type: $0.type) && isMeant($0) }
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("CircuitBreaker", .timeLimit(.minutes(10)))
+struct CircuitBreakerTests {
+    private let clock = ManualTimekeeper()
+
+    private func service(_ session: any Session, _ breaker: CircuitBreaker) -> WebService {
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [breaker]
+        return service
+    }
+
+    private func status(_ service: WebService, _ path: String = "/x") async throws -> Int {
+        try await service.GET(path).data().validateNothing().response.status
+    }
+
+    /// Returns the time until the next trial of a request that is refused.
+    private func refusal(_ service: WebService, _ path: String = "/x") async -> Duration? {
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET(path).data().value }
+        #expect(error?.code == .circuitOpen)
+        return error?.timeUntilTrial
+    }
+
+    private func errorCode(_ body: () async throws -> Void) async -> URLError.Code? {
+        do { try await body() } catch { return (error as? URLError)?.code }
+        return nil
+    }
+
+    @Test("A circuit opens after consecutive failures, and closes after a successful trial")
+    func cycle() async throws {
+        let session = ScriptedSession([.status(500), .error(.timedOut), .status(503), .status(502), .status(404)])
+        let service = service(session, CircuitBreaker(maximumFailures: 3, openDuration: .seconds(10)))
+        #expect(try await status(service) == 500)
+        #expect(await errorCode { _ = try await status(service) } == .timedOut)
+        #expect(try await status(service) == 503)
+        #expect(await refusal(service) == .seconds(10))
+        clock.advance(by: .seconds(9))
+        #expect(await refusal(service) == .seconds(1))
+        #expect(session.sent.count == 3)
+        clock.advance(by: .seconds(1))
+        #expect(try await status(service) == 502)
+        #expect(await refusal(service) == .seconds(10))
+        clock.advance(by: .seconds(10))
+        for _ in 0..<5 { #expect(try await status(service) == 404) }
+        #expect(session.sent.count == 9)
+    }
+
+    @Test("A success between failures, a cancellation and an error of this device do not open a circuit")
+    func closed() async throws {
+        let session = ScriptedSession([
+            .status(500), .status(200), .status(500), .error(.notConnectedToInternet), .error(.cancelled),
+            .error(.badURL), .status(200), .status(500), .status(200),
+        ])
+        let service = service(session, CircuitBreaker(maximumFailures: 2))
+        var results: [Int?] = []
+        for _ in 0..<9 { results.append(try? await status(service)) }
+        #expect(results == [500, 200, 500, nil, nil, nil, 200, 500, 200])
+    }
+
+    @Test("While a trial is in flight, other requests fail; a cancelled trial is followed by another one")
+    func trial() async throws {
+        let session = HandSession()
+        let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
+        let first = service.GET("/a").data().resume()
+        await session.exchanges.wait().last?.answer(status: 500)
+        _ = await first.result
+        clock.advance(by: .seconds(10))
+        let cancelled = service.GET("/b").data().resume()
+        await session.exchanges.wait(for: 2)
+        #expect(await refusal(service) == .zero)
+        cancelled.cancel()
+        _ = await cancelled.result
+        var trial = service.GET("/c").data().resume()
+        // The circuit changes after the cancelled task has its result.
+        while true {
+            await eventually { session.exchanges.values.count == 3 || trial.settled != nil }
+            if session.exchanges.values.count == 3 { break }
+            trial = service.GET("/c").data().resume()
+        }
+        #expect(await refusal(service) == .zero)
+        session.exchanges.values[2].answer()
+        #expect(try await trial.response.status == 200)
+        let after = service.GET("/d").data().resume()
+        await session.exchanges.wait(for: 4).last?.answer()
+        #expect(try await after.response.status == 200)
+        #expect(trial.timeline.events.filter { $0.kind == .circuit }.map(\.detail) == ["closed"])
+    }
+
+    @Test("A request that was sent before the circuit opened does not affect it", arguments: [200, 500])
+    func late(status: Int) async throws {
+        let session = HandSession()
+        let service = service(session, CircuitBreaker(maximumFailures: 1, openDuration: .seconds(10)))
+        let tasks = (0..<2).map { service.GET("/\($0)").data().validateNothing().resume() }
+        await session.exchanges.wait(for: 2).last?.answer(status: 500)
+        await eventually { tasks.contains { $0.settled != nil } }
+        clock.advance(by: .seconds(5))
+        session.exchanges.values[0].answer(status: status)
+        for task in tasks { _ = await task.result }
+        #expect(await refusal(service) == .seconds(5))
+        #expect(tasks.flatMap { $0.timeline.events.filter { $0.kind == .circuit }.map(\.detail) } == ["opened"])
+    }
+
+    @Test("Each origin, or each custom key, has its own circuit")
+    func keys() async throws {
+        let session = ScriptedSession([.status(500)])
+        let service = service(session, CircuitBreaker(maximumFailures: 1))
+        for url in ["https://a/x", "https://b/x"] { #expect(try await status(service, url) == 500) }
+        #expect(await refusal(service, "https://a/y") == .seconds(30))
+        let byPath = self.service(session, CircuitBreaker(maximumFailures: 1, by: { $0.url?.path ?? "" }))
+        #expect(try await status(byPath, "https://a/x") == 500)
+        #expect(try await status(byPath, "https://a/y") == 500)
+        #expect(await refusal(byPath, "https://b/x") == .seconds(30))
+    }
+
+    @Test("A custom rule defines the failures, and an open circuit is not retried")
+    func rule() async throws {
+        let session = ScriptedSession([.status(429), .status(500)])
+        let breaker = CircuitBreaker(maximumFailures: 1, isFailure: { (try? $0.get())?.status == 429 })
+        let service = service(session, breaker)
+        service.interceptors = [.retry(), breaker]
+        #expect(await refusal(service) == .seconds(30))
+        #expect(session.sent.count == 1)
+        let other = self.service(session, CircuitBreaker(maximumFailures: 1, isFailure: { _ in false }))
+        for _ in 0..<3 { #expect(try await status(other) == 500) }
+    }
+
+    @Test("Extreme values neither trap nor refuse the first request")
+    func extremes() async throws {
+        let long = Duration.seconds(Int64.max)
+        for (failures, duration) in [(Int.min, Duration.seconds(-1)), (Int.max, long), (1, long)] {
+            let service = service(
+                ScriptedSession([.status(500)]), CircuitBreaker(maximumFailures: failures, openDuration: duration))
+            #expect(try await status(service) == 500)
+            if failures == 1 { #expect(await refusal(service) ?? .zero > .seconds(1_000_000)) }
+        }
+        let service = WebService.make()
+        service.interceptors = [.circuitBreaker(maximumFailures: 4, openDuration: .seconds(3))]
+        let breaker = try #require(service.interceptors.last as? CircuitBreaker)
+        #expect((breaker.maximumFailures, breaker.openDuration) == (4, .seconds(3)))
+    }
+}

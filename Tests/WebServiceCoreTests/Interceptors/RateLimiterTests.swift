@@ -1,0 +1,182 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("RateLimiter", .timeLimit(.minutes(10)))
+struct RateLimiterTests {
+    private let clock = ManualTimekeeper()
+
+    private func service(_ session: any Session, _ limiter: RateLimiter) -> WebService {
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [limiter]
+        return service
+    }
+
+    /// Resumes a task and returns when its request was sent or waits.
+    private func start(
+        _ path: String, _ service: WebService, _ limiter: RateLimiter, _ session: HandSession
+    ) async -> TypedTask<Data> {
+        let before = limiter.waitingRequests + session.exchanges.values.count
+        let task = service.GET(path).data().resume()
+        await eventually { limiter.waitingRequests + session.exchanges.values.count > before }
+        return task
+    }
+
+    private func paths(_ session: HandSession) -> [String] {
+        session.exchanges.values.compactMap { $0.request.urlRequestValue.url?.lastPathComponent }
+    }
+
+    @Test("Requests beyond a full bucket are sent one per interval, in the order of their arrival")
+    func order() async throws {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(2, per: .seconds(1))
+        let service = service(session, limiter)
+        var tasks: [TypedTask<Data>] = []
+        for path in ["a", "b", "c", "d", "e"] { tasks.append(await start(path, service, limiter, session)) }
+        #expect(paths(session) == ["a", "b"] && limiter.waitingRequests == 3)
+        for (count, path) in ["c", "d", "e"].enumerated() {
+            clock.advance(by: .milliseconds(499))
+            #expect(session.exchanges.values.count == 2 + count)
+            clock.advance(by: .milliseconds(1))
+            await session.exchanges.wait(for: 3 + count)
+            #expect(paths(session).last == path)
+            let left = 2 - count
+            await eventually { limiter.waitingRequests == left && clock.pending == (left > 0 ? left + 1 : 0) }
+        }
+        for task in tasks { #expect(try await task.value == Data("x".utf8)) }
+        let waits = tasks.map { $0.timeline.events.filter { $0.kind == .wait }.compactMap(\.duration) }
+        #expect(waits == [[], [], [.milliseconds(500)], [.seconds(1)], [.milliseconds(1_500)]])
+    }
+
+    @Test("A bucket that is not full receives tokens while no request waits")
+    func refill() async throws {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(2, per: .seconds(1), burst: 3)
+        let service = service(session, limiter)
+        for path in ["a", "b", "c"] { _ = await start(path, service, limiter, session) }
+        clock.advance(by: .seconds(1))
+        for path in ["d", "e", "f"] { _ = await start(path, service, limiter, session) }
+        #expect(session.exchanges.values.count == 5 && limiter.waitingRequests == 1)
+        clock.advance(by: .milliseconds(500))
+        await session.exchanges.wait(for: 6)
+    }
+
+    @Test("A cancelled request stops waiting immediately and takes no token", arguments: ["b", "c", "d"])
+    func cancellation(cancelled: String) async throws {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(1)
+        let service = service(session, limiter)
+        var tasks: [String: TypedTask<Data>] = [:]
+        for path in ["a", "b", "c", "d"] { tasks[path] = await start(path, service, limiter, session) }
+        tasks[cancelled]?.cancel()
+        #expect(await tasks[cancelled]?.serviceResponse.isCanceled == true)
+        await eventually { limiter.waitingRequests == 2 && clock.pending == 3 }
+        let left = ["b", "c", "d"].filter { $0 != cancelled }
+        for count in 1...2 {
+            clock.advance(by: .seconds(1))
+            await session.exchanges.wait(for: 1 + count)
+            await eventually { limiter.waitingRequests == 2 - count && clock.pending == (count == 1 ? 2 : 0) }
+        }
+        #expect(paths(session) == ["a"] + left)
+    }
+
+    @Test("A request fails immediately if too many already wait, and may wait again later")
+    func queue() async throws {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(1, maximumWaiting: 1)
+        let service = service(session, limiter)
+        for path in ["a", "b"] { _ = await start(path, service, limiter, session) }
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("c").data().value }
+        #expect(error?.code == .rateLimitExceeded)
+        #expect(error?.message == "1 requests already wait for the rate limit")
+        clock.advance(by: .seconds(1))
+        await session.exchanges.wait(for: 2)
+        _ = await start("d", service, limiter, session)
+        #expect(limiter.waitingRequests == 1 && paths(session) == ["a", "b"])
+    }
+
+    @Test("A Retry-After holds back all requests of the key", arguments: [429, 503])
+    func retryAfter(status: Int) async throws {
+        let script = ScriptedSession([.status(status, headers: ["Retry-After": "30"]), .status(200)])
+        let limiter = RateLimiter(100, per: .seconds(1))
+        let service = service(script, limiter)
+        #expect(try await service.GET("a").data().validateNothing().response.status == status)
+        var tasks: [TypedTask<Data>] = []
+        for path in ["b", "c"] { tasks.append(await start(path, service, limiter, script.hand)) }
+        #expect(try await service.GET("https://other/x").data().response.status == 200)
+        clock.advance(by: .milliseconds(29_999))
+        #expect(limiter.waitingRequests == 2 && script.sent.count == 2)
+        clock.advance(by: .milliseconds(1))
+        for task in tasks { #expect(try await task.response.status == 200) }
+    }
+
+    @Test("The deadline of a request includes the wait")
+    func deadline() async {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(1, per: .seconds(60))
+        let service = service(session, limiter)
+        service.options.deadline = .seconds(5)
+        _ = await start("a", service, limiter, session)
+        let task = await start("b", service, limiter, session)
+        clock.advance(by: .seconds(5))
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .deadline)
+        await eventually { limiter.waitingRequests == 0 }
+    }
+
+    @Test("Each origin, or each custom key, has its own limit, which services share with the limiter")
+    func keys() async throws {
+        let session = HandSession(text: "x")
+        let limiter = RateLimiter(1)
+        let services = [service(session, limiter), service(session, limiter)]
+        for url in ["https://h/a", "http://h/a", "https://h:444/a", "https://other/a"] {
+            _ = await start(url, services[0], limiter, session)
+        }
+        #expect(limiter.waitingRequests == 0)
+        _ = await start("https://H:443/b", services[1], limiter, session)
+        #expect(limiter.waitingRequests == 1)
+        let byMethod = RateLimiter(1) { $0.method.rawValue }
+        let third = service(session, byMethod)
+        _ = await start("https://h/a", third, byMethod, session)
+        _ = await start("https://other/a", third, byMethod, session)
+        #expect(byMethod.waitingRequests == 1)
+    }
+
+    @Test("Keys without waiting requests are forgotten when their bucket is full again")
+    func memory() async throws {
+        let limiter = RateLimiter(1)
+        let service = service(HandSession(text: "x"), limiter)
+        for number in 0..<1_000 {
+            _ = try await service.GET("https://h\(number)/").data().value
+            if number % 50 == 49 { clock.advance(by: .seconds(1)) }
+        }
+        #expect(limiter.keyCount <= 128)
+    }
+
+    @Test(
+        "Extreme rates neither trap nor delay the first request",
+        arguments: [
+            (0, Duration.seconds(1), 1), (Int.min, .zero, Int.min), (1, .seconds(-1), 1),
+            (Int.max, .seconds(Int64.max), Int.max), (1, .seconds(Int64.max), Int.max), (Int.max, .nanoseconds(1), 1),
+        ])
+    func extremes(requests: Int, period: Duration, burst: Int) async throws {
+        let service = service(HandSession(text: "x"), RateLimiter(requests, per: period, burst: burst))
+        #expect(try await service.GET("a").data().value == Data("x".utf8))
+    }
+
+    @Test("The dot syntax creates a limiter with the given values")
+    func dotSyntax() throws {
+        let service = WebService.make()
+        service.interceptors = [
+            .retry(), .rateLimit(5, per: .seconds(2), burst: 1, maximumWaiting: 7) { "\($0.method)" },
+        ]
+        let limiter = try #require(service.interceptors.last as? RateLimiter)
+        #expect((limiter.requests, limiter.period) == (5, .seconds(2)))
+        #expect((limiter.burst, limiter.maximumWaiting) == (1, 7))
+    }
+}
