@@ -17,13 +17,10 @@ final class CurlEngine {
     /// The current instant in nanoseconds, read once per iteration of the loop.
     private(set) var now = TaskClock.system.now
 
-    /// The zlib functions that decode gzip; `nil` if zlib is missing and libcurl decodes.
-    let zlib: ccurl_zlib?
-
     /// The TLS connections whose end marks the end of a body.
     let closing = TLSClosing()
 
-    private let configuration: CurlSession.Configuration
+    let configuration: CurlSession.Configuration
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer
     private var poller: Poller
@@ -67,9 +64,6 @@ final class CurlEngine {
         }
         ccurl_share_tls_sessions(share)
         self.share = share
-        zlib = withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
-            place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
-        }
         self.multi = multi
         admission = Admission(
             maximumPerHost: max(1, configuration.maximumConnectionsPerHost),

@@ -44,8 +44,8 @@ extension CurlHandle {
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
-        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, engine.zlib == nil ? "" : "gzip")
-        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, engine.zlib == nil ? 1 : 0)
+        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, ContentCodings.system.acceptedNames)
+        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, ContentCodings.system.areLeftToLibrary ? 1 : 0)
         if let userAgent = configuration.userAgent {
             try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent")
         }
@@ -77,6 +77,7 @@ extension CurlHandle {
             }
         }
         if !tls.pinnedPublicKeys.isEmpty {
+            ccurl_set_long(easy, CURLOPT_CERTINFO, 1)  // for the error; some TLS libraries do not support it
             try check(
                 ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")),
                 "the pinned public keys")

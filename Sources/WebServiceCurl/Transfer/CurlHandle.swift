@@ -76,7 +76,7 @@ final class CurlHandle {
         guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl could not allocate a handle") }
         self.easy = easy
         self.engine = engine
-        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes, zlib: engine.zlib)
+        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes)
         detail[0] = 0
         do { try configure(configuration, share) } catch {
             free()
@@ -288,6 +288,9 @@ final class CurlHandle {
         case CURLE_OPERATION_TIMEDOUT:
             return .failure(
                 CurlError.error(.cannotConnectToHost, "the connection was not established in time: \(detail)"))
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+            let pins = engine.configuration.tls.pinnedPublicKeys
+            return .failure(CurlError.pinError(PinnedKeyMismatch(expected: pins, presented: presentedPin)))
         case _ where sendings > 0: return .failure(CurlError.responseError(code, detail))
         case _ where tunnelStatus >= 300: return .failure(CurlError.tunnelError(tunnelStatus))
         default: return .failure(CurlError.error(code, detail))

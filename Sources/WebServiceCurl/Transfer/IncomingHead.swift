@@ -1,4 +1,3 @@
-import CCurl
 import Foundation
 import WebServiceCore
 
@@ -11,7 +10,6 @@ import FoundationNetworking
 /// An error thrown by a method ends the exchange.
 struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
-    private let zlib: ccurl_zlib?
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
     private var lines: [UInt8] = []
@@ -20,9 +18,8 @@ struct IncomingHead: ~Copyable {
     private var head: ResponseHead?
     private var framing = Framing()
 
-    init(maximumBytes: Int, zlib: ccurl_zlib?) {
+    init(maximumBytes: Int) {
         self.maximumBytes = maximumBytes
-        self.zlib = zlib
     }
 
     /// A Boolean value that indicates whether the header is complete.
@@ -95,7 +92,7 @@ struct IncomingHead: ~Copyable {
             return
         }
         head = received
-        let decoder = framing.isGzip ? zlib.flatMap { GzipDecoder($0) } : nil
+        let decoder = framing.coding.flatMap { ContentCodings.system.decoder(of: $0) }
         let hasKnownLength = !framing.isEncoded || decoder != nil
         try receiver?.didReceive(received, length: hasKnownLength ? framing.contentLength : nil, decoder: decoder)
     }
