@@ -65,7 +65,9 @@ struct ContentCodingTests {
         return String(decoding: text, as: UTF8.self)
     }
 
-    @Test("A complete body is decoded in one piece and byte by byte", .covers("C-44"), arguments: [ContentCoding.brotli, .zstd])
+    @Test(
+        "A complete body is decoded in one piece and byte by byte", .covers("C-44"),
+        arguments: [ContentCoding.brotli, .zstd])
     func whole(coding: ContentCoding) throws {
         let bytes = Self.text(coding)
         #expect(try text(bytes, coding) == Self.plain)
@@ -74,7 +76,8 @@ struct ContentCodingTests {
         #expect(try text(Data(), coding) == "")
     }
 
-    @Test("A body that is truncated at any offset is an error", .covers("C-44"), arguments: [ContentCoding.brotli, .zstd])
+    @Test(
+        "A body that is truncated at any offset is an error", .covers("C-44"), arguments: [ContentCoding.brotli, .zstd])
     func truncated(coding: ContentCoding) throws {
         let bytes = Self.text(coding)
         for count in 1..<bytes.count { #expect(try text(bytes.prefix(count), coding) == nil, "\(count)") }
@@ -161,7 +164,9 @@ struct ContentCodingTests {
         }
     }
 
-    @Test("A truncated body with a matching length is an error", .covers("C-44"), arguments: [ContentCoding.brotli, .zstd])
+    @Test(
+        "A truncated body with a matching length is an error", .covers("C-44"),
+        arguments: [ContentCoding.brotli, .zstd])
     func truncatedResponse(coding: ContentCoding) async throws {
         let (server, service) = try service(Self.text(coding).dropLast(1), coding)
         defer { server.stop() }

@@ -45,6 +45,7 @@ struct PublicSuffixList: Sendable {
     ///
     /// - Parameter domain: In lower case and ASCII.
     func contains(_ domain: some StringProtocol) -> Bool {
-        check(OpaquePointer(bitPattern: address), domain.hasSuffix(".") ? String(domain.dropLast()) : String(domain)) != 0
+        check(OpaquePointer(bitPattern: address), domain.hasSuffix(".") ? String(domain.dropLast()) : String(domain))
+            != 0
     }
 }

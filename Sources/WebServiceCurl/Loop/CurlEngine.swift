@@ -21,6 +21,8 @@ final class CurlEngine {
     let closing = TLSClosing()
 
     let configuration: CurlSession.Configuration
+    /// The configured addresses in the syntax of libcurl, by host and port.
+    let resolutions: [String: String]
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer
     private var poller: Poller
@@ -57,6 +59,7 @@ final class CurlEngine {
     /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
+        resolutions = try configuration.resolutions()
         guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl could not be initialized") }
         poller = try Poller(wakeUp: wakeUp)
         guard let share = curl_share_init(), let multi = curl_multi_init() else {
@@ -403,6 +406,9 @@ final class CurlEngine {
         var running: CInt = 0
         curl_multi_socket_action(multi, socket, mask, &running)
     }
+
+    /// Returns the connection of a socket; `nil` if it is not open.
+    func connection(_ socket: Int32) -> Connections.Connection? { connections[socket] }
 
     /// Returns the connection with these ends; `nil` if it is not known.
     func connection(_ ends: Connections.Ends) -> Connections.Connection? { connections.connection(ends) }

@@ -12,6 +12,7 @@ struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
+    private var mayBeHTTP2 = false
     private var lines: [UInt8] = []
     private var trailerLines: [UInt8] = []
     private var lineBytes = 0
@@ -44,7 +45,9 @@ struct IncomingHead: ~Copyable {
     /// The trailer fields received so far.
     var trailers: Headers { trailerLines.isEmpty ? [:] : ResponseHead.headers(of: [0x0A] + trailerLines) }
 
-    mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver) {
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response.
+    mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver, mayBeHTTP2: Bool) {
+        self.mayBeHTTP2 = mayBeHTTP2
         self.request = request
         self.receiver = receiver
     }
@@ -71,7 +74,7 @@ struct IncomingHead: ~Copyable {
         lines.append(contentsOf: line)
         if line.first == 0x0D || line.first == 0x0A { return try finish() }
         if isFirst {
-            framing.observe(statusLine: line, isSecure: request?.url.utf8.starts(with: "https:".utf8) == true)
+            framing.observe(statusLine: line, mayBeHTTP2: mayBeHTTP2)
         } else {
             framing.observe(line)
         }
