@@ -52,13 +52,13 @@ extension CurlSession {
         /// The selection of the HTTP version. Defaults to ``HTTPVersion/negotiated``.
         public var httpVersion = HTTPVersion.negotiated
 
-        /// The path of the Unix domain socket that all requests are sent to, instead of the host and
-        /// port of their URLs.
+        /// The path of the Unix domain socket that all requests are sent to, instead of the host
+        /// and port of their URLs.
         ///
         /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
-        /// has no effect. Each request uses a connection of its own, because libcurl does not report
-        /// which of several connections to one path it has selected. At most 107 bytes (103 on
-        /// Darwin). Defaults to `nil`.
+        /// has no effect. Each request uses a connection of its own, because libcurl does not
+        /// report which of several connections to one path it has selected. At most 107 bytes (103
+        /// on Darwin). Defaults to `nil`.
         public var unixSocketPath: String?
 
         /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.

@@ -13,9 +13,9 @@ extension CurlSession {
         /// The pins of the accepted public keys, required in addition to a trusted certificate.
         ///
         /// A pin is `sha256//` followed by the base64 of the SHA-256 of the key's
-        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key. Another
-        /// key fails with `URLError.serverCertificateUntrusted`, whose `pinnedKeyMismatch` contains
-        /// it.
+        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key.
+        /// Another key fails with `URLError.serverCertificateUntrusted`, whose `pinnedKeyMismatch`
+        /// contains it.
         /// Defaults to an empty array.
         public var pinnedPublicKeys: [String] = []
 

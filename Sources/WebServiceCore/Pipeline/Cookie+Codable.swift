@@ -1,8 +1,8 @@
 import Foundation
 
 /// Encodes all attributes. The decoded cookie has passed the checks of
-/// ``init(name:value:domain:path:expires:isSecure:isHostOnly:isHTTPOnly:)``; if they fail, the error
-/// is `DecodingError.dataCorrupted`.
+/// ``init(name:value:domain:path:expires:isSecure:isHostOnly:isHTTPOnly:)``; if they fail, the
+/// error is `DecodingError.dataCorrupted`.
 extension Cookie: Codable {
     private enum CodingKeys: String, CodingKey {
         case name, value, domain, path, expires, isSecure, isHostOnly, isHTTPOnly

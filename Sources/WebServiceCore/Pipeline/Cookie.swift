@@ -30,8 +30,8 @@ public struct Cookie: Sendable, Hashable {
     ///   - path: The path at or below which the cookie is sent. Defaults to `/`.
     ///   - expires: The expiry date. Defaults to `nil`, a session cookie.
     ///   - isSecure: Whether the cookie is sent only over https. Defaults to `true`.
-    ///   - isHostOnly: Whether the cookie is sent only to the domain itself. Always `true` for an IP
-    ///     address, a domain without a dot and a public suffix. Defaults to `true`.
+    ///   - isHostOnly: Whether the cookie is sent only to the domain itself. Always `true` for an
+    ///     IP address, a domain without a dot and a public suffix. Defaults to `true`.
     ///   - isHTTPOnly: Whether the cookie has the `HttpOnly` attribute. Defaults to `false`.
     /// - Throws: ``WebServiceError/Code/invalidHeader`` if a `Set-Cookie` field could not set the
     ///   cookie (RFC 6265, section 4.1.1): an empty name, a control character, `;`, surrounding
@@ -242,8 +242,8 @@ extension Cookie {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
-        /// Returns whether a cookie can be set for a domain and its subdomains: not an IP address, a
-        /// domain without a dot, or a public suffix (RFC 6265, section 5.3, step 5).
+        /// Returns whether a cookie can be set for a domain and its subdomains: not an IP address,
+        /// a domain without a dot, or a public suffix (RFC 6265, section 5.3, step 5).
         static func hasSubdomains(_ domain: String, _ suffixes: PublicSuffixList?) -> Bool {
             !isAddress(domain) && domain.split(separator: ".").count > 1 && suffixes?.contains(domain) != true
         }

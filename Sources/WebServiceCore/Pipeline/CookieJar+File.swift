@@ -5,10 +5,10 @@ extension CookieJar {
     ///
     /// Expired cookies are omitted. Blocks the thread.
     ///
-    /// - Parameter file: A file of ``write(to:includingSessionCookies:)``. If it does not exist, the
-    ///   jar is empty.
-    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, is not a regular file,
-    ///   or does not contain cookies.
+    /// - Parameter file: A file of ``write(to:includingSessionCookies:)``. If it does not exist,
+    ///   the jar is empty.
+    /// - Throws: ``WebServiceError/Code/storage`` if the file cannot be read, is not a regular
+    ///   file, or does not contain cookies.
     public convenience init(contentsOf file: URL) throws {
         try self.init(contentsOf: file, timekeeper: nil)
     }
@@ -27,8 +27,8 @@ extension CookieJar {
     ///
     /// - Parameters:
     ///   - file: The URL of the file.
-    ///   - includingSessionCookies: Whether cookies without an expiry date are written. A user agent
-    ///     discards them at the end of a session (RFC 6265, section 5.3). Defaults to `false`.
+    ///   - includingSessionCookies: Whether cookies without an expiry date are written. A user
+    ///     agent discards them at the end of a session (RFC 6265, section 5.3). Defaults to `false`.
     /// - Throws: ``WebServiceError/Code/storage``, with the system error as the underlying error.
     public func write(to file: URL, includingSessionCookies: Bool = false) throws {
         let cookies = cookies.filter { includingSessionCookies || $0.expires != nil }

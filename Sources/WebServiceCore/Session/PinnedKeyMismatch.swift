@@ -1,7 +1,7 @@
 public import Foundation
 
-/// The cause of a `URLError.serverCertificateUntrusted` if the certificate is trusted, but its public
-/// key is not pinned.
+/// The cause of a `URLError.serverCertificateUntrusted` if the certificate is trusted, but its
+/// public key is not pinned.
 ///
 /// ```swift
 /// catch let error as URLError where error.pinnedKeyMismatch != nil { … }
@@ -24,7 +24,8 @@ public struct PinnedKeyMismatch: Error, Sendable, Hashable, CustomStringConverti
 
     /// The presented pin and the accepted ones.
     public var description: String {
-        "the server's public key \(presented ?? "(unknown)") is none of the pinned keys \(expected.joined(separator: ", "))"
+        let pins = expected.joined(separator: ", ")
+        return "the server's public key \(presented ?? "(unknown)") is none of the pinned keys \(pins)"
     }
 }
 

@@ -24,7 +24,8 @@ struct ContentCodings: Sendable {
 
     /// The value of the field `Accept-Encoding`.
     ///
-    /// An empty string if libcurl decodes the bodies. It then requests the codings that it supports.
+    /// An empty string if libcurl decodes the bodies. It then requests the codings that it
+    /// supports.
     var acceptedNames: String {
         let names = [gzip != nil, brotli != nil, zstd != nil]
         return areLeftToLibrary

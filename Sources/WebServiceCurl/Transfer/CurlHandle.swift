@@ -32,8 +32,8 @@ final class CurlHandle {
     private var fields: UnsafeMutablePointer<curl_slist>?
     /// The configured addresses of the host.
     private var resolution: UnsafeMutablePointer<curl_slist>?
-    /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not identify
-    /// it.
+    /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
+    /// identify it.
     private var unixConnection: Connections.Connection?
     private(set) var head: IncomingHead
     /// A Boolean value that indicates whether the receiver has paused the exchange.
@@ -144,8 +144,8 @@ final class CurlHandle {
         try setFields(request)
     }
 
-    /// Passes the configured addresses of the host to libcurl, which stores them only as long as its
-    /// multi handle exists.
+    /// Passes the configured addresses of the host to libcurl, which stores them only as long as
+    /// its multi handle exists.
     private func setAddresses(_ request: EncodedRequest) throws {
         guard !engine.resolutions.isEmpty else { return }
         let entry = Origin(request.url).flatMap { engine.resolutions["\($0.host):\($0.port)"] }

@@ -31,8 +31,8 @@ struct Framing {
 
     /// Processes the status line.
     ///
-    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response, in which case libcurl
-    ///   generates the status line.
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response, in which case
+    ///   libcurl generates the status line.
     mutating func observe(statusLine line: UnsafeRawBufferPointer, mayBeHTTP2: Bool) {
         isHTTP10 = line.starts(with: "HTTP/1.0 ".utf8)
         if !mayBeHTTP2, !line.starts(with: "HTTP/1.".utf8) { violation = "the version is not HTTP/1.x" }
