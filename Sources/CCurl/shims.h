@@ -90,6 +90,9 @@ static inline CURLSHcode ccurl_share_tls_sessions(CURLSH *share) { return curl_s
 // The message of a transfer that is done. Swift does not import the union in CURLMsg.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
 
+// Functions that any thread may call, and that do not change.
+#define CCURL_SENDABLE __attribute__((swift_attr("@Sendable")))
+
 // zlib, which libcurl itself uses: its stable part, loaded when the program runs, so that no headers of it are needed.
 
 typedef struct {
@@ -109,7 +112,7 @@ typedef struct {
     unsigned long reserved;
 } ccurl_z_stream;
 
-typedef struct {
+typedef struct CCURL_SENDABLE {
     int (*_Nonnull inflateInit2_)(ccurl_z_stream *_Nonnull, int window_bits, const char *_Nonnull version, int stream_size);
     int (*_Nonnull inflate)(ccurl_z_stream *_Nonnull, int flush);
     int (*_Nonnull inflateReset)(ccurl_z_stream *_Nonnull);
@@ -130,6 +133,69 @@ static inline int ccurl_load_zlib(ccurl_zlib *_Nonnull zlib) {
     zlib->inflate = (int (*)(ccurl_z_stream *, int))run;
     zlib->inflateReset = (int (*)(ccurl_z_stream *))reset;
     zlib->inflateEnd = (int (*)(ccurl_z_stream *))end;
+    return 1;
+}
+
+// The decoders of brotli and zstd, which most builds of libcurl use, loaded in the same way.
+
+typedef struct CCURL_SENDABLE {
+    void *_Nullable (*_Nonnull create)(const void *_Nullable allocate, const void *_Nullable release, void *_Nullable context);
+    void (*_Nonnull destroy)(void *_Nonnull);
+    int (*_Nonnull decompress)(void *_Nonnull, size_t *_Nonnull available_in, const unsigned char *_Nullable *_Nonnull next_in, size_t *_Nonnull available_out, unsigned char *_Nullable *_Nonnull next_out, size_t *_Nullable total_out);
+} ccurl_brotli;
+
+// Whether the decoder of brotli is there.
+static inline int ccurl_load_brotli(ccurl_brotli *_Nonnull brotli) {
+#ifdef __APPLE__
+    void *library = dlopen("libbrotlidec.1.dylib", RTLD_NOW | RTLD_LOCAL);
+#else
+    void *library = dlopen("libbrotlidec.so.1", RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (!library) return 0;
+    void *create = dlsym(library, "BrotliDecoderCreateInstance"), *destroy = dlsym(library, "BrotliDecoderDestroyInstance"), *run = dlsym(library, "BrotliDecoderDecompressStream");
+    if (!create || !destroy || !run) return 0;
+    brotli->create = (void *(*)(const void *, const void *, void *))create;
+    brotli->destroy = (void (*)(void *))destroy;
+    brotli->decompress = (int (*)(void *, size_t *, const unsigned char **, size_t *, unsigned char **, size_t *))run;
+    return 1;
+}
+
+typedef struct {
+    void *_Nullable bytes;
+    size_t size;
+    size_t offset;
+} ccurl_zstd_output;
+
+typedef struct {
+    const void *_Nullable bytes;
+    size_t size;
+    size_t offset;
+} ccurl_zstd_input;
+
+typedef struct CCURL_SENDABLE {
+    void *_Nullable (*_Nonnull create)(void);
+    size_t (*_Nonnull destroy)(void *_Nonnull);
+    size_t (*_Nonnull set)(void *_Nonnull, int parameter, int value);
+    size_t (*_Nonnull decompress)(void *_Nonnull, ccurl_zstd_output *_Nonnull, ccurl_zstd_input *_Nonnull);
+    unsigned (*_Nonnull is_error)(size_t);
+} ccurl_zstd;
+
+// Whether the decoder of zstd is there.
+static inline int ccurl_load_zstd(ccurl_zstd *_Nonnull zstd) {
+#ifdef __APPLE__
+    void *library = dlopen("libzstd.1.dylib", RTLD_NOW | RTLD_LOCAL);
+#else
+    void *library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
+#endif
+    if (!library) return 0;
+    void *create = dlsym(library, "ZSTD_createDStream"), *destroy = dlsym(library, "ZSTD_freeDStream"), *set = dlsym(library, "ZSTD_DCtx_setParameter");
+    void *run = dlsym(library, "ZSTD_decompressStream"), *is_error = dlsym(library, "ZSTD_isError");
+    if (!create || !destroy || !set || !run || !is_error) return 0;
+    zstd->create = (void *(*)(void))create;
+    zstd->destroy = (size_t (*)(void *))destroy;
+    zstd->set = (size_t (*)(void *, int, int))set;
+    zstd->decompress = (size_t (*)(void *, ccurl_zstd_output *, ccurl_zstd_input *))run;
+    zstd->is_error = (unsigned (*)(size_t))is_error;
     return 1;
 }
 

@@ -1,5 +1,13 @@
 import WebServiceCore
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 extension CurlSession {
     /// The configuration of a ``CurlSession``. Values out of range are clamped.
     public struct Configuration: Sendable {
@@ -41,10 +49,36 @@ extension CurlSession {
         /// Defaults to 128 KiB.
         public var maximumHeaderBytes = 128 << 10
 
-        /// A Boolean value that indicates whether HTTP/2 is negotiated over TLS.
+        /// The selection of the HTTP version. Defaults to ``HTTPVersion/negotiated``.
+        public var httpVersion = HTTPVersion.negotiated
+
+        /// The path of the Unix domain socket that all requests are sent to, instead of the host
+        /// and port of their URLs.
         ///
-        /// Defaults to `true`.
-        public var allowsHTTP2 = true
+        /// The URL still defines the `Host` field, and whether TLS is used. The proxy configuration
+        /// has no effect. Each request uses a connection of its own, because libcurl does not
+        /// report which of several connections to one path it has selected. At most 107 bytes (103
+        /// on Darwin). Defaults to `nil`.
+        public var unixSocketPath: String?
+
+        /// The IP addresses of hosts, by host and port, such as `"api.example.com:443"`.
+        ///
+        /// They replace the name lookup; URL, `Host` field and certificate check are unchanged. The
+        /// addresses are tried in turn. Has no effect for requests that are sent to a proxy, which
+        /// looks the name up. Defaults to an empty dictionary.
+        public var addresses: [String: [String]] = [:]
+
+        /// The maximum average rate at which each request receives bytes, in bytes per second.
+        ///
+        /// At least 16,384. A download can have its own limit; both apply. Defaults to `nil`, no
+        /// limit.
+        public var maximumBytesPerSecondReceived: Int?
+
+        /// The maximum average rate at which each request sends its body, in bytes per second.
+        ///
+        /// At least 16,384. A body of at most 32 KiB is sent together with the header. Defaults to
+        /// `nil`, no limit.
+        public var maximumBytesPerSecondSent: Int?
 
         /// The TLS configuration.
         public var tls = TLS()
@@ -59,54 +93,19 @@ extension CurlSession {
         public init() {}
     }
 
-    /// The TLS configuration of a session. Server certificates are always verified.
-    public struct TLS: Sendable {
-        /// The path of a PEM file with the trusted certificates; `nil` trusts those of the system.
+    /// The selection of the HTTP version.
+    public enum HTTPVersion: Sendable, Hashable {
+        /// HTTP/1.1 for all requests.
+        case http1
+        /// HTTP/2 if the server selects it in the TLS handshake (RFC 9113, section 3.2), otherwise
+        /// HTTP/1.1.
+        case negotiated
+        /// As ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
+        /// section 3.3).
         ///
-        /// A changed file, the system's included, is read again after at most five minutes.
-        /// Defaults to `nil`.
-        public var trustedCertificatesFile: String?
-
-        /// The certificate to present to servers that request one. Defaults to `nil`.
-        public var clientCertificate: ClientCertificate?
-
-        /// The pins of the accepted public keys, required in addition to a trusted certificate.
-        ///
-        /// A pin is `sha256//` followed by the base64 of the SHA-256 of the key's
-        /// `SubjectPublicKeyInfo` (RFC 7469, section 2.4). An empty array accepts every key.
-        /// Defaults to an empty array.
-        public var pinnedPublicKeys: [String] = []
-
-        /// The minimum TLS version. Defaults to ``Version/tls12``.
-        public var minimumVersion = Version.tls12
-
-        /// Creates a configuration with the default values.
-        public init() {}
-
-        /// A version of TLS.
-        public enum Version: Sendable, Hashable {
-            /// TLS 1.2 (RFC 5246).
-            case tls12
-            /// TLS 1.3 (RFC 8446).
-            case tls13
-        }
-
-        /// A client certificate and its private key, in PEM files.
-        public struct ClientCertificate: Sendable {
-            /// The path of the certificate file.
-            public var certificateFile: String
-            /// The path of the private key file.
-            public var keyFile: String
-            /// The password of the private key; `nil` when the key is not encrypted.
-            public var keyPassword: String?
-
-            /// Creates a client certificate.
-            public init(certificateFile: String, keyFile: String, keyPassword: String? = nil) {
-                self.certificateFile = certificateFile
-                self.keyFile = keyFile
-                self.keyPassword = keyPassword
-            }
-        }
+        /// All `http` servers must support it. Exchanges that may pause use HTTP/1.1 nevertheless:
+        /// streams, downloads, streamed request bodies and requests with `expectsContinue`.
+        case priorKnowledge
     }
 
     /// The proxy configuration of a session.
@@ -147,10 +146,47 @@ extension CurlSession.Configuration {
         try check(tls.clientCertificate?.keyFile, "the path of the private key")
         try check(tls.clientCertificate?.keyPassword, "the password of the private key")
         for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
+        try check(unixSocketPath, "the path of the Unix domain socket")
+        if let unixSocketPath, !(1...Self.maximumSocketPath).contains(unixSocketPath.utf8.count) {
+            throw WebServiceError(
+                .curl, "the path of the Unix domain socket is empty or longer than \(Self.maximumSocketPath) bytes")
+        }
+        _ = try resolutions()
         guard case .url(let url) = proxy else { return }
         try check(url, "the proxy URL") { $0 >= 0x20 && $0 != 0x7F }
         guard !url.isEmpty else {
             throw WebServiceError(.curl, "the proxy URL is empty; use 'none' to connect directly")
+        }
+    }
+}
+
+extension CurlSession.Configuration {
+    private static let maximumSocketPath = MemoryLayout.size(ofValue: sockaddr_un().sun_path) - 1
+
+    /// Returns the entries of ``addresses`` in the syntax of libcurl, by host and port.
+    ///
+    /// - Throws: `WebServiceError.Code.curl`.
+    func resolutions() throws(WebServiceError) -> [String: String] {
+        var entries: [String: String] = [:]
+        for (key, addresses) in addresses {
+            guard let origin = Origin("https://" + key), case let name = "\(origin.host):\(origin.port)",
+                name == key.asciiLowercased(), origin.host.first != "["
+            else {
+                throw WebServiceError(.curl, "a key of the configured addresses is not a host name and a port")
+            }
+            guard !addresses.isEmpty, addresses.allSatisfy({ Self.isAddress($0) }) else {
+                throw WebServiceError(.curl, "the configured addresses of \(name) are not IP addresses")
+            }
+            entries[name] = name + ":" + addresses.map { $0.contains(":") ? "[\($0)]" : $0 }.joined(separator: ",")
+        }
+        return entries
+    }
+
+    private static func isAddress(_ text: String) -> Bool {
+        withUnsafeTemporaryAllocation(of: in6_addr.self, capacity: 1) { address in
+            !text.utf8.contains(0)
+                && (inet_pton(AF_INET, text, address.baseAddress) == 1
+                    || inet_pton(AF_INET6, text, address.baseAddress) == 1)
         }
     }
 }
@@ -178,19 +214,4 @@ extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertib
 
     /// The mirror of ``description``, because the URL may contain a password.
     public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
-}
-
-extension CurlSession.TLS.ClientCertificate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The paths, without the password; safe to log.
-    public var description: String { "certificate \(certificateFile), key \(keyFile)" }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The paths, and whether a password is set.
-    public var customMirror: Mirror {
-        let children: [(String?, Any)] =
-            [("certificateFile", certificateFile), ("keyFile", keyFile), ("hasKeyPassword", keyPassword != nil)]
-        return Mirror(self, children: children, displayStyle: .struct)
-    }
 }

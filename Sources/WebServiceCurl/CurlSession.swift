@@ -20,9 +20,11 @@ import FoundationNetworking
 ///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
 ///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
 ///   the session.
-/// - Content coding: the session requests, decodes and verifies gzip. A corrupt or truncated body
-///   fails with `URLError.cannotDecodeContentData`. Other codings, received only if the request
-///   asks for them, are not decoded. Header fields are delivered as received.
+/// - Content coding: the session requests, decodes and verifies gzip and, if the libraries
+///   libbrotlidec and libzstd are available when the program runs, brotli and zstd. A corrupt or
+///   truncated body fails with `URLError.cannotDecodeContentData`; brotli has no checksum, so
+///   damage that results in a valid body is not detected. Other codings, received only if the
+///   request asks for them, are not decoded. Header fields are delivered as received.
 /// - Errors: transport errors are `URLError`s, as listed in the Guide. An oversized header or body
 ///   fails with `WebServiceError.Code.responseTooLarge`, a response with contradictory framing (RFC
 ///   9112, section 6.3) with `URLError.badServerResponse`, and an incomplete response with

@@ -678,6 +678,21 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("A cookie jar is read from a file, changed and written")
+    func cookieFile() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("cookies.json")
+        let jar = try CookieJar(contentsOf: file)
+        jar.add(try Cookie(name: "locale", value: "en", domain: "api.example.com"))
+        service.cookieJar = jar
+        try jar.write(to: file)
+        #expect(jar.cookies.map(\.name) == ["locale"])
+        #expect(try CookieJar(contentsOf: file).cookies.isEmpty)
+        try jar.write(to: file, includingSessionCookies: true)
+        #expect(try CookieJar(contentsOf: file).cookies == jar.cookies)
+    }
+
     @Test("A task provides a timeline, an HTTP archive and a redacted curl command")
     func seeing() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -885,6 +900,23 @@ struct GuideSnippets {
         #expect(try await service.GET(server.baseURLString).string().value == "x")
         session.close()
         #expect((await service.GET("/").data().result.failure as? WebServiceError)?.code == .sessionClosed)
+        service.session = self.session
+    }
+
+    @Test("Addresses, HTTP version, rate and socket of a CurlSession are configured")
+    func addresses() async throws {
+        var configuration = CurlSession.Configuration()
+        configuration.addresses = ["api.example.com:443": ["192.0.2.1", "2001:db8::1"]]
+        configuration.httpVersion = .priorKnowledge
+        configuration.maximumBytesPerSecondReceived = 1_000_000
+        configuration.unixSocketPath = "/run/brewery.sock"
+        configuration.unixSocketPath = "/run/\(UUID().uuidString)"
+        service.session = try CurlSession(configuration: configuration)
+        let error = await service.GET("http://localhost/").data().result.failure
+        #expect((error as? URLError)?.code == .cannotConnectToHost)
+        if let mismatch = (error as? URLError)?.pinnedKeyMismatch {
+            print("the server presented \(mismatch.presented ?? "an unknown key")")
+        }
         service.session = self.session
     }
     #endif

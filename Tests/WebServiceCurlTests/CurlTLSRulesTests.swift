@@ -87,7 +87,7 @@ struct CurlTLSRulesTests {
         defer { backend.stop() }
         let server = try SecureServer(backend: backend.baseURLString)
         let relay = try TLSRelay(to: isOld ? server.oldPort : server.port, dropsAlerts: dropsAlerts)
-        let service = try service(server, port: relay.port) { $0.allowsHTTP2 = false }
+        let service = try service(server, port: relay.port) { $0.httpVersion = .http1 }
         for _ in 0..<3 {
             let result = await service.GET("/open").data().result
             if dropsAlerts {

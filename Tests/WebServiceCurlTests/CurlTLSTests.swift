@@ -1,8 +1,9 @@
 import Foundation
 import Testing
 import WebServiceCore
-import WebServiceCurl
 import WebServiceMocking
+
+@testable import WebServiceCurl
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -58,7 +59,7 @@ struct CurlTLSTests {
         #expect(metrics.contains { ($0?.secureConnect ?? .zero) > .zero })
         let plain = try service(server.port) {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
-            $0.allowsHTTP2 = false
+            $0.httpVersion = .http1
         }
         #expect(try await text(plain).hasPrefix("HTTP/1.1"))
     }
@@ -110,7 +111,37 @@ struct CurlTLSTests {
             $0.tls.trustedCertificatesFile = server.path("ca.pem")
             $0.tls.pinnedPublicKeys = ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="]
         }
-        #expect(await other.GET("/").string().result.urlErrorCode == .serverCertificateUntrusted)
+        let error = try #require(await other.GET("/").string().result.error as? URLError)
+        #expect(error.code == .serverCertificateUntrusted)
+        let mismatch = try #require(error.pinnedKeyMismatch)
+        #expect(mismatch.expected == ["sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="])
+        #expect(mismatch.presented == server.pin)
+        #expect(error.localizedDescription == mismatch.description && mismatch.description.contains(server.pin))
+        let untrusted = try service(server.port) { $0.tls.pinnedPublicKeys = [server.pin] }
+        let distrust = try #require(await untrusted.GET("/").string().result.error as? URLError)
+        #expect(distrust.code == .serverCertificateUntrusted && distrust.pinnedKeyMismatch == nil)
+    }
+
+    @Test("The key of a certificate is found, and a damaged certificate is none and never traps")
+    func certificateKeys() throws {
+        let pem = try String(contentsOfFile: server.path("server.pem"), encoding: .utf8)
+        #expect(CertificateKey.pin(ofCertificate: "Cert:" + pem) == server.pin)
+        #expect(CertificateKey.pin(ofCertificate: pem.replacingOccurrences(of: "\n", with: "\r\n")) == server.pin)
+        for damaged in [
+            "", "-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nMIIB\n", String(pem.dropFirst()),
+        ] {
+            #expect(CertificateKey.pin(ofCertificate: damaged) == nil)
+        }
+        let base64 = pem.split(separator: "\n").dropFirst().dropLast().joined()
+        let bytes = [UInt8](try #require(Data(base64Encoded: base64)))
+        let key = try #require(CertificateKey.publicKey(of: bytes))
+        #expect(Data(key) == (try Data(contentsOf: server.folder.appendingPathComponent("server.der"))))
+        for count in 0..<bytes.count { #expect(CertificateKey.publicKey(of: Array(bytes.prefix(count))) == nil) }
+        for bit in 0..<bytes.count * 8 {
+            var flipped = bytes
+            flipped[bit / 8] ^= 1 << UInt8(bit % 8)
+            _ = CertificateKey.publicKey(of: flipped)
+        }
     }
 
     @Test("A server with a version below the minimum is refused")

@@ -1,6 +1,6 @@
-import CCurl
 import Foundation
 import Testing
+import WebServiceCore
 
 @testable import WebServiceCurl
 
@@ -13,12 +13,8 @@ struct GzipDecoderTests {
                 "H4sIAAAAAAACA0vMSdVRKMgvKkkt0lEoLskvLdFRyElMB/EKMnOK80CMpPzkbB2F8tTMqtQ8oKLEzOJ8IJ2ISycA4oRG4VMAAAA=")
         ?? Data()
 
-    private func decoder() throws -> GzipDecoder {
-        let zlib = try #require(
-            withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
-                place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
-            })
-        return try #require(GzipDecoder(zlib))
+    private func decoder() throws -> any ContentDecoder {
+        try #require(ContentCodings.system.decoder(of: .gzip))
     }
 
     /// Returns the decoded string, or `nil` if the bytes are invalid or truncated.

@@ -121,7 +121,7 @@ extension Variant {
     private static func curlSession(_ load: Load) throws -> CurlSession {
         var configuration = CurlSession.Configuration()
         configuration.tls.trustedCertificatesFile = load.trusted
-        configuration.allowsHTTP2 = load.isHTTP2
+        configuration.httpVersion = load.isHTTP2 ? .negotiated : .http1
         return try CurlSession(configuration: configuration)
     }
 

@@ -20,6 +20,37 @@ public struct Cookie: Sendable, Hashable {
     ///
     /// It has no effect here.
     public let isHTTPOnly: Bool
+
+    /// Creates a cookie, to add it to a jar with ``CookieJar/add(_:)``.
+    ///
+    /// - Parameters:
+    ///   - name: The name.
+    ///   - value: The value.
+    ///   - domain: The host or domain, in ASCII.
+    ///   - path: The path at or below which the cookie is sent. Defaults to `/`.
+    ///   - expires: The expiry date. Defaults to `nil`, a session cookie.
+    ///   - isSecure: Whether the cookie is sent only over https. Defaults to `true`.
+    ///   - isHostOnly: Whether the cookie is sent only to the domain itself. Always `true` for an
+    ///     IP address, a domain without a dot and a public suffix. Defaults to `true`.
+    ///   - isHTTPOnly: Whether the cookie has the `HttpOnly` attribute. Defaults to `false`.
+    /// - Throws: ``WebServiceError/Code/invalidHeader`` if a `Set-Cookie` field could not set the
+    ///   cookie (RFC 6265, section 4.1.1): an empty name, a control character, `;`, surrounding
+    ///   spaces, more than 4,096 bytes, an invalid domain or path, or a violated name prefix.
+    public init(
+        name: String, value: String, domain: String, path: String = "/", expires: Date? = nil,
+        isSecure: Bool = true, isHostOnly: Bool = true, isHTTPOnly: Bool = false
+    ) throws(WebServiceError) {
+        self.name = name
+        self.value = value
+        self.domain = domain.asciiLowercased()
+        self.path = path
+        self.expires = expires.map { min($0, HTTPDate.latest) }
+        self.isSecure = isSecure
+        self.isHostOnly = isHostOnly || !Location.hasSubdomains(self.domain, .system)
+        self.isHTTPOnly = isHTTPOnly
+        guard let complaint else { return }
+        throw WebServiceError(.invalidHeader, "the cookie has \(complaint)")
+    }
 }
 
 extension Cookie: RedactedReflectable {
@@ -63,7 +94,9 @@ extension Cookie {
     }
 
     /// Parses a cookie (RFC 6265, sections 5.2 and 5.3). Returns `nil` if it must be ignored.
-    init?(_ text: ArraySlice<UInt8>, from location: Location, at now: Date) {
+    ///
+    /// - Parameter suffixes: The public suffixes, if they are known.
+    init?(_ text: ArraySlice<UInt8>, from location: Location, at now: Date, _ suffixes: PublicSuffixList?) {
         guard ASCII.isFieldValue(text) else { return nil }
         let parts = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false).map(Self.halves)
         guard let (name, value) = parts.first, let value, !name.isEmpty,
@@ -91,10 +124,7 @@ extension Cookie {
             }
         }
 
-        let prefix = name.asciiLowercased().utf8
-        if prefix.starts(with: "__host-".utf8), !isSecure || domain != nil || path != "/" { return nil }
-        if prefix.starts(with: "__secure-".utf8), !isSecure { return nil }
-        guard location.isSecure || !isSecure, let scope = location.scope(domain: domain) else { return nil }
+        guard location.isSecure || !isSecure, let scope = location.scope(domain: domain, suffixes) else { return nil }
         self.name = name
         self.value = value
         (self.domain, isHostOnly) = scope
@@ -103,6 +133,31 @@ extension Cookie {
             maxAge.map { $0 <= 0 ? .distantPast : min(now.addingTimeInterval(Double($0)), HTTPDate.latest) } ?? end
         self.isSecure = isSecure
         self.isHTTPOnly = isHTTPOnly
+        guard isPrefixValid(hasDomain: domain != nil, path: path) else { return nil }
+    }
+
+    /// The reason why no `Set-Cookie` field can set the cookie; `nil` if there is none.
+    private var complaint: StaticString? {
+        func isPlain(_ text: String) -> Bool {
+            ASCII.isFieldValue(text.utf8) && !text.utf8.contains(0x09) && !text.utf8.contains(UInt8(ascii: ";"))
+                && text.utf8.first != 0x20 && text.utf8.last != 0x20
+        }
+        if name.isEmpty || !isPlain(name) || name.utf8.contains(UInt8(ascii: "=")) { return "an invalid name" }
+        if !isPlain(value) { return "an invalid value" }
+        if name.utf8.count + value.utf8.count > Self.maximumLength { return "more than 4,096 bytes" }
+        if !isPlain(path) || path.utf8.first != UInt8(ascii: "/") || path.utf8.count > Self.maximumAttributeLength {
+            return "an invalid path"
+        }
+        if domain.utf8.count > 255 || Origin("https://" + domain)?.host != domain { return "an invalid domain" }
+        if expires?.timeIntervalSince1970.isFinite == false { return "an invalid expiry date" }
+        return isPrefixValid(hasDomain: !isHostOnly, path: path) ? nil : "a name whose prefix requires other attributes"
+    }
+
+    /// Returns whether the attributes fulfill the name prefixes (RFC 6265bis, section 4.1.3).
+    private func isPrefixValid(hasDomain: Bool, path: String?) -> Bool {
+        let name = name.asciiLowercased().utf8
+        if name.starts(with: "__host-".utf8) { return isSecure && !hasDomain && path == "/" }
+        return isSecure || !name.starts(with: "__secure-".utf8)
     }
 
     /// Splits at the first `=` and trims whitespace.
@@ -187,6 +242,12 @@ extension Cookie {
             host.hasPrefix("[") || BaseURL.endsInNumber(host)
         }
 
+        /// Returns whether a cookie can be set for a domain and its subdomains: not an IP address,
+        /// a domain without a dot, or a public suffix (RFC 6265, section 5.3, step 5).
+        static func hasSubdomains(_ domain: String, _ suffixes: PublicSuffixList?) -> Bool {
+            !isAddress(domain) && domain.split(separator: ".").count > 1 && suffixes?.contains(domain) != true
+        }
+
         /// The path up to its last slash (RFC 6265, section 5.1.4).
         var defaultPath: String {
             let parent = path.utf8.lastIndex(of: UInt8(ascii: "/")).map { path[..<$0] } ?? ""
@@ -195,13 +256,12 @@ extension Cookie {
 
         /// Returns the domain of a cookie with this `Domain` attribute (RFC 6265, section 5.3,
         /// steps 4 to 6), or `nil` if this host must not set it.
-        func scope(domain: String?) -> (domain: String, isHostOnly: Bool)? {
+        func scope(domain: String?, _ suffixes: PublicSuffixList?) -> (domain: String, isHostOnly: Bool)? {
             let domain = (domain ?? "").asciiLowercased().utf8
             let name = domain.dropFirst(domain.first == UInt8(ascii: ".") ? 1 : 0)
             guard !name.isEmpty else { return (host, true) }
             guard let known = domains.first(where: { $0.utf8.elementsEqual(name) }) else { return nil }
-            let isBroad = domains.count > 1 && known.split(separator: ".").count > 1
-            return isBroad ? (known, false) : known == host ? (host, true) : nil
+            return Self.hasSubdomains(known, suffixes) ? (known, false) : known == host ? (host, true) : nil
         }
     }
 }

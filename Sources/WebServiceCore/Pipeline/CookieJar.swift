@@ -10,9 +10,10 @@ public import Foundation
 /// Guarantees:
 /// - A cookie is sent to the host that set it and, if it has a `Domain` attribute, to the
 ///   subdomains of that domain. A host can name itself and those of its parent domains that contain
-///   a dot; an IP address can name only itself. There is no public suffix list, so a host below
-///   `co.uk` can set a cookie for all of `co.uk`. Hosts are compared in the form in which they are
-///   sent: a `Domain` with non-ASCII characters matches none.
+///   a dot; an IP address can name only itself. A public suffix such as `co.uk` can only be named
+///   by itself and receives a host-only cookie (RFC 6265, section 5.3, step 5), if the library
+///   libpsl is available when the program runs (``knowsPublicSuffixes``). Hosts are compared in the
+///   form in which they are sent: a `Domain` with non-ASCII characters matches none.
 /// - A `Secure` cookie is accepted and sent only over https, and no cookie set over http replaces
 ///   or shadows it. The prefixes `__Secure-` and `__Host-` are enforced.
 /// - Cookies are not isolated by port or, apart from that, by scheme (RFC 6265, section 8.5):
@@ -24,10 +25,10 @@ public import Foundation
 ///   the least recently used one (RFC 6265, section 6.1). If the total is exceeded, it is removed
 ///   from the site with the most cookies if that site has more than 50, so that no site can evict
 ///   the cookies of others by setting many. A site consists of the hosts that share their last two
-///   labels.
+///   labels or, if the public suffixes are known, a public suffix and the label before it.
 ///
-/// All members may be used from any thread. Nothing is written to disk, and no description contains
-/// a value.
+/// All members may be used from any thread. Nothing is written to disk, except by
+/// ``write(to:includingSessionCookies:)``, and no description contains a value.
 public final class CookieJar: Sendable {
     /// The maximum number of cookies of one domain.
     static let maximumPerDomain = 180
@@ -40,6 +41,12 @@ public final class CookieJar: Sendable {
     private let state = Mutex(State())
     /// The clock for expiry; `nil` for that of the service that sends the request.
     private let clock: TaskClock?
+    private let suffixes: PublicSuffixList?
+
+    /// A Boolean value that indicates whether jars reject cookies for public suffixes.
+    ///
+    /// `true` if the library libpsl and its list are available on the system.
+    public static var knowsPublicSuffixes: Bool { PublicSuffixList.system != nil }
 
     /// Creates an empty jar.
     public convenience init() {
@@ -48,11 +55,16 @@ public final class CookieJar: Sendable {
 
     /// - Parameter timekeeper: The clock for expiry; `nil` for that of the service that sends a
     ///   request, and otherwise for the system clock.
-    package init(timekeeper: (any Timekeeper)?) {
-        clock = timekeeper.map { TaskClock($0) }
+    package convenience init(timekeeper: (any Timekeeper)?) {
+        self.init(timekeeper: timekeeper, suffixes: .system)
     }
 
-    private func date(_ serviceClock: TaskClock = .system) -> Date { (clock ?? serviceClock).date }
+    init(timekeeper: (any Timekeeper)?, suffixes: PublicSuffixList?) {
+        clock = timekeeper.map { TaskClock($0) }
+        self.suffixes = suffixes
+    }
+
+    func date(_ serviceClock: TaskClock = .system) -> Date { (clock ?? serviceClock).date }
 
     /// The cookies that have not expired, oldest first.
     public var cookies: [Cookie] {
@@ -110,14 +122,31 @@ public final class CookieJar: Sendable {
         guard !setCookieFields.isEmpty, let location = Cookie.Location(url) else { return }
         let now = date(serviceClock)
         let fields = joined ? setCookieFields.flatMap(Cookie.split) : setCookieFields.map { Array($0.utf8)[...] }
-        let cookies = fields.compactMap { Cookie($0, from: location, at: now) }.suffix(Self.maximumPerDomain)
+        let cookies = fields.compactMap { Cookie($0, from: location, at: now, suffixes) }.suffix(Self.maximumPerDomain)
         state.withLock { state in
             let secure = location.isSecure ? [:] : state.secure(at: now)
             for cookie in cookies where !(secure[cookie.name]?.contains(where: cookie.overlaps) ?? false) {
                 state.store(cookie, at: now)
             }
-            state.removeExcess(at: now)
+            state.removeExcess(at: now, suffixes)
         }
+    }
+
+    /// Adds a cookie.
+    ///
+    /// It replaces the cookie with the same name, domain and path and retains its position in the
+    /// order. An expired cookie removes it. The limits of the jar apply.
+    public func add(_ cookie: Cookie) {
+        let now = date()
+        state.withLock { state in
+            state.store(cookie, at: now)
+            state.removeExcess(at: now, suffixes)
+        }
+    }
+
+    /// Removes the cookie with the same name, domain and path, if there is one.
+    public func remove(_ cookie: Cookie) {
+        state.withLock { $0.remove(cookie) }
     }
 
     /// Removes all cookies.
@@ -169,7 +198,7 @@ private struct State {
         ticks += 1
         let place = byDomain[cookie.domain]?.firstIndex { cookie.replaces($0.cookie) }
         if cookie.isExpired(at: now) {
-            if let place { remove(at: place, of: cookie.domain) }
+            remove(cookie)
         } else if let place {
             byDomain[cookie.domain]?[place].cookie = cookie
             byDomain[cookie.domain]?[place].used = ticks
@@ -180,28 +209,37 @@ private struct State {
         }
     }
 
+    mutating func remove(_ cookie: Cookie) {
+        guard let place = byDomain[cookie.domain]?.firstIndex(where: { cookie.replaces($0.cookie) }) else { return }
+        remove(at: place, of: cookie.domain)
+    }
+
     private mutating func makeRoom(in domain: String, at now: Date) {
         if byDomain[domain, default: []].count > CookieJar.maximumPerDomain { removeLeastUsed(of: [domain], at: now) }
     }
 
     /// Removes the cookies beyond the total limit.
-    mutating func removeExcess(at now: Date) {
+    mutating func removeExcess(at now: Date, _ suffixes: PublicSuffixList?) {
         guard count > CookieJar.maximumCount else { return }
-        let sites = Dictionary(grouping: byDomain.keys, by: Self.site)
+        let sites = Dictionary(grouping: byDomain.keys) { Self.site(of: $0, suffixes) }
         var counts = sites.mapValues { $0.reduce(0) { $0 + (byDomain[$1]?.count ?? 0) } }
         while count > CookieJar.maximumCount, let (site, most) = counts.max(by: { $0.value < $1.value }) {
             let domains = most > CookieJar.fairCount ? sites[site] ?? [] : Array(byDomain.keys)
             guard let domain = removeLeastUsed(of: domains, at: now) else { return }
-            counts[Self.site(of: domain), default: 0] -= 1
+            counts[Self.site(of: domain, suffixes), default: 0] -= 1
         }
     }
 
-    /// Returns the last two labels of a domain, or an entire IP address. Below suffixes with
-    /// several labels, such as `co.uk`, unrelated hosts share a site.
-    private static func site(of domain: String) -> Substring {
-        guard let last = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }
-        let name = domain[..<last].lastIndex(of: ".").map { domain.index(after: $0) }
-        return domain[(name ?? domain.startIndex)...]
+    /// Returns the last two labels of a domain, or an entire IP address. A site is longer if these
+    /// labels are known to be a public suffix.
+    private static func site(of domain: String, _ suffixes: PublicSuffixList?) -> Substring {
+        guard var start = domain.lastIndex(of: "."), !Cookie.Location.isAddress(domain) else { return domain[...] }
+        while let dot = domain[..<start].lastIndex(of: ".") {
+            let site = domain[domain.index(after: dot)...]
+            if suffixes?.contains(site) != true { return site }
+            start = dot
+        }
+        return domain[...]
     }
 
     /// - Returns: The domain of the removed cookie.

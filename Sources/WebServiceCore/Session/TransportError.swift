@@ -6,7 +6,7 @@ import FoundationNetworking
 
 extension URLError {
     /// Creates a `URLError` without the failing URL, which may contain secrets; `nil` for an error
-    /// of another domain.
+    /// of another domain. A ``PinnedKeyMismatch`` is preserved.
     init?(transport error: any Error) {
         if error is CancellationError {
             self.init(.cancelled)
@@ -15,7 +15,11 @@ extension URLError {
         let error = error as NSError
         let code: Code? = error.domain == NSPOSIXErrorDomain ? Self.code(posix: error.code) : Code(rawValue: error.code)
         guard error.domain == NSURLErrorDomain || error.domain == NSPOSIXErrorDomain, let code else { return nil }
-        self.init(code, userInfo: [NSLocalizedDescriptionKey: error.localizedDescription])
+        var information: [String: Any] = [NSLocalizedDescriptionKey: error.localizedDescription]
+        if let mismatch = error.userInfo[NSUnderlyingErrorKey] as? PinnedKeyMismatch {
+            information[NSUnderlyingErrorKey] = mismatch
+        }
+        self.init(code, userInfo: information)
     }
 
     private static func code(posix code: Int) -> Code {

@@ -1,11 +1,11 @@
-import Foundation
+package import Foundation
 
 #if canImport(CryptoKit)
 import CryptoKit
 #endif
 
 /// The hash functions SHA-256 and SHA-512 (FIPS 180-4).
-enum SHA2: String, Sendable, CaseIterable {
+package enum SHA2: String, Sendable, CaseIterable {
     case sha256 = "sha-256"
     case sha512 = "sha-512"
 
@@ -13,7 +13,7 @@ enum SHA2: String, Sendable, CaseIterable {
     var length: Int { self == .sha256 ? 32 : 64 }
 
     /// Returns the hash of bytes in memory.
-    func hash(_ bytes: Data) -> [UInt8] {
+    package func hash(_ bytes: Data) -> [UInt8] {
         var hash = RunningHash(self)
         bytes.withUnsafeBytes { hash.update($0) }
         return hash.value

@@ -17,13 +17,12 @@ final class CurlEngine {
     /// The current instant in nanoseconds, read once per iteration of the loop.
     private(set) var now = TaskClock.system.now
 
-    /// The zlib functions that decode gzip; `nil` if zlib is missing and libcurl decodes.
-    let zlib: ccurl_zlib?
-
     /// The TLS connections whose end marks the end of a body.
     let closing = TLSClosing()
 
-    private let configuration: CurlSession.Configuration
+    let configuration: CurlSession.Configuration
+    /// The configured addresses in the syntax of libcurl, by host and port.
+    let resolutions: [String: String]
     private let share: UnsafeMutableRawPointer
     private var multi: UnsafeMutableRawPointer
     private var poller: Poller
@@ -60,6 +59,7 @@ final class CurlEngine {
     /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
+        resolutions = try configuration.resolutions()
         guard Self.isLibraryReady else { throw WebServiceError(.curl, "libcurl could not be initialized") }
         poller = try Poller(wakeUp: wakeUp)
         guard let share = curl_share_init(), let multi = curl_multi_init() else {
@@ -67,9 +67,6 @@ final class CurlEngine {
         }
         ccurl_share_tls_sessions(share)
         self.share = share
-        zlib = withUnsafeTemporaryAllocation(of: ccurl_zlib.self, capacity: 1) { place in
-            place.baseAddress.flatMap { ccurl_load_zlib($0) == 1 ? $0.pointee : nil }
-        }
         self.multi = multi
         admission = Admission(
             maximumPerHost: max(1, configuration.maximumConnectionsPerHost),
@@ -409,6 +406,9 @@ final class CurlEngine {
         var running: CInt = 0
         curl_multi_socket_action(multi, socket, mask, &running)
     }
+
+    /// Returns the connection of a socket; `nil` if it is not open.
+    func connection(_ socket: Int32) -> Connections.Connection? { connections[socket] }
 
     /// Returns the connection with these ends; `nil` if it is not known.
     func connection(_ ends: Connections.Ends) -> Connections.Connection? { connections.connection(ends) }

@@ -67,6 +67,13 @@ enum CurlError {
         }
     }
 
+    /// Returns the error of a server whose public key is not pinned.
+    static func pinError(_ mismatch: PinnedKeyMismatch) -> URLError {
+        URLError(
+            .serverCertificateUntrusted,
+            userInfo: [NSLocalizedDescriptionKey: mismatch.description, NSUnderlyingErrorKey: mismatch])
+    }
+
     private static var headTooLarge: WebServiceError {
         WebServiceError(.responseTooLarge, "the response header fields exceed a limit of libcurl")
     }

@@ -37,25 +37,54 @@ extension CurlHandle {
             return CurlHandle.from(context).maySend(ends) ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
-        ccurl_set_open_socket_callback(easy) { context, _, address in CurlEngine.from(context).openSocket(address) }
-        ccurl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, loop)
+        ccurl_set_open_socket_callback(easy) { context, _, address in CurlHandle.from(context).openSocket(address) }
+        ccurl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
         ccurl_set_close_socket_callback(easy) { context, socket in CurlEngine.from(context).closeSocket(socket) }
         ccurl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, loop)
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
         ccurl_set_long(easy, CURLOPT_MAXAGE_CONN, max(1, configuration.idleConnectionLifetime.milliseconds / 1000))
-        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, engine.zlib == nil ? "" : "gzip")
-        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, engine.zlib == nil ? 1 : 0)
+        ccurl_set_string(easy, CURLOPT_ACCEPT_ENCODING, ContentCodings.system.acceptedNames)
+        ccurl_set_long(easy, CURLOPT_HTTP_CONTENT_DECODING, ContentCodings.system.areLeftToLibrary ? 1 : 0)
         if let userAgent = configuration.userAgent {
             try check(ccurl_set_string(easy, CURLOPT_USERAGENT, userAgent), "the user agent")
         }
-        if !configuration.allowsHTTP2 { ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)) }
+        switch configuration.httpVersion {
+        case .http1: ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        case .negotiated: break
+        case .priorKnowledge:
+            try check(
+                ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)),
+                "HTTP/2 without TLS")
+        }
+        try limitRates(configuration)
         switch configuration.proxy {
         case .environment: break
         case .none: ccurl_set_string(easy, CURLOPT_PROXY, "")
         case .url(let url): try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
         }
+        if let path = configuration.unixSocketPath {
+            try check(ccurl_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path), "the Unix domain socket")
+            ccurl_set_string(easy, CURLOPT_PROXY, "")
+            ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
+            ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
+        }
         try configure(configuration.tls)
+    }
+
+    /// The lowest rate, so that no byte is delayed by more than about a second.
+    private static let minimumRate = 16 << 10
+
+    private func limitRates(_ configuration: CurlSession.Configuration) throws {
+        // libcurl waits after each buffer.
+        if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {
+            try check(ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)), "the rate of reception")
+            ccurl_set_long(easy, CURLOPT_BUFFERSIZE, min(rate / 4, 64 << 10))
+        }
+        if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, Self.minimumRate) }) {
+            try check(ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)), "the rate of sending")
+            ccurl_set_long(easy, CURLOPT_UPLOAD_BUFFERSIZE, max(16 << 10, min(rate / 4, 64 << 10)))
+        }
     }
 
     private func configure(_ tls: CurlSession.TLS) throws {
@@ -77,6 +106,7 @@ extension CurlHandle {
             }
         }
         if !tls.pinnedPublicKeys.isEmpty {
+            ccurl_set_long(easy, CURLOPT_CERTINFO, 1)  // for the error; some TLS libraries do not support it
             try check(
                 ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")),
                 "the pinned public keys")

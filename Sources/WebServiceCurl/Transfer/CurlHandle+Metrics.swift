@@ -29,6 +29,23 @@ extension CurlHandle {
     /// The status of the proxy's response to CONNECT; 0 without a response.
     var tunnelStatus: Int { long(CURLINFO_HTTP_CONNECTCODE) }
 
+    /// The pin of the key that the server presented in the last TLS handshake.
+    ///
+    /// `nil` without pinned keys, or if libcurl's TLS library does not report the certificate.
+    var presentedPin: String? {
+        var pointer: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, CURLINFO_CERTINFO, &pointer)
+        guard let chain = pointer?.assumingMemoryBound(to: curl_certinfo.self).pointee, chain.num_of_certs > 0,
+            var field = chain.certinfo?.pointee
+        else { return nil }
+        while true {
+            let text = field.pointee.data.map { String(cString: $0) } ?? ""
+            if text.hasPrefix("Cert:") { return CertificateKey.pin(ofCertificate: text) }
+            guard let next = field.pointee.next else { return nil }
+            field = next
+        }
+    }
+
     private static func name(ofVersion version: Int) -> String? {
         switch version {
         case Int(CURL_HTTP_VERSION_1_0): "HTTP/1.0"

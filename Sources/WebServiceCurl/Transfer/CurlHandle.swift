@@ -30,6 +30,11 @@ final class CurlHandle {
     /// The buffer in which libcurl stores the details of an error.
     let detail = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
     private var fields: UnsafeMutablePointer<curl_slist>?
+    /// The configured addresses of the host.
+    private var resolution: UnsafeMutablePointer<curl_slist>?
+    /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
+    /// identify it.
+    private var unixConnection: Connections.Connection?
     private(set) var head: IncomingHead
     /// A Boolean value that indicates whether the receiver has paused the exchange.
     private(set) var isPaused = false
@@ -76,7 +81,7 @@ final class CurlHandle {
         guard let easy = curl_easy_init() else { throw WebServiceError(.curl, "libcurl could not allocate a handle") }
         self.easy = easy
         self.engine = engine
-        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes, zlib: engine.zlib)
+        head = IncomingHead(maximumBytes: configuration.maximumHeaderBytes)
         detail[0] = 0
         do { try configure(configuration, share) } catch {
             free()
@@ -89,6 +94,8 @@ final class CurlHandle {
         curl_easy_cleanup(easy)
         curl_slist_free_all(fields)
         fields = nil
+        curl_slist_free_all(resolution)
+        resolution = nil
         detail.deallocate()
     }
 
@@ -113,21 +120,42 @@ final class CurlHandle {
         self.exchange = exchange
         lastActivity = now
         idleLimit = UInt64(0).addingSaturated(max(request.timeout, .milliseconds(1)))
-        head.begin(for: request, exchange.receiver)
         mayBeSentTwice = request.method.isIdempotent
         let limit = request.source.options.connectTimeout ?? connectTimeout
         ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, max(1, limit.milliseconds))
         try check(ccurl_set_string(easy, CURLOPT_URL, request.url), "the URL")
+        expectation = request.source.options.expectsContinue
+        let needsHTTP1 = exchange.receiver.mayPause || request.stream != nil || expectation != nil
+        let isSecure = request.url.utf8.starts(with: "https:".utf8)
+        let isHTTP2Known = engine.configuration.httpVersion == .priorKnowledge && !needsHTTP1
+        head.begin(for: request, exchange.receiver, mayBeHTTP2: isSecure || isHTTP2Known)
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it is worthwhile. Without TLS, only the first response determines it.
-        ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
-        expectation = request.source.options.expectsContinue
-        if exchange.receiver.mayPause || request.stream != nil || expectation != nil {
+        ccurl_set_long(easy, CURLOPT_PIPEWAIT, isSecure || isHTTP2Known ? 1 : 0)
+        if isHTTP2Known {
+            let version = isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+            ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(version))
+        } else if needsHTTP1 {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
             isWorn = true  // its version and its pause are not reset
         }
+        try setAddresses(request)
         try setMethod(request)
         try setFields(request)
+    }
+
+    /// Passes the configured addresses of the host to libcurl, which stores them only as long as
+    /// its multi handle exists.
+    private func setAddresses(_ request: EncodedRequest) throws {
+        guard !engine.resolutions.isEmpty else { return }
+        let entry = Origin(request.url).flatMap { engine.resolutions["\($0.host):\($0.port)"] }
+        ccurl_set_list(easy, CURLOPT_RESOLVE, nil)
+        curl_slist_free_all(resolution)
+        resolution = entry.flatMap { curl_slist_append(nil, $0) }
+        guard entry == nil || resolution != nil else {
+            throw WebServiceError(.curl, "libcurl could not allocate the addresses of the host")
+        }
+        ccurl_set_list(easy, CURLOPT_RESOLVE, resolution)
     }
 
     private func setMethod(_ request: EncodedRequest) throws {
@@ -264,6 +292,7 @@ final class CurlHandle {
             isRefused = false
             headLines = 0
             isWithinLine = false
+            unixConnection = nil
             detail[0] = 0
         }
         leaveConnection()
@@ -288,6 +317,9 @@ final class CurlHandle {
         case CURLE_OPERATION_TIMEDOUT:
             return .failure(
                 CurlError.error(.cannotConnectToHost, "the connection was not established in time: \(detail)"))
+        case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+            let pins = engine.configuration.tls.pinnedPublicKeys
+            return .failure(CurlError.pinError(PinnedKeyMismatch(expected: pins, presented: presentedPin)))
         case _ where sendings > 0: return .failure(CurlError.responseError(code, detail))
         case _ where tunnelStatus >= 300: return .failure(CurlError.tunnelError(tunnelStatus))
         default: return .failure(CurlError.error(code, detail))
@@ -301,7 +333,7 @@ final class CurlHandle {
     /// Called again if libcurl resends the request because a reused connection was closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
         leaveConnection()
-        if let connection = engine.connection(ends) {
+        if let connection = unixConnection ?? engine.connection(ends) {
             if connection.isResting, connection.hasStrayBytes || engine.hasDecryptedBytes(self) {
                 connection.giveUp()
                 mustBeginAgain = true
@@ -319,6 +351,12 @@ final class CurlHandle {
         failure = CurlError.error(
             .networkConnectionLost, "the connection was closed, and the server may have received the request")
         return false
+    }
+
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        let socket = engine.openSocket(address)
+        if address?.pointee.family == AF_UNIX { unixConnection = engine.connection(socket) }
+        return socket
     }
 
     private func leaveConnection() {

@@ -17,8 +17,8 @@ struct Framing {
     ///
     /// Its length on the wire then differs from the length of the received body.
     private(set) var isEncoded = false
-    /// A Boolean value that indicates whether the body is compressed with gzip alone.
-    private(set) var isGzip = false
+    /// The only coding of a compressed body; `nil` if there are several or it is unknown.
+    private(set) var coding: ContentCoding?
     /// The reason to reject the response.
     private(set) var violation: String?
     private var isChunked = false
@@ -31,11 +31,11 @@ struct Framing {
 
     /// Processes the status line.
     ///
-    /// - Parameter isSecure: Whether the line was received over TLS, in which case libcurl
-    ///   generates the status line of an HTTP/2 response.
-    mutating func observe(statusLine line: UnsafeRawBufferPointer, isSecure: Bool) {
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response, in which case
+    ///   libcurl generates the status line.
+    mutating func observe(statusLine line: UnsafeRawBufferPointer, mayBeHTTP2: Bool) {
         isHTTP10 = line.starts(with: "HTTP/1.0 ".utf8)
-        if !isSecure, !line.starts(with: "HTTP/1.".utf8) { violation = "the version is not HTTP/1.x" }
+        if !mayBeHTTP2, !line.starts(with: "HTTP/1.".utf8) { violation = "the version is not HTTP/1.x" }
         observeLineBreaks(line)
     }
 
@@ -68,7 +68,7 @@ struct Framing {
             if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty,
                 !Self.equals(value, "identity")
             {
-                isGzip = !isEncoded && (Self.equals(value, "gzip") || Self.equals(value, "x-gzip"))
+                coding = isEncoded ? nil : Self.coding(value)
                 isEncoded = true
             }
         case UInt8(ascii: "t"):
@@ -100,6 +100,11 @@ struct Framing {
     private mutating func observeTransferEncoding(_ value: Slice<UnsafeRawBufferPointer>) {
         if isChunked || !Self.equals(value, "chunked") { violation = "the Transfer-Encoding is not 'chunked'" }
         isChunked = true
+    }
+
+    private static func coding(_ name: Slice<UnsafeRawBufferPointer>) -> ContentCoding? {
+        equals(name, "gzip") || equals(name, "x-gzip")
+            ? .gzip : equals(name, "br") ? .brotli : equals(name, "zstd") ? .zstd : nil
     }
 
     private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]

@@ -1,4 +1,3 @@
-import CCurl
 import Foundation
 import WebServiceCore
 
@@ -11,18 +10,17 @@ import FoundationNetworking
 /// An error thrown by a method ends the exchange.
 struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
-    private let zlib: ccurl_zlib?
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
+    private var mayBeHTTP2 = false
     private var lines: [UInt8] = []
     private var trailerLines: [UInt8] = []
     private var lineBytes = 0
     private var head: ResponseHead?
     private var framing = Framing()
 
-    init(maximumBytes: Int, zlib: ccurl_zlib?) {
+    init(maximumBytes: Int) {
         self.maximumBytes = maximumBytes
-        self.zlib = zlib
     }
 
     /// A Boolean value that indicates whether the header is complete.
@@ -47,7 +45,9 @@ struct IncomingHead: ~Copyable {
     /// The trailer fields received so far.
     var trailers: Headers { trailerLines.isEmpty ? [:] : ResponseHead.headers(of: [0x0A] + trailerLines) }
 
-    mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver) {
+    /// - Parameter mayBeHTTP2: Whether the response may be an HTTP/2 response.
+    mutating func begin(for request: EncodedRequest, _ receiver: any BodyReceiver, mayBeHTTP2: Bool) {
+        self.mayBeHTTP2 = mayBeHTTP2
         self.request = request
         self.receiver = receiver
     }
@@ -74,7 +74,7 @@ struct IncomingHead: ~Copyable {
         lines.append(contentsOf: line)
         if line.first == 0x0D || line.first == 0x0A { return try finish() }
         if isFirst {
-            framing.observe(statusLine: line, isSecure: request?.url.utf8.starts(with: "https:".utf8) == true)
+            framing.observe(statusLine: line, mayBeHTTP2: mayBeHTTP2)
         } else {
             framing.observe(line)
         }
@@ -95,7 +95,7 @@ struct IncomingHead: ~Copyable {
             return
         }
         head = received
-        let decoder = framing.isGzip ? zlib.flatMap { GzipDecoder($0) } : nil
+        let decoder = framing.coding.flatMap { ContentCodings.system.decoder(of: $0) }
         let hasKnownLength = !framing.isEncoded || decoder != nil
         try receiver?.didReceive(received, length: hasKnownLength ? framing.contentLength : nil, decoder: decoder)
     }

@@ -153,9 +153,9 @@ struct CookieJarTests {
         let cookie = try #require(jar.cookies.first { $0.name == "d" })
         #expect(
             cookie
-                == Cookie(
+                == (try Cookie(
                     name: "d", value: "8", domain: "h.example", path: "/x", expires: nil, isSecure: false,
-                    isHostOnly: false, isHTTPOnly: false)
+                    isHostOnly: false, isHTTPOnly: false))
         )
         jar.removeAll()
         #expect(jar.cookies.isEmpty && jar.description == "CookieJar(0)")

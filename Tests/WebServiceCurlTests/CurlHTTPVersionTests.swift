@@ -1,0 +1,136 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceCurl
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// HTTP/2 without TLS, and limits of the rate.
+@Suite(
+    "Curl session: HTTP/2 without TLS", .timeLimit(.minutes(10)),
+    .enabled(if: SecureServer.nginx != nil, "nginx is needed"))
+struct CurlHTTPVersionTests {
+    private func service(_ url: String, _ version: CurlSession.HTTPVersion = .priorKnowledge) throws -> WebService {
+        let service = WebService(baseURLString: url)
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.httpVersion = version
+        }
+        return service
+    }
+
+    @Test("HTTP/2 is used without negotiation, and requests share connections")
+    func priorKnowledge() async throws {
+        let server = try PlainServer()
+        let service = try service("http://127.0.0.1:\(server.port)")
+        let responses = try await withThrowingTaskGroup(of: (String, String?).self) { group in
+            for _ in 0..<40 {
+                group.addTask {
+                    let task = service.GET("/").string()
+                    return try await (task.value, task.response.transport?.networkProtocol)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(responses.allSatisfy { $0.0.hasPrefix("HTTP/2.0 ") && $0.1 == "HTTP/2" })
+        let connections = Set(responses.map(\.0))
+        #expect(connections.count <= 2, "\(connections)")
+    }
+
+    @Test("Bodies of all sizes are sent and received over HTTP/2 without TLS")
+    func bodies() async throws {
+        let backend = try MockServer { request in MockResponse(request.body) }
+        defer { backend.stop() }
+        let server = try PlainServer(backend: backend.baseURLString)
+        let service = try service("http://127.0.0.1:\(server.port)")
+        for count in [0, 1, 40_000, 2_000_000] {
+            let body = Data((0..<count).map { UInt8($0 % 251) })
+            let task = service.POST("/backend").setBody(body).data().validateNothing()
+            #expect(try await task.value == body)
+            #expect(try await task.response.transport?.networkProtocol == "HTTP/2")
+        }
+    }
+
+    @Test("A server that supports only one version is an error for the other one")
+    func otherVersions() async throws {
+        let server = try PlainServer()
+        let url = "http://127.0.0.1:\(server.port)"
+        for version in [CurlSession.HTTPVersion.negotiated, .http1] {
+            let result = await (try service(url, version)).GET("/").string().result
+            #expect(result.urlErrorCode == .badServerResponse, "\(result)")
+        }
+        // Streams use HTTP/1.1.
+        let stream = await (try service(url)).GET("/").stream().result
+        #expect((stream.error as? URLError)?.code == .badServerResponse)
+        let old = try MockServer { _ in MockResponse("ale") }
+        defer { old.stop() }
+        let result = await (try service(old.baseURLString)).GET("/").setTimeout(.seconds(10)).string().result
+        #expect(result.urlErrorCode != nil && result.urlErrorCode != .timedOut, "\(result)")
+        #expect(try await service(old.baseURLString).GET("/").stream().value.status == 200)
+    }
+
+    @Test("Over TLS, the version is negotiated", .enabled(if: SecureServer.isAvailable, "openssl is needed"))
+    func secure() async throws {
+        let server = try SecureServer()
+        for (port, version) in [(server.port, "HTTP/2.0"), (server.oldPort, "HTTP/1.1")] {
+            let service = WebService(baseURLString: "https://localhost:\(port)")
+            service.session = try CurlSession {
+                $0.proxy = .none
+                $0.httpVersion = .priorKnowledge
+                $0.tls.trustedCertificatesFile = server.path("ca.pem")
+            }
+            #expect(try await service.GET("/").string().value.hasPrefix(version))
+        }
+    }
+}
+
+@Suite("Curl session: limits of the rate", .timeLimit(.minutes(10)))
+struct CurlRateTests {
+    private static let body = Data((0..<96 << 10).map { UInt8($0 % 251) })
+
+    private func seconds(since start: ContinuousClock.Instant) -> Double { (ContinuousClock.now - start) / .seconds(1) }
+
+    @Test("A response is received at the configured rate, and other requests are not delayed by it")
+    func reception() async throws {
+        let server = try MockServer { $0.path == "/small" ? MockResponse("ale") : MockResponse(Self.body) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 48 << 10 })
+        var start = ContinuousClock.now
+        let task = service.GET("/").resume()
+        #expect(try await service.GET("/small").string().value == "ale")
+        #expect(try await task.data().value == Self.body)
+        #expect(seconds(since: start) >= 1.2)
+        start = .now
+        var received = Data()
+        for try await chunk in try await service.GET("/").stream().value.body { received.append(chunk) }
+        #expect(received == Self.body)
+        #expect(seconds(since: start) >= 1.2)
+    }
+
+    @Test("A request body is sent at the configured rate")
+    func sending() async throws {
+        let server = try MockServer { MockResponse($0.body) }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 48 << 10 })
+        let start = ContinuousClock.now
+        #expect(try await service.POST("/").setBody(Self.body).data().value == Self.body)
+        #expect(seconds(since: start) >= 1.2)
+    }
+
+    @Test("A rate out of range is clamped, and never traps or stops a transfer", arguments: [Int.min, -1, 0, 1, .max])
+    func range(rate: Int) async throws {
+        let server = try MockServer { MockResponse($0.body) }
+        defer { server.stop() }
+        let service = WebService(
+            server,
+            try CurlSession {
+                $0.maximumBytesPerSecondReceived = rate
+                $0.maximumBytesPerSecondSent = rate
+            })
+        let body = Data(count: 8_000)
+        #expect(try await service.POST("/").setBody(body).data().value == body)
+    }
+}
