@@ -14,8 +14,8 @@ extension Timeline {
     /// GET https://h/v1/brewers was sent. The response had status 200, after 9.8 ms.
     /// The exchange ended with status 200.
     /// ```
-    /// Equal timelines have equal explanations. The text contains no query, header field or body, so
-    /// it is safe to log.
+    /// Equal timelines have equal explanations. The text contains no query, header field or body,
+    /// so it is safe to log.
     public func explain() -> String {
         (events.map(\.explanation) + [ending]).joined(separator: "\n")
     }

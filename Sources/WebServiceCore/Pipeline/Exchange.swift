@@ -59,8 +59,15 @@ final class ExchangeContext: Sendable {
         deliverInBackground(log.didReceive(head))
     }
 
+    /// Records the end of a streamed body. Called on the threads of sessions.
+    func didEndBody(
+        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
+    ) {
+        deliverInBackground(log.didEndBody(result, byteCount: byteCount, metrics, from: start))
+    }
+
     /// Delivers events to observers, which must not delay the threads of sessions.
-    func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+    private func deliverInBackground(_ delivery: EventQueue.Delivery?) {
         guard let delivery else { return }
         DispatchQueue.global().async { [self] in log.deliver(delivery) }
     }

@@ -25,7 +25,7 @@ package import FoundationNetworking
 /// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
 /// | redirect | ``RedirectPolicy`` returns the decision; ``Exchange`` sends the next hop |
 ///
-/// ``ExchangeLog`` records each stage and reports it to the observers of the service (``Observer``).
+/// ``ExchangeLog`` records each stage and reports it to the observers (``Observer``).
 ///
 /// Two things are outside the pipeline: the session adds header fields that the request does not
 /// have, such as the `User-Agent` of `CurlSession.Configuration`, and the deadline ends the task

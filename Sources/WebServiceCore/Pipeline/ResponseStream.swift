@@ -58,8 +58,7 @@ final class ResponseStream: BodyReceiver {
         self.bufferSize = bufferSize
         batchSize = context.batchSize
         self.context = context
-        progress = permit.progress
-        isObserved = permit.isObserved
+        (progress, isObserved) = (permit.progress, permit.isObserved)
         state = Mutex(State(completion: completion))
     }
 
@@ -149,7 +148,7 @@ final class ResponseStream: BodyReceiver {
             return completion(result.flatMap { _ in .failure(URLError(.badServerResponse)) }, metrics)
         }
         let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
-        context.deliverInBackground(context.log.didEndBody(result, byteCount: count, metrics, from: start))
+        context.didEndBody(result, byteCount: count, metrics, from: start)
         end(result)
         progress?.finish {}
     }

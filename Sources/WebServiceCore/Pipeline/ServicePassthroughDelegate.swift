@@ -67,7 +67,9 @@ extension ServicePassthroughDelegate {
     public func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {}
 
     /// The request of the exchange for which a method of the delegate is called, with its options
-    /// and tags; `nil` in any other code and for a request that is sent over a service as a session.
+    /// and tags.
+    ///
+    /// `nil` in any other code, and for a `URLRequest` that is sent over a service as a session.
     public var currentRequest: Request? { DelegateCall.request }
 }
 
