@@ -121,6 +121,7 @@ final class CurlHandle {
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it is worthwhile. Without TLS, only the first response determines it.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, request.url.utf8.starts(with: "https:".utf8) ? 1 : 0)
+        ccurl_set_long(easy, CURLOPT_STREAM_WEIGHT, request.source.options.priority.streamWeight)
         expectation = request.source.options.expectsContinue
         if exchange.receiver.mayPause || request.stream != nil || expectation != nil {
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
