@@ -61,6 +61,14 @@ extension Request {
         /// handles cookies. Defaults to `true`.
         public var shouldHandleCookies = true
 
+        /// The priority of the request among those of its session: a hint, which changes nothing
+        /// else.
+        ///
+        /// Foundation's sessions pass it to the task (`URLSessionTask.priority`), and `CurlSession`
+        /// to the HTTP/2 stream as its weight (RFC 7540, section 5.3.2), which many servers ignore.
+        /// Defaults to ``Request/Priority/normal``.
+        public var priority = Request.Priority.normal
+
         /// The policy for redirects. Defaults to ``RedirectPolicy/follow``.
         public var redirectPolicy = RedirectPolicy.follow
 

@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -51,6 +52,24 @@ final class ExchangeContext: Sendable {
             state.trace = trace
             return trace
         }
+    }
+
+    /// Records the head of a response. Called on the threads of sessions.
+    func report(_ head: ResponseHead) {
+        deliverInBackground(log.didReceive(head))
+    }
+
+    /// Records the end of a streamed body. Called on the threads of sessions.
+    func didEndBody(
+        _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
+    ) {
+        deliverInBackground(log.didEndBody(result, byteCount: byteCount, metrics, from: start))
+    }
+
+    /// Delivers events to observers, which must not delay the threads of sessions.
+    private func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
+        DispatchQueue.global().async { [self] in log.deliver(delivery) }
     }
 
     /// Sets the stream whose head was accepted.

@@ -88,6 +88,11 @@ final class ResumableDataTask: DataTask {
             phase = .running(task, cancel: cancel)
             return true
         }
+        switch (request as? EncodedRequest)?.source.options.priority {
+        case .low: task.priority = URLSessionTask.lowPriority
+        case .high: task.priority = URLSessionTask.highPriority
+        case .normal, nil: break
+        }
         if !isWanted { task.cancel() }
         task.resume()
     }

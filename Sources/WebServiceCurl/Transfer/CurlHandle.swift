@@ -132,6 +132,7 @@ final class CurlHandle {
         // With TLS, the handshake determines whether requests can share the connection, so waiting
         // for it is worthwhile. Without TLS, only the first response determines it.
         ccurl_set_long(easy, CURLOPT_PIPEWAIT, isSecure || isHTTP2Known ? 1 : 0)
+        ccurl_set_long(easy, CURLOPT_STREAM_WEIGHT, request.source.options.priority.streamWeight)
         if isHTTP2Known {
             let version = isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
             ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(version))
