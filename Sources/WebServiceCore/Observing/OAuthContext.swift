@@ -14,14 +14,16 @@ enum OAuthContext {
         (isJSON ? keys : pairs).contains { bytes.holds($0.utf8) }
     }
 
-    /// Returns whether a value has the form of an error code, such as `404` or `missing_field`.
+    /// Returns whether a value has the form of an error code: up to four digits, or words of one case
+    /// joined by underscores, such as `missing_field`.
     ///
     /// Authorization codes are longer than a status and contain digits or letters of both cases.
     static func isErrorCode(_ value: ArraySlice<UInt8>) -> Bool {
         func consists(of letters: ClosedRange<UInt8>) -> Bool {
-            value.allSatisfy { letters.contains($0) || "_-.".utf8.contains($0) }
+            value.allSatisfy { letters.contains($0) || $0 == UInt8(ascii: "_") }
         }
-        return value.count <= 4 && value.allSatisfy { (0x30...0x39).contains($0) }
-            || value.count <= 64 && (consists(of: 0x61...0x7A) || consists(of: 0x41...0x5A))
+        if value.count <= 4 { return value.allSatisfy { (0x30...0x39).contains($0) } }
+        return value.count <= 64 && value.contains(UInt8(ascii: "_"))
+            && (consists(of: 0x61...0x7A) || consists(of: 0x41...0x5A))
     }
 }

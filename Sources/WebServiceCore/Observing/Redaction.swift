@@ -23,9 +23,9 @@ public struct Redaction: Sendable {
     /// `code` is an authorization code in OAuth (RFC 6749, section 4.1.2), and an error code
     /// elsewhere. A parameter of a query, a form or text is secret next to one of the parameters
     /// `client_id`, `code_verifier`, `grant_type`, `iss`, `redirect_uri` and `state`, and otherwise
-    /// unless its value has the form of an error code: up to four digits, or lower-case or
-    /// upper-case words. A JSON key is secret in a document with the key `code_verifier`,
-    /// `grant_type` or `redirect_uri`.
+    /// unless its value has the form of an error code: up to four digits, or words joined by
+    /// underscores, such as `missing_field`. A JSON key is secret in a document with the key
+    /// `code_verifier`, `grant_type` or `redirect_uri`.
     public var parameters: Set<String>
     /// Substrings that make any name secret, in lower case.
     public var fragments: Set<String>

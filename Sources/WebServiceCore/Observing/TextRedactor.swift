@@ -160,7 +160,7 @@ struct TextRedactor {
             {
                 let start = JSONLiteral.skippingBlanks(bytes, from: colon + 1)
                 let valueEnd = JSONLiteral.endOfValue(bytes, from: start)
-                result += bytes[quote..<start]
+                result += bytes[quote...colon]
                 result += Array(redaction.replacement(of: bytes[start..<valueEnd], isJSON: true).utf8)
                 return valueEnd
             }
