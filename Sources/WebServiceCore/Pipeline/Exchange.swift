@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -51,6 +52,13 @@ final class ExchangeContext: Sendable {
             state.trace = trace
             return trace
         }
+    }
+
+    /// Reports the head of a response to the observers, in the background: called on the threads
+    /// of sessions, which observers must not delay.
+    func report(_ head: ResponseHead) {
+        guard let delivery = log.didReceive(head) else { return }
+        DispatchQueue.global().async { [self] in log.deliver(delivery) }
     }
 
     /// Sets the stream whose head was accepted.

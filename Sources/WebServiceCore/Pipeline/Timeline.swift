@@ -36,6 +36,12 @@ public struct Timeline: Sendable {
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
+        /// A typed request waits until an equal request has ended (``DuplicateMode/queue``).
+        public static let queued = Kind("queued")
+        /// A typed request shares the response of an equal request (``DuplicateMode/join``).
+        public static let joined = Kind("joined")
+        /// A stored response was read or stored.
+        public static let storage = Kind("storage")
     }
 
     /// One event.
@@ -53,6 +59,10 @@ public struct Timeline: Sendable {
         /// The method and the URL of an attempt, without the query of the URL; `nil` for other
         /// events.
         public let request: String?
+        /// The identifier of another exchange (``ObservedExchange/id``); `nil` for most events.
+        ///
+        /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.
+        public let related: UInt64?
     }
 
     /// The date of `resume()`; `nil` before that call.
@@ -60,6 +70,9 @@ public struct Timeline: Sendable {
 
     /// The events, in the order in which they began.
     public let events: [Event]
+
+    /// The result; `nil` before the exchange has ended.
+    let outcome: ExchangeLog.Outcome?
 }
 
 extension Timeline: CustomStringConvertible {
