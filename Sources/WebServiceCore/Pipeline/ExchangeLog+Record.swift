@@ -1,3 +1,9 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 extension ExchangeLog {
     /// One request that was sent, and its result.
     struct Attempt: Sendable {
