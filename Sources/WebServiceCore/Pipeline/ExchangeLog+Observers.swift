@@ -25,16 +25,19 @@ extension ExchangeLog {
     /// - Parameters:
     ///   - request: The request; `nil` for a typed request.
     ///   - type: The type of a typed request.
+    ///   - isComposite: Whether the exchange consists of other exchanges.
     ///   - id: The identifier of the exchange; `nil` for a new one.
     func observe(
-        by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, id: UInt64? = nil
+        by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, isComposite: Bool = true,
+        id: UInt64? = nil
     ) {
         guard !observers.isEmpty else { return }
         let id = id ?? Self.makeID()
         let delivery = state.withLock { state -> EventQueue.Delivery? in
             guard let origin = state.record.metrics.origin else { return nil }  // unreachable: called after begin(at:)
             let exchange = ObservedExchange(
-                id: id, parent: state.parent, request: request, type: type, date: origin.date)
+                id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
+                date: origin.date)
             var queue = EventQueue(exchange, observers, start: origin.moment)
             let first = queue.add(.created, at: origin.moment)
             state.queue = queue
@@ -72,6 +75,13 @@ extension ExchangeLog.State {
     mutating func endAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
         guard let attempt = record.attempt else { return nil }
         return queue?.end(record.attempts, result, attempt.transport, at: instant)
+    }
+
+    /// Ends an attempt that is still in flight.
+    mutating func endOpenAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard record.attemptIsOpen else { return nil }
+        record.attempt?.end(result, nil, at: instant)
+        return endAttempt(result, at: instant)
     }
 
     mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {

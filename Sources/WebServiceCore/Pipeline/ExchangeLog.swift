@@ -80,9 +80,11 @@ struct ExchangeLog: ~Copyable, Sendable {
                 return (nil, nil, nil) as (Permit?, EncodedRequest?, EventQueue.Delivery?)
             }
             let replaced = state.record.sent
+            // An interceptor has abandoned the attempt before.
+            let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
             let permit = Permit(progress: state.progress, isObserved: state.queue != nil)
-            return (permit, replaced, state.queue?.start(state.record.attempts, request, at: now))
+            return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
         }
         withExtendedLifetime(replaced) {}
         deliver(delivery)
@@ -128,10 +130,7 @@ struct ExchangeLog: ~Copyable, Sendable {
             var first: EventQueue.Delivery?
             if !isDriven, state.record.sent != nil {
                 state.record.metrics.mark(.responseEnd, at: now)
-                if state.record.attemptIsOpen {
-                    state.record.attempt?.end(result, nil, at: now)
-                    first = state.endAttempt(result, at: now)
-                }
+                first = state.endOpenAttempt(result, at: now)
             }
             state.record.outcome = Outcome(result)
             return (state.progress, first.or(state.end(result, at: now)))

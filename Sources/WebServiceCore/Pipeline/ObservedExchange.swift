@@ -19,17 +19,24 @@ public final class ObservedExchange: Sendable {
     /// The request of the task, before the interceptors; `nil` for a typed request.
     public let request: Request?
 
+    /// A Boolean value that indicates whether the exchange consists of other exchanges
+    /// (``parent``): a typed request, the read of a storage, or a download.
+    public let isComposite: Bool
+
     /// The type of a typed request.
     private let type: (any Sendable.Type)?
 
     /// The date when the task was resumed.
     public let date: Date
 
-    init(id: UInt64, parent: UInt64?, request: Request?, type: (any Sendable.Type)?, date: Date) {
+    init(
+        id: UInt64, parent: UInt64?, request: Request?, type: (any Sendable.Type)?, isComposite: Bool, date: Date
+    ) {
         self.id = id
         self.parent = parent
         self.request = request
         self.type = type
+        self.isComposite = isComposite
         self.date = date
     }
 

@@ -36,6 +36,8 @@ public struct Timeline: Sendable {
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
+        /// A handler, a step of a typed task or the validation of the response failed.
+        public static let failure = Kind("failure")
         /// A typed request waits until an equal request has ended (``DuplicateMode/queue``).
         public static let queued = Kind("queued")
         /// A typed request shares the response of an equal request (``DuplicateMode/join``).
@@ -88,7 +90,7 @@ extension Timeline: CustomStringConvertible {
         }.joined(separator: "\n")
     }
 
-    private static func milliseconds(_ duration: Duration) -> String {
+    static func milliseconds(_ duration: Duration) -> String {
         let tenths = Int64(clamping: Int((duration.inSeconds * 10_000).rounded()))
         return "\(tenths / 10).\(tenths % 10) ms"
     }

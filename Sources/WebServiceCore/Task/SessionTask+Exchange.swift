@@ -12,7 +12,9 @@ extension SessionTask {
     func start(_ request: consuming Request) {
         let pipeline = service.pipeline
         observe(pipeline.delegateReference)
-        if !pipeline.observers.isEmpty { context.log.observe(by: pipeline.observers, copy request) }
+        if !pipeline.observers.isEmpty {
+            context.log.observe(by: pipeline.observers, copy request, isComposite: false)
+        }
         let deadline = request.options.deadline
         pipeline.run(request, in: context) { work in
             attach(work, deadline: deadline)

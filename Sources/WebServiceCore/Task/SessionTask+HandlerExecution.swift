@@ -156,9 +156,9 @@ extension SessionTask {
         if isCancelled { task.cancel() }
     }
 
-    /// Notifies the delegate of the first failure of a typed step.
+    /// Reports the first failure of a typed step.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
-        guard let error, context.delegate != nil, shared.withLock({ $0.reportsStep() }) else { return }
+        guard let error, shared.withLock({ $0.reportsStep() }) else { return }
         report(.failure(error), context)
     }
 
@@ -211,10 +211,11 @@ extension SessionTask {
         }
     }
 
-    /// Notifies the delegate that a success has become a failure.
+    /// Records that a success has become a failure, and notifies the delegate.
     private func report(_ track: Track, _ context: Context) {
-        guard case .failure(let error) = track, let delegate = context.delegate else { return }
-        delegate.serviceResultFailure(
+        guard case .failure(let error) = track else { return }
+        self.context.log.record(.failure, ExchangeLog.Attempt.kind(of: error))
+        context.delegate?.serviceResultFailure(
             response: context.urlResponse, data: context.data, request: sentRequest, error: error
         )
     }

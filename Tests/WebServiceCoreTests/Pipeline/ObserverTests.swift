@@ -40,7 +40,10 @@ struct ObserverTests {
         #expect(events.map { $0.date.timeIntervalSince(events[0].exchange.date) } == [0, 0, 2, 2, 2])
         #expect(Set(events.map(\.exchange.id)).count == 1 && events[0].exchange.parent == nil)
         guard case .attemptEnded(_, .success(let response), _) = events[3].kind, case .ended(let end) = events[4].kind
-        else { return Issue.record("the events have no response") }
+        else {
+            Issue.record("the events have no response")
+            return
+        }
         #expect(response.data == Data("abc".utf8))
         #expect(end.attempts == 1 && !end.isStreamed && end.timeline.events.map(\.kind) == [.attempt])
         #expect(end.metrics.responseTime == .seconds(2))
@@ -187,7 +190,8 @@ struct ObserverTests {
         let lines = await recorder.ended()
         #expect(lines.suffix(3) == ["head 200", "attempt 1 ended 200 network", "ended 200 network"])
         guard case .ended(let summary) = recorder.events.values.last?.kind else {
-            return Issue.record("the last event is not the end")
+            Issue.record("the last event is not the end")
+            return
         }
         #expect(summary.isStreamed)
         _ = try exchange.receive("abc")
@@ -248,7 +252,8 @@ struct ObserverTests {
         _ = try await service.GET("/x").configure { $0.options[Feature.self] += "/search" }.data().value
         #expect(recorder.events.values.map { $0.exchange[Feature.self] } == Array(repeating: "menu/search", count: 5))
         guard case .attemptStarted(_, let request) = recorder.events.values[1].kind else {
-            return Issue.record("the second event is not the start of the attempt")
+            Issue.record("the second event is not the start of the attempt")
+            return
         }
         #expect(request.source.options[Feature.self] == "menu/search")
     }

@@ -41,7 +41,8 @@ struct TypedRequestEventTests {
         let lines = recorder.events.values.map(EventRecorder.line)
         #expect(lines.first == "created Get" && lines.last == "ended 200 network")
         guard case .ended(let summary) = recorder.events.values.last?.kind else {
-            return Issue.record("the last event is not the end")
+            Issue.record("the last event is not the end")
+            return
         }
         #expect(summary.attempts == 1 && summary.timeline.events.map(\.kind) == [.attempt])
     }
@@ -137,7 +138,8 @@ struct TypedRequestEventTests {
         #expect(recorder.lines(task) == ["created Get", "storage: read, 0 s old", "ended 0 storage"])
         #expect(recorder.lines(task + 1).last == "ended URLError -1004")
         guard case .ended(let summary) = recorder.events.values.last?.kind else {
-            return Issue.record("the last event is not the end")
+            Issue.record("the last event is not the end")
+            return
         }
         #expect(summary.timeline.events.map(\.kind) == [.attempt, .storage])
     }
