@@ -11,6 +11,8 @@ struct EventQueue: Sendable {
     /// The instant at which the exchange was resumed.
     private let start: UInt64
     private var pending: [ExchangeEvent] = []
+    /// The end of a streamed body that precedes the end of the exchange.
+    private var body: ExchangeLog.Entry?
     private var isDelivering = false
     private var hasEnded = false
     /// A Boolean value that indicates whether the head of the current attempt was reported.
@@ -41,7 +43,11 @@ struct EventQueue: Sendable {
     }
 
     mutating func add(_ entry: ExchangeLog.Entry) -> Delivery? {
-        add(.recorded(Timeline.Event(entry, start: start)), at: entry.end ?? entry.start)
+        guard hasEnded || entry.kind != .body else {
+            body = entry
+            return nil
+        }
+        return add(.recorded(Timeline.Event(entry, start: start)), at: entry.end ?? entry.start)
     }
 
     // MARK: Attempts
@@ -68,8 +74,9 @@ struct EventQueue: Sendable {
 
     mutating func end(_ summary: @autoclosure () -> ExchangeSummary, at instant: UInt64) -> Delivery? {
         guard !hasEnded else { return nil }
-        defer { hasEnded = true }
-        return add(.ended(summary()), at: instant)
+        hasEnded = true
+        let first = add(.ended(summary()), at: instant)
+        return first.or(body.take().flatMap { add($0) })
     }
 }
 

@@ -54,10 +54,14 @@ final class ExchangeContext: Sendable {
         }
     }
 
-    /// Reports the head of a response to the observers, in the background: called on the threads
-    /// of sessions, which observers must not delay.
+    /// Records the head of a response. Called on the threads of sessions.
     func report(_ head: ResponseHead) {
-        guard let delivery = log.didReceive(head) else { return }
+        deliverInBackground(log.didReceive(head))
+    }
+
+    /// Delivers events to observers, which must not delay the threads of sessions.
+    func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
         DispatchQueue.global().async { [self] in log.deliver(delivery) }
     }
 

@@ -110,13 +110,19 @@ struct ExchangeLog: ~Copyable, Sendable {
     /// - Parameters:
     ///   - byteCount: The number of bytes received, before decompression.
     ///   - start: The instant of the head.
+    /// - Returns: The event, which must be delivered on another thread.
     func didEndBody(
         _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
-    ) {
+    ) -> EventQueue.Delivery? {
         let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
         let failure = Attempt.kind(of: error)
-        record(.body, "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)"), from: start)
-        if let metrics { state.withLock { $0.record.metrics.transport = metrics } }
+        let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
+        let entry = Entry(kind: .body, start: start, end: clock.now, detail: detail)
+        return state.withLock { state in
+            if let metrics { state.record.metrics.transport = metrics }
+            state.record.events.append(entry)
+            return state.queue?.add(entry)
+        }
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it.

@@ -149,7 +149,7 @@ final class ResponseStream: BodyReceiver {
             return completion(result.flatMap { _ in .failure(URLError(.badServerResponse)) }, metrics)
         }
         let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
-        context.log.didEndBody(result, byteCount: count, metrics, from: start)
+        context.deliverInBackground(context.log.didEndBody(result, byteCount: count, metrics, from: start))
         end(result)
         progress?.finish {}
     }

@@ -379,11 +379,13 @@ struct ObserverTests {
         let service = WebService.make(HandSession(text: "x"))
         // The closure would wait for a lock of the service that is held.
         service.observers = [Holding(canary: Canary { released.add(service.observers.isEmpty) })]
-        let task = service.GET("/x").data()
-        _ = try await task.value
-        #expect(released.values.isEmpty)
-        service.observers = []
-        withExtendedLifetime(task) {}
+        do {
+            let task = service.GET("/x").data()
+            _ = try await task.value
+            #expect(released.values.isEmpty)
+            service.observers = []
+            #expect(task.task.state == .completed && released.values.isEmpty)
+        }
         #expect(await released.wait() == [true])
     }
 }

@@ -129,6 +129,9 @@ struct TypedRequestEventTests {
 
     @Test("The read in place of a failed response is an event before the end")
     func serverElseCache() async throws {
+        // The order of the timeline is that of the instants.
+        let service = WebService.make(HandSession(text: "x"), timekeeper: nil)
+        service.observers = [recorder]
         service.storages = [MemoryStorage()]
         _ = try await service.perform(Get()).value
         await service.finishStoring()
