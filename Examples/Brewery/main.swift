@@ -75,8 +75,8 @@ do {
         exit(0)
     }
 
-    let logger = RequestLogger { output($0) }
-    let service = WebService(baseURLString: address, passthroughDelegate: options.isVerbose ? logger : nil)
+    let service = WebService(baseURLString: address)
+    if options.isVerbose { service.observers = [.log(.trace) { output($0.text) }] }
     service.session = setUp("the transport \(options.transport)") { try session(options.transport) }
     service.storages = [
         options.store.map { path in setUp("the store \(path)") { try FileStorage(folder: URL(fileURLWithPath: path)) } }

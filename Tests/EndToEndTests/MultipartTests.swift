@@ -270,7 +270,7 @@ private final class Count: Sendable {
     }
 }
 
-private final class Tagging: ServicePassthroughDelegate {
+private final class Tagging: PartialDelegate {
     func modifiedRequest(request: URLRequest) -> URLRequest? {
         var request = request
         request.setValue("1", forHTTPHeaderField: "X-Tag")

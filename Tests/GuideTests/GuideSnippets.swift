@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 public import WebServiceCore
+import WebServiceInspector
 import WebServiceMocking
 import WebServiceTesting
 
@@ -215,7 +216,36 @@ final class Tokens: Sendable {
 
 final class StatusCheck: ServicePassthroughDelegate {
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
-        guard (response as? HTTPURLResponse)?.statusCode == 200 else { throw BreweryError.unexpectedAnswer }
+        guard let response = response as? HTTPURLResponse else { return }
+        guard response.statusCode == 200 else { throw BreweryError.unexpectedAnswer }
+    }
+
+    func requestSent(request: URLRequest) {
+        print("sent for \(currentRequest?.options[Feature.self] ?? "")")
+    }
+
+    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {}
+    func updateUIBegin(response: URLResponse?) {}
+    func updateUIEnd(response: URLResponse?) {}
+    func didFinishCollectingTaskMetrics(
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+    ) {}
+}
+
+/// A counter.
+final class Counter: Sendable {
+    private let count = Mutex(0)
+
+    var value: Int { count.withLock { $0 } }
+    func increment() { count.withLock { $0 += 1 } }
+}
+
+struct FailureCounter: Observer {
+    let count: Counter
+
+    func observe(_ event: ExchangeEvent) {
+        if case .ended(let summary) = event.kind, case .failure = summary.result { count.increment() }
     }
 }
 
@@ -234,6 +264,14 @@ final class CountingDelegate: ServicePassthroughDelegate {
     func requestSent(request: URLRequest) {
         hosts.withLock { $0.append(request.url?.host ?? "") }
     }
+
+    func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {}
+    func updateUIBegin(response: URLResponse?) {}
+    func updateUIEnd(response: URLResponse?) {}
+    func didFinishCollectingTaskMetrics(
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+    ) {}
 
     func count(of host: String) -> Int {
         hosts.withLock { $0.filter { $0 == host }.count }
@@ -547,6 +585,29 @@ struct GuideSnippets {
         #expect(session.recordedRequests.contains { $0.timeoutInterval == 5 })
     }
 
+    @Test("Observers log, measure and archive the exchanges of a service")
+    func observers() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
+        let failures = FailureCounter(count: Counter())
+        service.observers = [.log { print($0) }]
+        service.observers.append(failures)
+        _ = await service.GET("/{id}").data().result
+        #expect(failures.count.value == 1)
+
+        let archive = try ArchiveObserver(file: folder.appendingPathComponent("session.har"))
+        service.observers = [
+            .log(.warning) { entry in print(entry.level, entry.text) },
+            .metrics { metrics in print(metrics.exchange[Feature.self], metrics.duration, metrics.status ?? 0) },
+            archive,
+        ]
+        _ = try await service.GET("/brewers").data().value
+        await archive.finish()
+        let text = try String(contentsOf: folder.appendingPathComponent("session.har"), encoding: .utf8)
+        #expect(text.contains("https://brewhapi.example.com/v1/brewers"))
+    }
+
     @Test("A task provides a timeline, an HTTP archive and a redacted curl command")
     func seeing() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
@@ -556,6 +617,7 @@ struct GuideSnippets {
             .data()
         _ = try await task.value
         print(task.task.timeline)
+        print(task.task.timeline.explain())
         try task.task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
         print(task.task.request.curlDescription())
         #expect(!task.task.request.curlDescription().contains("123"))
@@ -576,6 +638,19 @@ struct GuideSnippets {
         let again = await service.POST("/orders").empty().result
         let error = #expect(throws: WebServiceError.self) { try again.get() }
         #expect(error?.problem?.title == "Out of stock")
+    }
+
+    @Test("An inspector shows the exchanges of a service in a page on the loopback interface")
+    func inspecting() async throws {
+        session.addStub(.json(["brewers": [String]()]))
+        let inspector = try Inspector(observing: service)
+        print("Inspector: \(inspector.url)")
+
+        _ = try await service.GET("/brewers").data().value
+        let browser = WebService(baseURL: inspector.url)
+        #expect(try await browser.GET("").string().value.contains("<title>Inspector</title>"))
+        #expect(try await browser.GET("archive").string().value.contains("/brewers"))
+        inspector.stop()
     }
 
     @Test("A task reports progress, and transport metrics only if the session measures them")
@@ -785,10 +860,6 @@ struct GuideSnippets {
 
     @Test("A delegate can reject a response")
     func delegates() async {
-        let logger = RequestLogger()
-        let service = WebService(baseURLString: "https://brewhapi.example.com", passthroughDelegate: logger)
-        #expect(service.passthroughDelegate === logger)
-
         let check = StatusCheck()
         self.service.passthroughDelegate = check
         session.addStub(MockResponse(statusCode: 500))

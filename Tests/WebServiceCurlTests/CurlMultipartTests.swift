@@ -266,7 +266,7 @@ struct CurlMultipartTests {
     }
 }
 
-private final class Tagging: ServicePassthroughDelegate {
+private final class Tagging: PartialDelegate {
     func modifiedRequest(request: URLRequest) -> URLRequest? {
         var request = request
         request.setValue("1", forHTTPHeaderField: "X-Tag")

@@ -1,28 +1,28 @@
-package import Foundation
+public import Foundation
 
 #if canImport(FoundationNetworking)
-package import FoundationNetworking
+public import FoundationNetworking
 #endif
 
 /// A checked and encoded request, ready to be sent.
 ///
 /// A session that needs a `URLRequest` builds it from this object. Other sessions read the
 /// properties directly and avoid that step.
-package final class EncodedRequest: URLRequestEncodable {
+public final class EncodedRequest: URLRequestEncodable {
     /// The request that was encoded.
-    package let source: Request
+    public let source: Request
     /// The absolute URL. Every byte is valid according to RFC 3986.
-    package let url: String
+    public let url: String
     /// The checked fields in order, with trimmed values, excluding those that frame the request.
-    package let headers: Headers
+    public let headers: Headers
     /// The body in memory; `nil` if there is none or if it is read while it is sent.
-    package let body: Data?
+    public let body: Data?
     /// The body that is read while it is sent, because it contains files; otherwise `nil`.
     package let bodySource: BodySource?
     /// The body that a sequence produces while it is sent; otherwise `nil`.
     package let stream: StreamedBody?
     /// The media type of the body if the header fields do not specify it.
-    package let contentType: String?
+    public let contentType: String?
 
     init(
         _ source: Request, url: String, headers: Headers, body: Data?, bodySource: BodySource? = nil,
@@ -38,7 +38,7 @@ package final class EncodedRequest: URLRequestEncodable {
     }
 
     /// The method, which is a token.
-    package var method: Request.Method { source.method }
+    public var method: Request.Method { source.method }
     /// The idle timeout: the longest wait for the next bytes.
     ///
     /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
@@ -82,7 +82,8 @@ package final class EncodedRequest: URLRequestEncodable {
     /// The substitute for a request that cannot be encoded. No session supports its scheme.
     static let unsendable = URLRequest(url: URL(string: "invalid:") ?? URL(fileURLWithPath: "/"))
 
-    package var urlRequestValue: URLRequest {
+    /// The request as a Foundation value, created with each access.
+    public var urlRequestValue: URLRequest {
         guard let url = URL(string: url, encodingInvalidCharacters: false) else { return Self.unsendable }
         // The setters of `URLRequest` are slow on Linux: properties that already have the right
         // value are not set, and assigning all header fields together costs a tenth of setting each
@@ -122,5 +123,6 @@ package final class EncodedRequest: URLRequestEncodable {
 }
 
 extension EncodedRequest: RedactedReflectable {
-    package var description: String { summary }
+    /// The method and the URL without its query: safe to log.
+    public var description: String { summary }
 }

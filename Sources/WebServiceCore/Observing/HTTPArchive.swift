@@ -1,67 +1,80 @@
-public import Foundation
+package import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
 
-extension SessionTask {
-    /// The events recorded so far. Handlers are included only if ``recordHandlers()`` was called.
-    public var timeline: Timeline {
-        context.log.record.timeline
-    }
+/// The texts of an HTTP archive (HAR 1.2): a start, entries with separators, and an end.
+package struct HTTPArchive: Sendable {
+    /// The bodies of an attempt.
+    struct Bodies: Sendable {
+        var request: Data?
+        var response: Data?
 
-    /// Returns the requests of the exchange as an HTTP archive (HAR 1.2), JSON in UTF-8.
-    ///
-    /// The archive can be opened with the developer tools of a browser.
-    ///
-    /// Secret header fields and query values are redacted. Bodies are not included, only their
-    /// sizes. The phases of a request are included if the session measures them (`CurlSession`);
-    /// otherwise its whole duration is reported as waiting.
-    public func httpArchive(redaction: Redaction = .standard) -> Data {
-        let record = context.log.record
-        let origin = record.metrics.origin
-        let entries = record.entries.compactMap { entry in
-            entry.attempt.map {
-                HTTPArchive.entry($0, from: entry.start, to: entry.end ?? entry.start, origin, redaction)
-            }
+        init() {}
+
+        /// - Parameter limit: The maximum number of bytes of each body to include.
+        init(_ request: EncodedRequest, _ result: Result<Response, any Error>, limit: Int) {
+            guard limit > 0 else { return }
+            self.request = request.body.flatMap { $0.count <= limit ? $0 : nil }
+            if case .success(let response) = result, response.data.count <= limit { self.response = response.data }
         }
-        let log: [String: Any] = [
-            "log": ["version": "1.2", "creator": ["name": "WebService", "version": "1"], "entries": entries]
-                as [String: Any]
-        ]
-        let options: JSONSerialization.WritingOptions = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        let data = try? JSONSerialization.data(withJSONObject: log, options: options)  // always valid JSON
-        return data ?? Data()
     }
 
-}
+    private let redaction: Redaction
 
-extension TypedTask {
-    /// Returns the attempts as an HTTP archive; see ``SessionTask/httpArchive(redaction:)``.
-    public func httpArchive(redaction: Redaction = .standard) -> Data {
-        task.httpArchive(redaction: redaction)
+    package init(_ redaction: Redaction) {
+        self.redaction = redaction
     }
-}
 
-/// The objects of HAR 1.2.
-private enum HTTPArchive {
-    static func entry(
-        _ attempt: ExchangeLog.Attempt, from start: UInt64, to end: UInt64, _ origin: (moment: UInt64, date: Date)?,
-        _ redaction: Redaction
-    ) -> [String: Any] {
-        let milliseconds = Double(end - min(start, end)) / 1e6
+    package static let start = Data(
+        #"{"log":{"version":"1.2","creator":{"name":"WebService","version":"1"},"entries":["#.utf8)
+    package static let separator = Data(",\n".utf8)
+
+    /// - Parameter omitted: The number of requests that the archive does not contain.
+    package static func end(omitted: Int = 0) -> Data {
+        Data((omitted == 0 ? "]}}" : #"],"comment":"\#(omitted) requests are not included"}}"#).utf8)
+    }
+
+    /// Returns the entry of a request that was observed.
+    ///
+    /// - Parameters:
+    ///   - date: The date of the start of the request.
+    ///   - bodyLimit: The maximum number of bytes of each body to include.
+    ///   - bodySizes: The sizes of the bodies, if those of the messages are truncated.
+    package func entry(
+        _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
+        duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil
+    ) -> Data {
+        var attempt = ExchangeLog.Attempt(request: request, start: 0)
+        attempt.end(result, metrics, at: UInt64(max(0, duration.inSeconds * 1e9)))
+        if let bodySizes { attempt.bodySize = bodySizes.response }
+        return entry(attempt, (0, date), Bodies(request, result, limit: bodyLimit), requestSize: bodySizes?.request)
+    }
+
+    /// Returns the entry of one request as JSON in UTF-8.
+    ///
+    /// - Parameter origin: The instant and the date of `resume()`.
+    func entry(
+        _ attempt: ExchangeLog.Attempt, _ origin: (moment: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
+        requestSize: Int64? = nil
+    ) -> Data {
+        let start = attempt.start
+        let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
         let date = (origin?.date ?? Date(timeIntervalSince1970: 0))
             .addingTimeInterval(Double(start - min(origin?.moment ?? start, start)) / 1e9)
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": milliseconds,
-            "request": request(attempt.request, redaction),
-            "response": response(attempt, redaction),
+            "request": request(attempt.request, bodies.request, requestSize),
+            "response": response(attempt, bodies.response),
             "cache": [String: Any](),
-            "timings": timings(attempt.transport, milliseconds),
+            "timings": Self.timings(attempt.transport, milliseconds),
         ]
         if !attempt.failure.isEmpty { entry["comment"] = attempt.failure }
-        return entry
+        let options: JSONSerialization.WritingOptions = [.sortedKeys, .withoutEscapingSlashes]
+        let data = try? JSONSerialization.data(withJSONObject: entry, options: options)  // always valid JSON
+        return data ?? Data()
     }
 
     /// Returns the phases if the session measured them; otherwise, the whole duration is reported
@@ -81,12 +94,12 @@ private enum HTTPArchive {
         ]
     }
 
-    private static func request(_ request: EncodedRequest, _ redaction: Redaction) -> [String: Any] {
+    private func request(_ request: EncodedRequest, _ body: Data?, _ size: Int64?) -> [String: Any] {
         let url = redaction.url(request.url)
         let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
         var headers = request.headers
         if let contentType = request.contentType { headers[.contentType] = contentType }
-        return [
+        var object: [String: Any] = [
             "method": request.method.rawValue, "url": url, "httpVersion": "HTTP/1.1", "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
             "queryString": query.split(separator: "&").map { pair in
@@ -95,16 +108,24 @@ private enum HTTPArchive {
                 }
                 return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
             },
-            "headersSize": -1, "bodySize": request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
+            "headersSize": -1,
+            "bodySize": size ?? request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
         ]
+        let type = headers[.contentType]
+        if let text = body.flatMap({ redaction.body($0, contentType: type) }) {
+            object["postData"] = ["mimeType": type ?? "", "text": text]
+        }
+        return object
     }
 
-    private static func response(_ attempt: ExchangeLog.Attempt, _ redaction: Redaction) -> [String: Any] {
+    private func response(_ attempt: ExchangeLog.Attempt, _ body: Data?) -> [String: Any] {
         let headers = attempt.head?.headers ?? [:]
+        var content: [String: Any] = ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""]
+        content["text"] = body.flatMap { redaction.body($0, contentType: headers[.contentType]) }
         return [
             "status": attempt.head?.status ?? 0, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
-            "content": ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""] as [String: Any],
+            "content": content,
             "redirectURL": headers[.location].map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,
         ]
     }

@@ -19,8 +19,11 @@ struct DelegateStage {
         for request: any URLRequestEncodable, _ send: (any URLRequestEncodable, @escaping Completion) -> any DataTask
     ) throws -> any DataTask {
         var (request, urlRequest) = (request, try request.urlRequest())
-        if let modified = delegate.modifiedRequest(request: urlRequest) {
-            let original = request as? EncodedRequest
+        let original = request as? EncodedRequest
+        let modified = DelegateCall.$request.withValue(original?.source) {
+            delegate.modifiedRequest(request: urlRequest)
+        }
+        if let modified {
             var replacement = Request(modified)
             replacement.options.maximumResponseBytes = original?.maximumResponseBytes
             replacement.options.connectTimeout = original?.source.options.connectTimeout
@@ -28,7 +31,7 @@ struct DelegateStage {
             let encoded = try replacement.encode()
             (request, urlRequest) = (encoded, encoded.urlRequestValue)
         }
-        let announcement = Announcement(delegate, urlRequest)
+        let announcement = Announcement(delegate, urlRequest, original?.source)
         return AnnouncedDataTask(send(request, announcement.didReceive), announcement)
     }
 }
@@ -41,19 +44,25 @@ private final class Announcement: Sendable {
     private let phase = Mutex(Phase.created)
     private let delegate: any ServicePassthroughDelegate
     private let request: URLRequest
+    /// The request of the exchange.
+    private let source: Request?
 
-    init(_ delegate: any ServicePassthroughDelegate, _ request: URLRequest) {
+    init(_ delegate: any ServicePassthroughDelegate, _ request: URLRequest, _ source: Request?) {
         self.delegate = delegate
         self.request = request
+        self.source = source
     }
 
     func willSend() {
-        if advance(from: .created, to: .sent) { delegate.requestSent(request: request) }
+        guard advance(from: .created, to: .sent) else { return }
+        DelegateCall.$request.withValue(source) { delegate.requestSent(request: request) }
     }
 
     func didReceive(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
         guard advance(from: .sent, to: .over) else { return }
-        delegate.responseReceived(response: response, data: data, request: request, error: error)
+        DelegateCall.$request.withValue(source) {
+            delegate.responseReceived(response: response, data: data, request: request, error: error)
+        }
     }
 
     private func advance(from old: Phase, to new: Phase) -> Bool {

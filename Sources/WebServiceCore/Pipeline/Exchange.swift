@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 
 #if canImport(FoundationNetworking)
@@ -51,6 +52,17 @@ final class ExchangeContext: Sendable {
             state.trace = trace
             return trace
         }
+    }
+
+    /// Records the head of a response. Called on the threads of sessions.
+    func report(_ head: ResponseHead) {
+        deliverInBackground(log.didReceive(head))
+    }
+
+    /// Delivers events to observers, which must not delay the threads of sessions.
+    func deliverInBackground(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
+        DispatchQueue.global().async { [self] in log.deliver(delivery) }
     }
 
     /// Sets the stream whose head was accepted.

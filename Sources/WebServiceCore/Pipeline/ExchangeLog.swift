@@ -9,113 +9,6 @@ import FoundationNetworking
 ///
 /// It is a leaf: no other lock is taken while its lock is held.
 struct ExchangeLog: ~Copyable, Sendable {
-    /// One request that was sent, and its result.
-    struct Attempt: Sendable {
-        let request: EncodedRequest
-        let start: UInt64
-        var end: UInt64?
-        var head: ResponseHead?
-        var bodySize = 0
-        var error: (any Error)?
-        var transport: TransportMetrics?
-
-        /// The kind of the error, without values.
-        var failure: String { Self.kind(of: error) }
-
-        fileprivate static func kind(of error: (any Error)?) -> String {
-            switch error {
-            case let error as URLError: "URLError \(error.code.rawValue)"
-            case let error as WebServiceError: error.code.description
-            case let error?: "\(type(of: error))"
-            case nil: ""
-            }
-        }
-
-        mutating func end(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?, at now: UInt64) {
-            end = now
-            switch result {
-            case .success(let response):
-                head = response.head
-                bodySize = response.data.count
-                transport = metrics ?? response.transport
-            case .failure(let failure):
-                error = failure
-                head = (failure as? WebServiceError)?.response.map(ResponseHead.init)
-                transport = metrics
-            }
-        }
-    }
-
-    /// An event of the timeline.
-    struct Entry: Sendable {
-        var kind: Timeline.Kind
-        var start: UInt64
-        var end: UInt64?
-        var detail: String
-        var attempt: Attempt?
-    }
-
-    /// The recorded data, as a value.
-    struct Record: Sendable {
-        /// The request as it was encoded first.
-        fileprivate var encoded: EncodedRequest?
-        /// The request if it could not be encoded.
-        fileprivate var unencodable: Request?
-        /// The request that was sent last.
-        fileprivate(set) var sent: EncodedRequest?
-        fileprivate(set) var metrics = ServiceTaskMetrics()
-        /// The number of requests that were sent.
-        fileprivate(set) var attempts = 0
-        /// The attempt that was sent last, until the next one is sent.
-        fileprivate var attempt: Attempt?
-        /// The index of the last attempt among the events.
-        private var index = 0
-        fileprivate var attemptIsOpen: Bool { attempt.map { $0.end == nil } ?? false }
-        fileprivate var events: [Entry] = []
-
-        /// The request of the task, as it was before the interceptors.
-        var request: Request? { encoded?.source ?? unencodable }
-
-        /// All events in the order in which they began. An attempt without a result is not
-        /// included.
-        var entries: [Entry] {
-            var record = self
-            record.closeAttempt()
-            return record.events.sorted { $0.start < $1.start }
-        }
-
-        /// Moves the last attempt to the events. It stays apart until then, so that an exchange
-        /// with one attempt needs no array.
-        private mutating func closeAttempt() {
-            if let attempt, let end = attempt.end { events.insert(Entry(attempt, to: end), at: index) }
-            attempt = nil
-        }
-
-        fileprivate mutating func begin(_ request: EncodedRequest, at now: UInt64) {
-            closeAttempt()
-            index = events.count
-            attempts += 1
-            attempt = Attempt(request: request, start: now)
-            sent = request
-            metrics.mark(.fetchStart, at: now)
-        }
-
-        var timeline: Timeline {
-            let (start, date) = metrics.origin ?? (0, nil)
-            let events = entries.map { entry in
-                Timeline.Event(
-                    kind: entry.kind,
-                    start: .nanoseconds(Int64(clamping: entry.start - min(start, entry.start))),
-                    duration: entry.end.map { .nanoseconds(Int64(clamping: $0 - min($0, entry.start))) },
-                    detail: entry.detail,
-                    status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
-                    request: entry.attempt?.request.summary
-                )
-            }
-            return Timeline(date: date, events: events)
-        }
-    }
-
     /// The account for which an exchange was begun.
     enum Account: Sendable, Equatable {
         /// The account after a number of log-outs.
@@ -131,13 +24,17 @@ struct ExchangeLog: ~Copyable, Sendable {
         /// The accounts for which the exchange was begun, by the object that defines them.
         var accounts: [ObjectIdentifier: Account] = [:]
         var progress: ProgressRelay?
+        /// The identifier of the exchange on whose behalf this one is sent.
+        var parent: UInt64?
+        /// The events for the observers; `nil` without observers.
+        var queue: EventQueue?
     }
 
     /// The maximum number of requests of one exchange, including retries, redirects and refreshes.
     static let maximumAttempts = 100
 
-    private let clock: TaskClock
-    private let state = Mutex(State())
+    let clock: TaskClock
+    let state = Mutex(State())
 
     init(_ clock: TaskClock) {
         self.clock = clock
@@ -164,23 +61,34 @@ struct ExchangeLog: ~Copyable, Sendable {
         state.withLock { $0.record.unencodable = request }
     }
 
+    /// The receivers of the events of one attempt.
+    struct Permit: Sendable {
+        /// The progress relay; `nil` without handlers of the progress.
+        var progress: ProgressRelay?
+        /// A Boolean value that indicates whether there are observers.
+        var isObserved: Bool
+    }
+
     /// Records that a request is about to be sent.
     ///
-    /// - Returns: The progress relay; `nil` if there are no observers.
     /// - Throws: ``WebServiceError/Code/tooManyMessages``.
     @discardableResult
-    func willSend(_ request: EncodedRequest) throws -> ProgressRelay? {
+    func willSend(_ request: EncodedRequest) throws -> Permit {
         let now = clock.now
-        let (isPermitted, progress, replaced) = state.withLock { state in
+        let (permit, replaced, delivery) = state.withLock { state in
             guard state.record.attempts < Self.maximumAttempts else {
-                return (false, nil, nil) as (Bool, ProgressRelay?, EncodedRequest?)
+                return (nil, nil, nil) as (Permit?, EncodedRequest?, EventQueue.Delivery?)
             }
             let replaced = state.record.sent
+            // An interceptor has abandoned the attempt before.
+            let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
-            return (true, state.progress, replaced)
+            let permit = Permit(progress: state.progress, isObserved: state.queue != nil)
+            return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
         }
         withExtendedLifetime(replaced) {}
-        guard !isPermitted else { return progress }
+        deliver(delivery)
+        if let permit { return permit }
         let message = "more than \(Self.maximumAttempts) messages for one exchange"
         throw WebServiceError(.tooManyMessages, message, request: request.source)
     }
@@ -188,10 +96,13 @@ struct ExchangeLog: ~Copyable, Sendable {
     /// Records the result of the request that was sent last.
     func didReceive(_ result: Result<Response, any Error>, _ metrics: TransportMetrics?) {
         let now = clock.now
-        state.withLock { state in
+        let delivery = state.withLock { state in
+            let isOpen = state.record.attemptIsOpen
             state.record.attempt?.end(result, metrics, at: now)
             state.record.metrics.transport = state.record.attempt?.transport
+            return isOpen ? state.endAttempt(result, at: now) : nil
         }
+        deliver(delivery)
     }
 
     /// Records the end of a streamed body.
@@ -199,34 +110,46 @@ struct ExchangeLog: ~Copyable, Sendable {
     /// - Parameters:
     ///   - byteCount: The number of bytes received, before decompression.
     ///   - start: The instant of the head.
+    /// - Returns: The event, which must be delivered on another thread.
     func didEndBody(
         _ result: Result<Headers, any Error>, byteCount: Int64, _ metrics: TransportMetrics?, from start: UInt64
-    ) {
+    ) -> EventQueue.Delivery? {
         let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
         let failure = Attempt.kind(of: error)
-        record(.body, "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)"), from: start)
-        if let metrics { state.withLock { $0.record.metrics.transport = metrics } }
+        let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
+        let entry = Entry(kind: .body, start: start, end: clock.now, detail: detail)
+        return state.withLock { state in
+            if let metrics { state.record.metrics.transport = metrics }
+            state.record.events.append(entry)
+            return state.queue?.add(entry)
+        }
     }
 
     /// Records the end of the exchange: an attempt that is still in flight ends with it.
     ///
-    /// - Returns: The progress relay; `nil` if there are no observers.
-    func end(_ result: Result<Response, any Error>) -> ProgressRelay? {
-        let now = clock.now
-        return state.withLock { state in
-            guard state.record.sent != nil else { return state.progress }
-            state.record.metrics.mark(.responseEnd, at: now)
-            if state.record.attemptIsOpen { state.record.attempt?.end(result, nil, at: now) }
-            return state.progress
+    /// - Parameter isDriven: Whether something other than the pipeline provided the result.
+    /// - Returns: The progress relay; `nil` without handlers of the progress.
+    func end(_ result: Result<Response, any Error>, isDriven: Bool = false) -> ProgressRelay? {
+        // The end of a driven task has an instant only for observers.
+        let now = isDriven && !isObserved ? 0 : clock.now
+        let (progress, delivery) = state.withLock { state in
+            var first: EventQueue.Delivery?
+            if !isDriven, state.record.sent != nil {
+                state.record.metrics.mark(.responseEnd, at: now)
+                first = state.endOpenAttempt(result, at: now)
+            }
+            state.record.outcome = Outcome(result)
+            return (state.progress, first.or(state.end(result, at: now)))
         }
+        deliver(delivery)
+        return progress
     }
 
     /// Adopts the records of another task that sent requests in place of this one.
     func takeOver(_ other: Record) {
         let replaced = state.withLock { state in
             let replaced = state.record
-            state.record = other
-            state.record.metrics = other.metrics.measured(from: replaced.metrics)
+            state.record.takeOver(other)
             return replaced
         }
         withExtendedLifetime(replaced) {}
@@ -249,9 +172,11 @@ struct ExchangeLog: ~Copyable, Sendable {
     // MARK: Events
 
     /// Records an event that takes no time.
-    func record(_ kind: Timeline.Kind, _ detail: String = "") {
+    ///
+    /// - Parameter related: The identifier of another exchange.
+    func record(_ kind: Timeline.Kind, _ detail: String = "", related: UInt64? = nil) {
         let now = clock.now
-        add(Entry(kind: kind, start: now, detail: detail))
+        add(Entry(kind: kind, start: now, detail: detail, related: related))
     }
 
     /// Records a duration that ends now.
@@ -266,7 +191,11 @@ struct ExchangeLog: ~Copyable, Sendable {
     }
 
     private func add(_ entry: Entry) {
-        state.withLock { $0.record.events.append(entry) }
+        let delivery = state.withLock { state in
+            state.record.events.append(entry)
+            return state.queue?.add(entry)
+        }
+        deliver(delivery)
     }
 
     /// Records when a stage of the handlers began or ended.

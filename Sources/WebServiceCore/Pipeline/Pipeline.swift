@@ -25,6 +25,8 @@ package import FoundationNetworking
 /// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
 /// | redirect | ``RedirectPolicy`` returns the decision; ``Exchange`` sends the next hop |
 ///
+/// ``ExchangeLog`` records each stage and reports it to the observers of the service (``Observer``).
+///
 /// Two things are outside the pipeline: the session adds header fields that the request does not
 /// have, such as the `User-Agent` of `CurlSession.Configuration`, and the deadline ends the task
 /// (`SessionTask.ring()`) or, after the head of a streamed response, the body
@@ -34,16 +36,18 @@ final class Pipeline: Sendable {
     let interceptors: [any Interceptor]
     let cookieJar: CookieJar?
     let delegateReference: DelegateReference?
+    let observers: [any Observer]
 
     init(
         session: any Session = FoundationSession.shared, interceptors: [any Interceptor] = [],
         cookieJar: CookieJar? = nil,
-        delegate: DelegateReference? = nil
+        delegate: DelegateReference? = nil, observers: [any Observer] = []
     ) {
         self.session = SessionStage(session)
         self.interceptors = interceptors
         self.cookieJar = cookieJar
         delegateReference = delegate
+        self.observers = observers
     }
 
     /// The work that a task can cancel: a Swift task that provides the body and runs the
@@ -134,8 +138,8 @@ final class Pipeline: Sendable {
             throw URLError(.resourceUnavailable)
         }
         guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
-        let progress = try context.log.willSend(request)
-        return try session.dataTask(for: request, in: context, delegateReference?.delegate, progress, completion)
+        let permit = try context.log.willSend(request)
+        return try session.dataTask(for: request, in: context, delegateReference?.delegate, permit, completion)
     }
 
     /// Runs the stages of a hop after the session.

@@ -47,17 +47,19 @@ final class ResponseStream: BodyReceiver {
     private let batchSize: Int
     private let context: ExchangeContext
     private let progress: ProgressRelay?
+    private let isObserved: Bool
 
     init(
         _ request: any URLRequestEncodable, _ source: Response.Source, bufferSize: Int, _ context: ExchangeContext,
-        _ progress: ProgressRelay?, _ completion: @escaping Completion
+        _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) {
         self.request = request
         self.source = source
         self.bufferSize = bufferSize
         batchSize = context.batchSize
         self.context = context
-        self.progress = progress
+        progress = permit.progress
+        isObserved = permit.isObserved
         state = Mutex(State(completion: completion))
     }
 
@@ -69,6 +71,7 @@ final class ResponseStream: BodyReceiver {
     // MARK: Reception
 
     func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
+        if isObserved { context.report(head) }
         guard (200..<300).contains(head.status) else {
             let collector = BodyCollector(
                 request, source: source, maximum: Self.maximumErrorBytes, progress: progress?.handler
@@ -146,7 +149,7 @@ final class ResponseStream: BodyReceiver {
             return completion(result.flatMap { _ in .failure(URLError(.badServerResponse)) }, metrics)
         }
         let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
-        context.log.didEndBody(result, byteCount: count, metrics, from: start)
+        context.deliverInBackground(context.log.didEndBody(result, byteCount: count, metrics, from: start))
         end(result)
         progress?.finish {}
     }

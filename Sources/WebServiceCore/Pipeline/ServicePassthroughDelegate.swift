@@ -4,12 +4,17 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// An observer of requests and responses that can change requests and reject responses.
+/// A delegate of the requests and responses of a service, which can change requests and reject
+/// responses.
 ///
-/// Typical uses are logging, metrics and signing. Every method has a default implementation that
-/// has no effect. Methods are called on any thread (those for UI handlers on the main actor),
-/// concurrently for several tasks. A slow method delays only its own task. A service holds its
-/// delegate weakly.
+/// Every method except ``modifiedRequest(request:)`` and
+/// ``validateResponse(response:data:error:)`` is required, so that a method with a wrong signature
+/// is a compile error. An ``Observer`` receives more events and is retained by the service; use a
+/// delegate to sign requests or to validate responses.
+///
+/// Methods are called on any thread (those for UI handlers on the main actor), concurrently for
+/// several tasks. A slow method delays only its own task. A service holds its delegate weakly. In
+/// each method, ``currentRequest`` is the request of the exchange.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// Called before a request is sent, once for each attempt, with the request as it is sent.
     func requestSent(request: URLRequest)
@@ -24,16 +29,18 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// ``Authentication`` does this automatically.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
-    /// Rejects a response by throwing, before any handler receives it.
+    /// Rejects the result of the exchange by throwing, before any handler receives it. Accepts it
+    /// by default.
     ///
-    /// Not called after a transport error.
+    /// Called once for each task that has started, with the response or with the error: a transport
+    /// error, a cancellation, or another error of the exchange. The thrown error replaces it.
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws
 
     /// Called when a handler, a step of a typed task or the validation of a response fails.
     ///
-    /// Called once for the first cause of each failure, never for transport errors. For the
-    /// validation, see ``validateResponse(response:data:error:)``.
-    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
+    /// Called once for the first cause of each failure, and never for an error of the exchange that
+    /// the validation accepts.
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error)
 
     /// Called before a main-queue handler runs.
     @MainActor func updateUIBegin(response: URLResponse?)
@@ -42,37 +49,39 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     @MainActor func updateUIEnd(response: URLResponse?)
 
     /// Called after all handlers that were added before the result have run, once for each task.
+    ///
+    /// - Parameters:
+    ///   - metrics: The metrics of the task.
+    ///   - request: The request that was sent last, or that of the task if none was sent.
+    ///   - response: The response; `nil` if none was received.
+    ///   - data: The body; `nil` after an error.
+    ///   - error: The error of the exchange; `nil` if it has a response.
     func didFinishCollectingTaskMetrics(
-        metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?)
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?)
 }
 
 extension ServicePassthroughDelegate {
-    /// Has no effect.
-    public func requestSent(request: URLRequest) {}
-    /// Has no effect.
-    public func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
     /// Returns `nil`.
     public func modifiedRequest(request: URLRequest) -> URLRequest? { nil }
-    /// Accepts every response.
+    /// Accepts every result.
     public func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {}
-    /// Has no effect.
-    public func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
-    /// Has no effect.
-    @MainActor public func updateUIBegin(response: URLResponse?) {}
-    /// Has no effect.
-    @MainActor public func updateUIEnd(response: URLResponse?) {}
-    /// Has no effect.
-    public func didFinishCollectingTaskMetrics(
-        metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
-    ) {}
+
+    /// The request of the exchange for which a method of the delegate is called, with its options
+    /// and tags; `nil` in any other code and for a request that is sent over a service as a session.
+    public var currentRequest: Request? { DelegateCall.request }
+}
+
+/// The request of the exchange for which a method of the delegate is called.
+enum DelegateCall {
+    @TaskLocal static var request: Request?
 }
 
 /// Provides the delegate of all services. Conform ``WebService`` to this protocol in an extension.
 ///
 /// ```swift
-/// let logger = RequestLogger()
+/// let counter = RequestCounter()
 /// extension WebService: @retroactive ServicePassthroughDataSource {
-///     public var servicePassthroughDelegate: any ServicePassthroughDelegate { logger }
+///     public var servicePassthroughDelegate: any ServicePassthroughDelegate { counter }
 /// }
 /// ```
 /// The delegate of an individual service takes precedence.

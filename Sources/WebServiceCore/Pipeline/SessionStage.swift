@@ -22,24 +22,24 @@ struct SessionStage: Sendable {
     /// only if no custom code follows.
     func dataTask(
         for request: EncodedRequest, in context: ExchangeContext, _ delegate: (any ServicePassthroughDelegate)?,
-        _ progress: ProgressRelay?, _ completion: @escaping Completion
+        _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) throws -> any DataTask {
-        guard let delegate else { return sessionTask(request, context, nil, progress, completion) }
+        guard let delegate else { return sessionTask(request, context, nil, permit, completion) }
         return try DelegateStage(delegate: delegate).dataTask(for: request) {
-            sessionTask($0, context, $1, progress, completion)
+            sessionTask($0, context, $1, permit, completion)
         }
     }
 
     private func sessionTask(
         _ request: any URLRequestEncodable, _ context: ExchangeContext, _ didReceive: DelegateStage.Completion?,
-        _ progress: ProgressRelay?, _ completion: @escaping Completion
+        _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) -> any DataTask {
         if let encoded = request as? EncodedRequest, let stream = encoded.stream, !(session is any UploadingSession) {
             return CollectingTask(stream) { error in
                 didReceive?(nil, nil, error)
                 completion(.failure(error), nil)
             } send: {
-                sessionTask(encoded.collecting($0), context, didReceive, progress, completion)
+                sessionTask(encoded.collecting($0), context, didReceive, permit, completion)
             }
         }
         let bufferSize = context.bufferSize
@@ -54,8 +54,8 @@ struct SessionStage: Sendable {
             let result = result.mapError { error -> any Error in URLError(transport: error) ?? error }
             let isRedirect =
                 if case .success(let response) = result { (300..<400).contains(response.status) } else { false }
-            guard didReceive != nil || isRedirect else { return completion(result, metrics) }
-            // The delegate, and the code that follows a redirect, run custom code.
+            guard didReceive != nil || isRedirect || permit.isObserved else { return completion(result, metrics) }
+            // The delegate, observers, and the code that follows a redirect, run custom code.
             DispatchQueue.global().async {
                 switch result {
                 case .success(let response): didReceive?(response.data, response.urlResponse, nil)
@@ -65,13 +65,16 @@ struct SessionStage: Sendable {
             }
         }
         if let bufferSize {
-            let body = ResponseStream(request, source, bufferSize: bufferSize, context, progress, completion)
+            let body = ResponseStream(request, source, bufferSize: bufferSize, context, permit, completion)
             let task = streamTask(request, body)
             body.attach(task)
             return task
         }
         return streamTask(
-            request, BodyCollector(request, source: source, progress: progress?.handler, completion: completion))
+            request,
+            BodyCollector(
+                request, source: source, progress: permit.progress?.handler,
+                headObserver: permit.isObserved ? context.report : nil, completion: completion))
     }
 
     /// Returns a task of the session, regardless of the protocol to which it conforms.

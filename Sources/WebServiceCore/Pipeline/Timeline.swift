@@ -36,6 +36,14 @@ public struct Timeline: Sendable {
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
+        /// A handler, a step of a typed task or the validation of the response failed.
+        public static let failure = Kind("failure")
+        /// A typed request waits until an equal request has ended (``DuplicateMode/queue``).
+        public static let queued = Kind("queued")
+        /// A typed request shares the response of an equal request (``DuplicateMode/join``).
+        public static let joined = Kind("joined")
+        /// A stored response was read or stored.
+        public static let storage = Kind("storage")
     }
 
     /// One event.
@@ -53,6 +61,10 @@ public struct Timeline: Sendable {
         /// The method and the URL of an attempt, without the query of the URL; `nil` for other
         /// events.
         public let request: String?
+        /// The identifier of another exchange (``ObservedExchange/id``); `nil` for most events.
+        ///
+        /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.
+        public let related: UInt64?
     }
 
     /// The date of `resume()`; `nil` before that call.
@@ -60,6 +72,9 @@ public struct Timeline: Sendable {
 
     /// The events, in the order in which they began.
     public let events: [Event]
+
+    /// The result; `nil` before the exchange has ended.
+    let outcome: ExchangeLog.Outcome?
 }
 
 extension Timeline: CustomStringConvertible {
@@ -75,7 +90,7 @@ extension Timeline: CustomStringConvertible {
         }.joined(separator: "\n")
     }
 
-    private static func milliseconds(_ duration: Duration) -> String {
+    static func milliseconds(_ duration: Duration) -> String {
         let tenths = Int64(clamping: Int((duration.inSeconds * 10_000).rounded()))
         return "\(tenths / 10).\(tenths % 10) ms"
     }

@@ -21,6 +21,7 @@ package final class BodyCollector: BodyReceiver {
     private let maximum: Int
     private let source: Response.Source
     private let progress: Progress?
+    private let headObserver: (@Sendable (ResponseHead) -> Void)?
     private let completion: Completion
 
     /// - Parameters:
@@ -28,19 +29,22 @@ package final class BodyCollector: BodyReceiver {
     ///   - source: The source of the response.
     ///   - maximum: An additional limit in bytes.
     ///   - progress: Called when bytes have been sent or received.
+    ///   - headObserver: Called when the head has been received.
     ///   - completion: Called when the exchange has ended.
     package init(
         _ request: any URLRequestEncodable, source: Response.Source, maximum: Int = .max, progress: Progress? = nil,
-        completion: @escaping Completion
+        headObserver: (@Sendable (ResponseHead) -> Void)? = nil, completion: @escaping Completion
     ) {
         self.request = (request as? EncodedRequest)?.source ?? request as? Request
         self.maximum = max(0, min(maximum, self.request?.options.maximumResponseBytes ?? .max))
         self.source = source
         self.progress = progress
+        self.headObserver = headObserver
         self.completion = completion
     }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
+        headObserver?(head)
         // The limit is on the decoded body, whose length is unknown.
         let length = decoder == nil ? length : nil
         if let length, length > maximum, request?.method != .HEAD, head.status != 304 { throw tooLarge(head) }

@@ -4,6 +4,9 @@ import Foundation
 import FoundationNetworking
 #endif
 
+/// A handler of the metrics of a task.
+typealias MetricsHandler = @Sendable (ServiceTaskMetrics, URLResponse?) -> Void
+
 /// One handler of a task. A handler of a `look` case returns no result and does not change the
 /// result of the chain.
 enum Handler: Sendable {
@@ -120,11 +123,11 @@ enum Track: Sendable {
 struct HandlerChain: Sendable {
     /// The next step, to be run outside the lock.
     enum Step: Sendable {
-        /// The delegate validates the response, before the first handler.
+        /// The delegate validates the result, before the first handler.
         case validate
         case run(Handler)
         /// All handlers added so far have run.
-        case collectMetrics([@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, spent: [Handler])
+        case collectMetrics([MetricsHandler], isFirst: Bool, spent: [Handler])
         /// No step. The handlers that have run are returned, so that they are released outside the
         /// lock.
         case rest(spent: [Handler])
@@ -132,7 +135,7 @@ struct HandlerChain: Sendable {
 
     private var handlers: [Handler] = []
     private var position = 0
-    private var metricsHandlers: [@Sendable (ServiceTaskMetrics) -> Void] = []
+    private var metricsHandlers: [MetricsHandler] = []
     private var track = Track.pending
     private var needsValidation = false
     private var hasCollectedMetrics = false
@@ -151,16 +154,16 @@ struct HandlerChain: Sendable {
         handlers.append(handler)
     }
 
-    mutating func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) {
+    mutating func add(_ metricsHandler: @escaping MetricsHandler) {
         metricsHandlers.append(metricsHandler)
     }
 
     /// Opens the chain once there is a result. Handlers can run from now on.
     ///
-    /// - Parameter isObserved: Whether a delegate validates the response and receives the metrics.
+    /// - Parameter isObserved: Whether a delegate validates the result and receives the metrics.
     mutating func open(failure: (any Error)?, isObserved: Bool) {
         isOpen = true
-        needsValidation = failure == nil && isObserved
+        needsValidation = isObserved
         hasCollectedMetrics = !isObserved
         if let failure { track = .failure(failure) }
     }

@@ -12,6 +12,9 @@ extension SessionTask {
     func start(_ request: consuming Request) {
         let pipeline = service.pipeline
         observe(pipeline.delegateReference)
+        if !pipeline.observers.isEmpty {
+            context.log.observe(by: pipeline.observers, copy request, isComposite: false)
+        }
         let deadline = request.options.deadline
         pipeline.run(request, in: context) { work in
             attach(work, deadline: deadline)
@@ -73,7 +76,7 @@ extension SessionTask {
     }
 
     func perform(_ action: TaskState.CompleteAction, _ result: Result<Response, any Error>) {
-        var progress = action.isDriven ? context.log.progress : context.log.end(result)
+        var progress = context.log.end(result, isDriven: action.isDriven)
         if case .success(let response) = result, response.isStreamed { progress = nil }  // ends with the body
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         context.gate.end()

@@ -14,7 +14,7 @@ extension SessionTask {
     }
 
     @discardableResult
-    func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) -> Self {
+    func add(_ metricsHandler: @escaping MetricsHandler) -> Self {
         if shared.withLock({ $0.add(metricsHandler) }) { scheduleHandlers() }
         return self
     }
@@ -91,8 +91,10 @@ extension SessionTask {
                 if !wasFailure { report(track, context) }
                 if context.recordsHandlers { recordHandler(handler, from: start) }
             case .validate:
-                track = validatedByDelegate(context)
-                report(track, context)
+                if let rejected = rejectedByDelegate(context) {
+                    track = .failure(rejected)
+                    report(track, context)
+                }
             case .collectMetrics(let handlers, let isFirst, _):
                 collectMetrics(handlers, isFirst: isFirst, context)
             }
@@ -129,9 +131,14 @@ extension SessionTask {
     @MainActor
     private func updatingUI(_ context: Context, from start: UInt64, _ body: () -> Void) {
         self.context.log.mark(.updateUIStart, at: start)
-        context.delegate?.updateUIBegin(response: context.urlResponse)
-        body()
-        context.delegate?.updateUIEnd(response: context.urlResponse)
+        if let delegate = context.delegate {
+            let (request, response) = (request, context.urlResponse)
+            DelegateCall.$request.withValue(request) { delegate.updateUIBegin(response: response) }
+            body()
+            DelegateCall.$request.withValue(request) { delegate.updateUIEnd(response: response) }
+        } else {
+            body()
+        }
         let end = self.context.clock.now
         self.context.log.mark(.updateUIEnd, at: end)
     }
@@ -156,9 +163,9 @@ extension SessionTask {
         if isCancelled { task.cancel() }
     }
 
-    /// Notifies the delegate of the first failure of a typed step.
+    /// Reports the first failure of a typed step.
     private func reportStep(_ error: (any Error)?, _ context: Context) {
-        guard let error, context.delegate != nil, shared.withLock({ $0.reportsStep() }) else { return }
+        guard let error, shared.withLock({ $0.reportsStep() }) else { return }
         report(.failure(error), context)
     }
 
@@ -202,21 +209,38 @@ extension SessionTask {
         }
     }
 
-    private func validatedByDelegate(_ context: Context) -> Track {
+    /// Returns the error of the delegate if it rejects the result.
+    private func rejectedByDelegate(_ context: Context) -> (any Error)? {
         do {
-            try context.delegate?.validateResponse(response: context.urlResponse, data: context.data, error: nil)
-            return .pending
+            try notifying(context) { delegate in
+                try delegate.validateResponse(
+                    response: context.urlResponse, data: context.data, error: context.error)
+            }
+            return nil
         } catch {
-            return .failure(error)
+            return error
         }
     }
 
-    /// Notifies the delegate that a success has become a failure.
+    /// Calls the delegate, if there is one, for the request of the task.
+    private func notifying<Failure: Error>(
+        _ context: Context, _ call: (any ServicePassthroughDelegate) throws(Failure) -> Void
+    ) throws(Failure) {
+        guard let delegate = context.delegate else { return }
+        let result = DelegateCall.$request.withValue(request) { () -> Result<Void, Failure> in
+            do throws(Failure) { return .success(try call(delegate)) } catch { return .failure(error) }
+        }
+        try result.get()
+    }
+
+    /// Records that a success has become a failure, and notifies the delegate.
     private func report(_ track: Track, _ context: Context) {
-        guard case .failure(let error) = track, let delegate = context.delegate else { return }
-        delegate.serviceResultFailure(
-            response: context.urlResponse, data: context.data, request: sentRequest, error: error
-        )
+        guard case .failure(let error) = track else { return }
+        self.context.log.record(.failure, ExchangeLog.Attempt.kind(of: error))
+        notifying(context) { delegate in
+            delegate.serviceResultFailure(
+                response: context.urlResponse, data: context.data, request: sentRequest, error: error)
+        }
     }
 
     /// Returns the body as JSON, parsed for the first handler that uses it.
@@ -246,19 +270,21 @@ extension SessionTask {
         }
     }
 
-    private func collectMetrics(
-        _ handlers: [@Sendable (ServiceTaskMetrics) -> Void], isFirst: Bool, _ context: Context
-    ) {
+    private func collectMetrics(_ handlers: [MetricsHandler], isFirst: Bool, _ context: Context) {
         guard !handlers.isEmpty || isFirst && context.delegate != nil else { return }
         let metrics = metrics
-        if isFirst, let delegate = context.delegate {
-            delegate.didFinishCollectingTaskMetrics(
-                metrics: metrics, request: sentRequest, response: context.urlResponse, error: context.error
-            )
+        if isFirst {
+            notifying(context) { delegate in
+                delegate.didFinishCollectingTaskMetrics(
+                    metrics: metrics, request: sentRequest ?? request.urlRequestValue, response: context.urlResponse,
+                    data: context.data,
+                    error: context.error)
+            }
         }
-        for handler in handlers { handler(metrics) }
+        for handler in handlers { handler(metrics, context.urlResponse) }
     }
 
+    /// The request that was sent last; `nil` if none was sent.
     private var sentRequest: URLRequest? {
         context.log.record.sent?.urlRequestValue
     }

@@ -98,6 +98,16 @@ extension SessionTask {
     /// It runs in the background, after all handlers that were added before the result.
     @discardableResult
     public func metricsCollected(_ handler: @escaping @Sendable (_ metrics: ServiceTaskMetrics) -> Void) -> Self {
+        add { metrics, _ in handler(metrics) }
+    }
+
+    /// Adds a handler for the metrics and the response, which is `nil` after an error without one.
+    ///
+    /// It runs in the background, after all handlers that were added before the result.
+    @discardableResult
+    public func metricsCollected(
+        _ handler: @escaping @Sendable (_ metrics: ServiceTaskMetrics, _ response: URLResponse?) -> Void
+    ) -> Self {
         add(handler)
     }
 }

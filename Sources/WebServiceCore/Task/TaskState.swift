@@ -270,7 +270,7 @@ struct TaskState: Sendable {
     }
 
     /// - Returns: Whether the caller must run the handlers.
-    mutating func add(_ metricsHandler: @escaping @Sendable (ServiceTaskMetrics) -> Void) -> Bool {
+    mutating func add(_ metricsHandler: @escaping MetricsHandler) -> Bool {
         chain.add(metricsHandler)
         return !isSuspended && chain.claim()
     }

@@ -23,6 +23,7 @@ final class ServiceCore: PipelineSource {
         var session: any Session = DefaultSession.shared.session
         var delegate: DelegateReference?
         var interceptors: [any Interceptor] = []
+        var observers: [any Observer] = []
         var cookieJar: CookieJar?
         var errorMapper: (any ErrorMapper)?
         var headers = Headers()
@@ -32,7 +33,9 @@ final class ServiceCore: PipelineSource {
         var typed = TypedConfiguration()
 
         fileprivate var pipeline: Pipeline {
-            Pipeline(session: session, interceptors: interceptors, cookieJar: cookieJar, delegate: delegate)
+            Pipeline(
+                session: session, interceptors: interceptors, cookieJar: cookieJar, delegate: delegate,
+                observers: observers)
         }
     }
 

@@ -30,7 +30,9 @@ extension WebService {
     ) -> TypedTask<Request.Output> {
         let answer = Answer<Request.Output>()
         let task = SessionTask(core) { [core] task in
-            core.begin(request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, answer)
+            let id = core.observe(task, Request.self)
+            core.begin(
+                id, request, core.configuration.typed, key.map(RequestKey.init), duplicates, task, answer)
         }
         let rules = ResponseRules(.any)
         return TypedTask(task, rules, isOwn: true, owner: TaskOwner(self)) { input in
@@ -72,23 +74,34 @@ extension WebService {
 }
 
 extension ServiceCore {
+    /// Sets the delegate and the observers of the task of a typed request.
+    ///
+    /// - Returns: The identifier of the request.
+    func observe(_ task: SessionTask, _ type: any ServiceRequest.Type) -> UInt64 {
+        let (pipeline, id) = (pipeline, ExchangeLog.makeID())
+        task.observe(pipeline.delegateReference)
+        task.context.log.observe(by: pipeline.observers, nil, type: type, id: id)
+        return id
+    }
+
     /// Starts a typed request at the first resume of its task: fails it, joins a flight or starts a
     /// new one.
     ///
-    /// - Parameter otherwise: Handles a failed flight in place of the task; `nil` for none.
+    /// - Parameters:
+    ///   - id: The identifier of the request (``observe(_:_:)``).
+    ///   - otherwise: Handles a failed flight in place of the task; `nil` for none.
     func begin<Request: ServiceRequest>(
-        _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode, _ task: SessionTask,
-        _ answer: Answer<Request.Output>,
+        _ id: UInt64, _ request: Request, _ typed: TypedConfiguration, _ key: RequestKey?, _ mode: DuplicateMode,
+        _ task: SessionTask, _ answer: Answer<Request.Output>,
         otherwise: (@Sendable (RequestRegistry.Delivery) -> Void)? = nil
     ) {
-        task.observe(pipeline.delegateReference)
         guard let endpoint = typed.endpoints.first(where: { $0.supports(request) }) else {
             task.complete(.failure(WebServiceError(.noEndpoint, "no endpoint supports \(Request.self)")))
             return
         }
         let place = typed.place(of: request)
-        let recorder = FlightRecorder(listener: task.context.log.progress?.handler)
-        let context = EndpointContext(id: RequestRegistry.makeID(), core: self, flight: recorder)
+        let recorder = FlightRecorder(task.context)
+        let context = EndpointContext(id: id, core: self, flight: recorder)
         let flight = RequestRegistry.Flight(
             id: context.id, request, key: key, account: typed.storageAccount, storageKey: place?.key
         ) { turn in
@@ -105,10 +118,12 @@ extension ServiceCore {
             return answer.take(delivery, task, isJoined: delivery.id != flight.id)
         }
         switch registry.enter(flight, mode, waiter) {
-        case .starts:
+        case .starts(let last):
             task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: flight.id, waiter: flight.id)))
+            if let last { task.context.log.record(.queued, related: last) }
             registry.start(flight)
         case .waits(let id):
+            task.context.log.record(.joined, related: id)
             task.attach(.exchange(RequestRegistry.Ticket(registry: registry, flight: id, waiter: flight.id)))
         case .duplicate:
             let message =
@@ -150,13 +165,16 @@ extension ServiceCore {
                 try typed.order.change(storable.key) {
                     guard await isWanted.value, flight.waiters.values.contains(where: { !$0.task.isCancelRequested })
                     else { return }
-                    await self.store(output, rawData, of: request, in: storable, date, typed)
+                    await self.store(output, rawData, of: request, in: storable, date, typed, context.flight.starter)
                 }
             } catch {
                 refusal = error
             }
         }
-        if let refusal, let storable { typed.report(.store, storable, storable.storage, refusal) }
+        if let refusal, let storable {
+            typed.report(.store, storable, storable.storage, refusal)
+            context.flight.starter.log.record(.storage, "not stored: \(refusal.message)")
+        }
         guard let flight = ended else { return }
         let exchange = context.flight.exchange
         let response: Result<Response, any Error>

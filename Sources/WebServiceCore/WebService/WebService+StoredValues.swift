@@ -11,7 +11,8 @@ extension ServiceCore {
         of request: Request, _ maximumAge: Duration?, _ dependency: StorageReadDependency, _ task: SessionTask,
         _ answer: Answer<SourcedValue<Request.Output>>
     ) {
-        let id = RequestRegistry.makeID()
+        let id = ExchangeLog.makeID()
+        task.context.log.observe(by: pipeline.observers, nil, type: Request.self, id: id)
         guard dependency.isOver?() != true else {
             task.complete(.failure(URLError(.cancelled)))
             return
@@ -21,7 +22,7 @@ extension ServiceCore {
         let typed = configuration.typed
         let work = Task.startingImmediately {
             do {
-                let (value, data) = try await self.read(request, maximumAge, typed)
+                let (value, data) = try await self.read(request, maximumAge, typed, task.context)
                 answer.set(.success(value))
                 task.complete(.success(Response(body: data, source: .storage, attempts: 0, age: value.age)))
             } catch {
@@ -32,7 +33,23 @@ extension ServiceCore {
         task.attach(.preparation(work))
     }
 
+    /// Returns the stored value, and records the read for the exchange.
     func read<Request: StorableRequest>(
+        _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration, _ context: ExchangeContext
+    ) async throws -> (SourcedValue<Request.Output>, Data?) {
+        let start = clock.now
+        do {
+            let found = try await storedValue(request, maximumAge, typed)
+            let age = found.0.age.map { ", \(Int64($0.inSeconds)) s old" } ?? ""
+            context.log.record(.storage, "read\(age)", from: start)
+            return found
+        } catch {
+            context.log.record(.storage, "not read: \(ExchangeLog.reason(error))", from: start)
+            throw error
+        }
+    }
+
+    private func storedValue<Request: StorableRequest>(
         _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration
     ) async throws -> (SourcedValue<Request.Output>, Data?) {
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {
@@ -121,16 +138,21 @@ extension ServiceCore {
 
     /// Stores a response and reports any error.
     ///
-    /// - Parameter date: The time at which the response was received.
+    /// - Parameters:
+    ///   - date: The date when the response was received.
+    ///   - context: The context of the exchange, which records the result.
     func store<Request: ServiceRequest>(
         _ output: Request.Output, _ rawData: (any RawDataSource)?, of request: Request, in place: StoragePlace,
-        _ date: Date, _ typed: TypedConfiguration
+        _ date: Date, _ typed: TypedConfiguration, _ context: ExchangeContext
     ) async {
+        let start = clock.now
         do {
             guard let content = try Self.content(output, rawData, of: request) else { return }
             try await place.storage.store(StorageEntry(content, date: date), for: place.key)
+            context.log.record(.storage, "stored", from: start)
         } catch {
             typed.report(.store, place, place.storage, error)
+            context.log.record(.storage, "not stored: \(ExchangeLog.reason(error))", from: start)
         }
     }
 

@@ -1,9 +1,9 @@
 // Members that users of other frameworks look for, each with a message that names the replacement.
 
 extension WebService {
-    /// Unavailable: a logger is a delegate.
-    @available(*, unavailable, message: "set passthroughDelegate to a RequestLogger, and retain the logger")
-    public var logger: RequestLogger? {
+    /// Unavailable: a logger is an observer.
+    @available(*, unavailable, message: "add .log { … } to observers")
+    public var logger: ExchangeLogger? {
         get { nil }
         set {}
     }

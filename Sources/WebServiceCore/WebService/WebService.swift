@@ -135,6 +135,15 @@ public final class WebService: Sendable {
         set { core.configure { $0.interceptors = newValue } }
     }
 
+    /// The observers of the exchanges, which the service retains.
+    ///
+    /// Each event is delivered to the first one first. Tasks read them when they are resumed.
+    /// Defaults to none. A request that is sent over the service as a ``Session`` has no events.
+    public var observers: [any Observer] {
+        get { core.configuration.observers }
+        set { core.configure { $0.observers = newValue } }
+    }
+
     /// The mapper that converts failed responses into custom errors. Defaults to `nil`.
     public var errorMapper: (any ErrorMapper)? {
         get { core.errorMapper }

@@ -17,7 +17,7 @@ struct ShownExchange: Encodable {
         attempts = exchange.attempts.map { ShownAttempt($0, redaction) }
         events = exchange.events.map(ShownEvent.init)
         response = exchange.response.map { ShownResponse($0, redaction) }
-        explanation = []
+        explanation = exchange.timeline?.explain().split(separator: "\n").map(String.init) ?? []
         placeholder = redaction.placeholder
     }
 }

@@ -113,8 +113,13 @@ struct HostileHeadTests {
         let head = try head(kind)
         let (response, headers) = (head.urlResponse, head.headers)
         let lines = Collected<String>()
-        let logger = RequestLogger { lines.add($0) }
-        let time = processorTime { logger.responseReceived(response: response, data: Data(), request: nil, error: nil) }
+        let logger = ExchangeLogger(level: .trace) { lines.add($0.text) }
+        let exchange = ObservedExchange(
+            id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date(timeIntervalSince1970: 0))
+        let received = ExchangeEvent.Kind.attemptEnded(
+            number: 1, .success(Response(data: Data(), head: head)), nil)
+        let event = ExchangeEvent(exchange: exchange, kind: received, nanoseconds: 0)
+        let time = processorTime { logger.observe(event) }
         #expect(time < Self.limit)
         // An escaped control character takes up to eight bytes.
         #expect(lines.values.joined().utf8.count < 12 * HostileHead.size)

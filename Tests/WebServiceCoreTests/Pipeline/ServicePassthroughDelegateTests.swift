@@ -12,11 +12,12 @@ private final class Recorder: ServicePassthroughDelegate {
     let calls = Collected<String>()
     let sent = Collected<URLRequest>()
     let modify: @Sendable (URLRequest) -> URLRequest?
-    let validate: @Sendable (URLResponse?) throws -> Void
+    let validate: @Sendable (URLResponse?, (any Error)?) throws -> Void
+    let ends = Collected<String>()
 
     init(
         modify: @escaping @Sendable (URLRequest) -> URLRequest? = { _ in nil },
-        validate: @escaping @Sendable (URLResponse?) throws -> Void = { _ in }
+        validate: @escaping @Sendable (URLResponse?, (any Error)?) throws -> Void = { _, _ in }
     ) {
         self.modify = modify
         self.validate = validate
@@ -40,10 +41,10 @@ private final class Recorder: ServicePassthroughDelegate {
 
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
         calls.add("validate")
-        try validate(response)
+        try validate(response, error)
     }
 
-    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+    func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {
         calls.add("failure \((error as? TestError)?.name ?? "other") \(request?.url?.path ?? "")")
     }
 
@@ -51,8 +52,11 @@ private final class Recorder: ServicePassthroughDelegate {
     func updateUIEnd(response: URLResponse?) { calls.add("end") }
 
     func didFinishCollectingTaskMetrics(
-        metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
+        metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
     ) {
+        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+        ends.add(
+            "\(request.url?.path ?? "") \(status) \(data?.count ?? -1) \((error as? URLError)?.code.rawValue ?? 0)")
         calls.add("metrics \(metrics.responseTime != nil)")
     }
 }
@@ -162,7 +166,7 @@ struct ServicePassthroughDelegateTests {
 
     @Test("A rejected response is passed to the error handlers, and the delegate is notified of the failure")
     func rejected() async {
-        let recorder = Recorder(validate: { response in
+        let recorder = Recorder(validate: { response, _ in
             if (response as? HTTPURLResponse)?.statusCode != 200 { throw TestError(name: "status") }
         })
         let errors = Collected<String>()
@@ -174,15 +178,93 @@ struct ServicePassthroughDelegateTests {
         #expect(calls.suffix(3) == ["validate", "failure status /v1/x", "metrics true"])
     }
 
-    @Test("Transport errors are neither validated nor reported as failures")
+    @Test("Transport errors are validated and not reported as failures")
     func transportError() async {
-        let recorder = Recorder(validate: { _ in throw TestError() })
+        let validated = Collected<URLError.Code?>()
+        let recorder = Recorder(validate: { response, error in
+            if response == nil { validated.add((error as? URLError)?.code) }
+        })
         let session = HandSession { $0.completion(nil, nil, URLError(.notConnectedToInternet)) }
         let errors = Collected<URLError.Code?>()
         WebService.make(session, delegate: recorder).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
             .resume()
         #expect(await errors.wait() == [.notConnectedToInternet])
-        #expect(await recorder.calls.wait(for: 4) == ["modify", "sent", "received 0 -1 /v1/x true", "metrics true"])
+        #expect(
+            await recorder.calls.wait(for: 5) == [
+                "modify", "sent", "received 0 -1 /v1/x true", "validate", "metrics true",
+            ])
+        #expect(validated.values == [.notConnectedToInternet])
+        #expect(recorder.ends.values == ["/v1/x 0 -1 -1009"])
+    }
+
+    @Test("The validation can replace a transport error, for handlers and for typed tasks")
+    func replacedError() async {
+        let recorder = Recorder(validate: { _, error in if error != nil { throw TestError(name: "offline") } })
+        let session = HandSession { $0.completion(nil, nil, URLError(.notConnectedToInternet)) }
+        let service = WebService.make(session, delegate: recorder)
+        let errors = Collected<String>()
+        service.GET("/x").responseError { errors.add(($0 as? TestError)?.name ?? "\($0)") }.resume()
+        #expect(await errors.wait() == ["offline"])
+        #expect(await recorder.calls.wait(for: 6).suffix(3) == ["validate", "failure offline /v1/x", "metrics true"])
+        let result = await service.GET("/y").data().result
+        #expect(throws: TestError(name: "offline")) { try result.get() }
+    }
+
+    @Test("A task that cannot be encoded is validated, and its metrics contain its own request")
+    func notEncodable() async {
+        let recorder = Recorder()
+        WebService.make(delegate: recorder).GET("/x").setHeaderValue("5", forName: "Content-Length").resume()
+        #expect(await recorder.calls.wait(for: 2) == ["validate", "metrics false"])
+        #expect(recorder.ends.values.count == 1 && recorder.ends.values[0].hasSuffix(" 0 -1 0"))
+    }
+
+    @Test("The metrics are delivered with the request, the response and its body")
+    func metricsWithData() async {
+        let recorder = Recorder()
+        let metrics = Collected<String>()
+        WebService.make(HandSession(text: "abc", status: 201), delegate: recorder).GET("/x")
+            .metricsCollected { _, response in metrics.add("\((response as? HTTPURLResponse)?.statusCode ?? 0)") }
+            .resume()
+        #expect(await recorder.ends.wait() == ["/v1/x 201 3 0"])
+        #expect(await metrics.wait() == ["201"])
+    }
+
+    private enum Feature: RequestTagKey {
+        static let defaultValue = "unknown"
+    }
+
+    @Test("The current request of a delegate contains the tags of the exchange in each method")
+    func currentRequest() async {
+        final class Tags: ServicePassthroughDelegate {
+            let tags = Collected<String>()
+            private func add(_ name: String) { tags.add("\(name) \(currentRequest?.options[Feature.self] ?? "none")") }
+            func requestSent(request: URLRequest) { add("sent") }
+            func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+                add("received")
+            }
+            func modifiedRequest(request: URLRequest) -> URLRequest? {
+                add("modify")
+                return nil
+            }
+            func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { add("validate") }
+            func serviceResultFailure(
+                response: URLResponse?, data: Data?, request: URLRequest?, error: any Error
+            ) { add("failure") }
+            func updateUIBegin(response: URLResponse?) { add("begin") }
+            func updateUIEnd(response: URLResponse?) { add("end") }
+            func didFinishCollectingTaskMetrics(
+                metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?,
+                error: (any Error)?
+            ) { add("metrics") }
+        }
+        let delegate = Tags()
+        let service = WebService.make(HandSession(text: "{}"), delegate: delegate)
+        service.GET("/x").configure { $0.options[Feature.self] = "search" }
+            .response { _, _ in throw TestError() }.recover { _ in .empty }.updateUI { _ in }.resume()
+        let tags = await delegate.tags.wait(for: 8)
+        let names = ["modify", "sent", "received", "validate", "failure", "begin", "end", "metrics"]
+        #expect(tags == names.map { "\($0) search" })
+        #expect(delegate.currentRequest == nil)
     }
 
     @Test("A failure is reported with its first cause, and again after a recovery")

@@ -176,9 +176,11 @@ struct TimelineTests {
         _ = try await (first.value, second.value, joined.value)
         #expect(first.task.timeline.events.map(\.start) == [.zero])
         #expect(first.task.timeline.events.map(\.duration) == [.seconds(3)])
-        #expect(second.task.timeline.events.map(\.start) == [.seconds(3)])
+        #expect(second.task.timeline.events.map(\.kind) == [.queued, .attempt])
+        #expect(second.task.timeline.events.map(\.start) == [.zero, .seconds(3)])
         // Its exchange began no later than the request itself, and times are never negative.
-        #expect(joined.task.timeline.events.map(\.start) == [.zero])
+        #expect(joined.task.timeline.events.map(\.kind) == [.joined, .attempt])
+        #expect(joined.task.timeline.events.map(\.start) == [.zero, .zero])
         #expect(joined.task.metrics.fetchStart != nil && joined.task.metrics.responseTime != nil)
     }
 }

@@ -183,10 +183,10 @@ struct WireTests {
         #expect(failures.calls.values == ["handler"])
     }
 
-    private final class Failures: ServicePassthroughDelegate {
+    private final class Failures: PartialDelegate {
         let calls = Collected<String>()
-        func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
-            calls.add((error as? TestError)?.name ?? "\(error.map { "\($0)" } ?? "none")")
+        func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {
+            calls.add((error as? TestError)?.name ?? "\(error)")
         }
     }
 }

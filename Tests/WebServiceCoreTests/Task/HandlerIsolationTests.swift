@@ -35,7 +35,7 @@ struct HandlerIsolationTests {
 
     @Test("Blocked delegates and typed steps do not delay other tasks", .covers("H-24"))
     func blockedElsewhere() async throws {
-        final class Slow: ServicePassthroughDelegate {
+        final class Slow: PartialDelegate {
             let blocked = Collected<Void>()
             let release = DispatchSemaphore(value: 0)
             func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
@@ -67,9 +67,9 @@ struct HandlerIsolationTests {
         "A handler may start a task, add handlers and a storage, and remove the delegate", .covers("H-25"),
         arguments: ["background", "main", "error", "typed"])
     func reenter(place: String) async throws {
-        final class Delegate: ServicePassthroughDelegate {
+        final class Delegate: PartialDelegate {
             let failures = Collected<Int>()
-            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {
                 failures.add(1)
             }
         }
@@ -112,7 +112,7 @@ struct HandlerIsolationTests {
         .covers("H-30")
     )
     func changedDelegate() async throws {
-        final class Changing: ServicePassthroughDelegate {
+        final class Changing: PartialDelegate {
             let name: String
             let calls: Collected<String>
             let change: @Sendable () -> Void
@@ -129,7 +129,7 @@ struct HandlerIsolationTests {
             }
             func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { add("validate") }
             func didFinishCollectingTaskMetrics(
-                metrics: ServiceTaskMetrics, request: URLRequest?, response: URLResponse?, error: (any Error)?
+                metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
             ) {
                 add("metrics")
             }
@@ -152,7 +152,7 @@ struct HandlerIsolationTests {
         "No delegate call is lost or unpaired while 8 threads replace the delegate during 2,000 requests",
         .covers("H-30"))
     func changedOften() async {
-        final class Counting: ServicePassthroughDelegate {
+        final class Counting: PartialDelegate {
             private let counts = Mutex((sent: 0, received: 0))
             var isEven: Bool { counts.withLock { $0.sent == $0.received } }
             var sent: Int { counts.withLock { $0.sent } }
@@ -177,7 +177,7 @@ struct HandlerIsolationTests {
 
     @Test("The deadline ends a task while its delegate blocks", .covers("H-30"))
     func slowDelegate() async {
-        final class Slow: ServicePassthroughDelegate {
+        final class Slow: PartialDelegate {
             let entered = Collected<Void>()
             let release = DispatchSemaphore(value: 0)
             func modifiedRequest(request: URLRequest) -> URLRequest? {

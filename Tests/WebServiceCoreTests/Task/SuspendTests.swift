@@ -117,7 +117,7 @@ struct SuspendTests {
             func suspend() { task.withLock { $0.take() }?.suspend() }
         }
 
-        private final class Delegate: ServicePassthroughDelegate {
+        private final class Delegate: PartialDelegate {
             let modified: Collected<Int>
             init(_ modified: Collected<Int>) { self.modified = modified }
             func modifiedRequest(request: URLRequest) -> URLRequest? {

@@ -425,7 +425,7 @@ struct GuideConformanceTests {
 
     @Test("A delegate logs requests and responses")
     func logging() async {
-        final class RequestLogger: ServicePassthroughDelegate {
+        final class RequestLogger: PartialDelegate {
             let lines = Collected<String>()
 
             func requestSent(request: URLRequest) {

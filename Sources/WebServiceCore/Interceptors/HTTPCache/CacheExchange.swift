@@ -182,8 +182,9 @@ struct CacheExchange: Sendable {
         request.options.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
-        Task { [cache, key, account, service = next.context.service, request] in
+        Task { [cache, key, account, service = next.context.service, request, id = next.context.log.id] in
             let task = SessionTask(service, request)
+            task.context.log.setParent(id)
             // The credentials that the request already carries belong to this account.
             _ = task.context.log.account(ObjectIdentifier(cache), .background(account.map { Array($0.utf8) }))
             await task.finished()

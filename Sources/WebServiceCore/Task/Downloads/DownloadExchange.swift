@@ -14,6 +14,7 @@ struct DownloadExchange: Sendable {
         request.downloadsPart = plan.offset != nil
         self.owner = owner
         exchange = SessionTask(owner.service, request)
+        exchange.context.log.setParent(owner.context.log.id)
         let bufferSize = min(256 << 10, max(16 << 10, bytesPerSecond.map { $0 / 4 } ?? .max))
         exchange.context.bufferSize = bufferSize
         exchange.context.batchSize = bufferSize / 2

@@ -29,7 +29,9 @@ final class DownloadRun: Prelude {
 
     /// Starts the download, at the first `resume()` of the task.
     func start() {
-        task.observe(task.service.pipeline.delegateReference)
+        let pipeline = task.service.pipeline
+        task.observe(pipeline.delegateReference)
+        task.context.log.observe(by: pipeline.observers, request)
         task.shared.withLock { $0.attach(self) }
         let clock = task.context.clock
         clock.recordWork(1, tasks: 1)

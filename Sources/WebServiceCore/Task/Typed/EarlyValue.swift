@@ -1,11 +1,11 @@
 /// A value that is delivered to observers before the result, once. No observer is called after the
 /// end, and the handlers of the result wait for the observers in progress.
 final class EarlyValue<Value: Sendable>: Prelude {
-    typealias Observer = @Sendable (SourcedValue<Value>) async -> Void
+    typealias Receiver = @Sendable (SourcedValue<Value>) async -> Void
 
     private struct State {
         var value: SourcedValue<Value>?
-        var observers: [Observer] = []
+        var observers: [Receiver] = []
         var isTelling = false
         var isOver = false
         var end: (@Sendable () -> Void)?
@@ -18,7 +18,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
         }
 
         enum Step: Sendable {
-            case tell(SourcedValue<Value>, [Observer])
+            case tell(SourcedValue<Value>, [Receiver])
             case rest((@Sendable () -> Void)?)
         }
 
@@ -36,7 +36,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
 
     /// Adds an observer. One that is added after the end is never called, because a newer value is
     /// available.
-    func add(_ observer: @escaping Observer) {
+    func add(_ observer: @escaping Receiver) {
         let tells = state.withLock { state in
             guard !state.isOver else { return false }
             state.observers.append(observer)

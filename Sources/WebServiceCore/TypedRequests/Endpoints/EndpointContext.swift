@@ -22,6 +22,7 @@ public struct EndpointContext: Sendable {
     ///   `URLError.cancelled` if the request is cancelled.
     public func send(_ request: Request) async throws -> Response {
         let exchange = SessionTask(core, request)
+        exchange.context.log.setParent(id)
         flight.begin(exchange)
         return try await exchange.answer().value
     }
@@ -41,10 +42,15 @@ final class FlightRecorder: Sendable {
         var listener: (@Sendable (TransferProgress) -> Void)?
     }
 
+    /// The context of the task that started the flight.
+    let starter: ExchangeContext
     private let state = Mutex(State())
 
-    /// - Parameter listener: Receives the progress of the exchanges; `nil` for none.
-    init(listener: (@Sendable (TransferProgress) -> Void)?) {
+    /// - Parameter starter: The context of the task that started the flight. Its handlers receive
+    ///   the progress of the exchanges.
+    init(_ starter: ExchangeContext) {
+        self.starter = starter
+        let listener = starter.log.progress?.handler
         state.withLock { $0.listener = listener }
     }
 

@@ -49,9 +49,10 @@ extension WebService {
         let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
-            if let early { core.readAhead(request, maximumAge, typed, early) }
+            let id = core.observe(task, Request.self)
+            if let early { core.readAhead(request, maximumAge, typed, early, task.context) }
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
-                let id = RequestRegistry.makeID()
+                let id = ExchangeLog.makeID()
                 core.registry.beginRead(id, task)
                 let work = Task {
                     await core.readInstead(of: delivery, request, maximumAge, typed, task, answer)
@@ -60,7 +61,7 @@ extension WebService {
                 task.attach(.preparation(work))
             }
             core.begin(
-                request, typed, key.map(RequestKey.init), duplicates, task, answer,
+                id, request, typed, key.map(RequestKey.init), duplicates, task, answer,
                 otherwise: fetchPolicy == .serverElseCache ? otherwise : nil
             )
         }
@@ -80,10 +81,11 @@ extension ServiceCore {
     /// Reads the storage while the request is in flight. Has no effect if nothing is stored.
     fileprivate func readAhead<Request: StorableRequest>(
         _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration,
-        _ early: EarlyValue<Request.Output>
+        _ early: EarlyValue<Request.Output>, _ context: ExchangeContext
     ) {
         Task {
-            guard let (stored, _) = try? await read(request, maximumAge, typed) else { return }  // already reported
+            // An error has already been reported.
+            guard let (stored, _) = try? await read(request, maximumAge, typed, context) else { return }  // see above
             early.announce(stored)
         }
     }
@@ -94,7 +96,8 @@ extension ServiceCore {
         of delivery: RequestRegistry.Delivery, _ request: Request, _ maximumAge: Duration?,
         _ typed: TypedConfiguration, _ task: SessionTask, _ answer: Answer<Request.Output>
     ) async {
-        guard let (stored, data) = try? await read(request, maximumAge, typed) else {  // the server error remains
+        // The server error remains.
+        guard let (stored, data) = try? await read(request, maximumAge, typed, task.context) else {  // see above
             _ = answer.take(delivery, task, isJoined: false)
             return
         }

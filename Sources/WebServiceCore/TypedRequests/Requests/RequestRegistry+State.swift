@@ -36,8 +36,9 @@ extension RequestRegistry {
             }
             // Later flights are removed first, so that removing one does not start the next.
             let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
-            insert(flight, searches, waiter, isQueued: mode == .queue && !same.isEmpty)
-            return (.starts, replaced)
+            let last = mode == .queue ? same.last : nil
+            insert(flight, searches, waiter, isQueued: last != nil)
+            return (.starts(after: last), replaced)
         }
 
         mutating func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -99,19 +98,15 @@ final class RequestRegistry: Sendable {
     /// The result of entering a request.
     enum Entrance {
         /// The request waits for the response of a new flight, which is to be started.
-        case starts
+        ///
+        /// It starts when all equal flights have ended; the identifier is that of the last one.
+        case starts(after: UInt64?)
         /// The request waits for the response of this flight, which is in progress.
         case waits(UInt64)
         case duplicate
     }
 
     private let state = Mutex(State())
-    private static let lastID = Atomic<UInt64>(0)
-
-    /// Returns a number that is unique among the requests of this process.
-    static func makeID() -> UInt64 {
-        lastID.wrappingAdd(1, ordering: .relaxed).newValue
-    }
 
     /// Looks for equal requests in flight and enters the new one, atomically.
     func enter(_ flight: Flight, _ mode: DuplicateMode, _ waiter: Waiter) -> Entrance {

@@ -221,7 +221,7 @@ struct PerformTests {
 
     @Test("The passthrough delegate receives each call of the exchange once and is notified of a decoding error")
     func passthrough() async throws {
-        final class Delegate: ServicePassthroughDelegate {
+        final class Delegate: PartialDelegate {
             let calls = Collected<String>()
             func requestSent(request: URLRequest) { calls.add("sent") }
             func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
@@ -230,7 +230,7 @@ struct PerformTests {
             func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
                 calls.add("validate")
             }
-            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {
+            func serviceResultFailure(response: URLResponse?, data: Data?, request: URLRequest?, error: any Error) {
                 calls.add(
                     "failure \((error as? WebServiceError)?.code.description ?? "?") \(request?.url?.path ?? "-")")
             }

@@ -8,27 +8,52 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request logger and redaction", .timeLimit(.minutes(10)))
-struct RequestLoggerTests {
+@Suite("Logger and redaction", .timeLimit(.minutes(10)))
+struct ExchangeLoggerTests {
+    /// Returns the entries of one exchange; its identifier is replaced with `#N`.
     private func log(
-        bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:], answer: String = "",
-        _ configure: (SessionTask) -> Void
+        _ level: LogEntry.Level = .trace, bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:],
+        answer: String = "", _ configure: (SessionTask) -> Void = { _ in }
     ) async -> [String] {
         let lines = Collected<String>()
-        let logger = RequestLogger(bodyLimit: bodyLimit) { lines.add($0) }
         let session = HandSession { exchange in
             let url = exchange.request.urlRequestValue.url ?? URL(fileURLWithPath: "/")
             exchange.completion(
                 Data(answer.utf8),
                 HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: headers), nil)
         }
-        let task = WebService.make(session, delegate: logger).POST("/login?page=2&access_token=canary-query")
+        let service = WebService.make(session)
+        service.observers = [
+            .log(level, bodyLimit: bodyLimit) { lines.add(Self.withoutID($0)) }
+        ]
+        let task = service.POST("/login?page=2&access_token=canary-query")
         configure(task)
-        task.resume()
-        return await lines.wait(for: 2)
+        _ = await task.data().validateNothing().result
+        return lines.values
     }
 
-    @Test("A request and its response are logged in a readable format")
+    private static func withoutID(_ entry: LogEntry) -> String {
+        entry.text.replacingOccurrences(of: "#\(entry.exchange.id)", with: "#N")
+    }
+
+    @Test("The level info logs one line for each exchange")
+    func lines() async {
+        #expect(await log(.info, answer: "abc") == ["#N POST https://h/v1/login: 200 in 0.0 ms, 3 bytes"])
+        #expect(await log(.info, status: 404) == ["#N POST https://h/v1/login: 404 in 0.0 ms, 0 bytes"])
+        #expect(await log(.error, status: 404) == [])
+    }
+
+    @Test("The level debug logs one line for each event")
+    func debug() async {
+        #expect(
+            await log(.debug, status: 201, answer: "abc") == [
+                "#N --> POST https://h/v1/login?page=2&access_token=[redacted]",
+                "#N <-- 201 https://h/v1/login?page=2&access_token=[redacted], 0.0 ms",
+                "#N POST https://h/v1/login: 201 in 0.0 ms, 3 bytes",
+            ])
+    }
+
+    @Test("The level trace logs requests and their responses with header fields and bodies")
     func format() async {
         let lines = await log(status: 201, headers: ["Content-Type": "application/json"], answer: #"{"id":7}"#) {
             $0.setHeaderValue("text/plain", forName: "Accept").setJSON(["name": "Trashboat"])
@@ -36,17 +61,52 @@ struct RequestLoggerTests {
         #expect(
             lines == [
                 """
-                --> POST https://h/v1/login?page=2&access_token=[redacted]
+                #N --> POST https://h/v1/login?page=2&access_token=[redacted]
                     Accept: text/plain
                     Content-Type: application/json
                     {"name":"Trashboat"}
                 """,
+                "#N <-- head 201",
                 """
-                <-- 201 https://h/v1/login?page=2&access_token=[redacted]
+                #N <-- 201 https://h/v1/login?page=2&access_token=[redacted], 0.0 ms
                     Content-Type: application/json
                     {"id":7}
                 """,
+                "#N POST https://h/v1/login: 201 in 0.0 ms, 8 bytes",
             ])
+    }
+
+    @Test("Retries, sources and errors are logged with their levels")
+    func levels() async throws {
+        let entries = Collected<LogEntry>()
+        let service = WebService.make(ScriptedSession([.error(.networkConnectionLost), .status(200)]))
+        service.observers = [.log(.debug) { entries.add($0) }]
+        service.interceptors = [RetryPolicy(random: { 1 }, pause: { _ in })]
+        _ = try await service.GET("/x").data().value
+        #expect(
+            entries.values.map { "\($0.level) \(Self.withoutID($0))" } == [
+                "debug #N --> GET https://h/v1/x", "warning #N <-- failed, 0.0 ms: URLError -1005",
+                "debug #N retry: URLError -1005, pause of 0.5 seconds, 0.0 ms", "debug #N wait, 0.0 ms",
+                "debug #N --> GET https://h/v1/x", "debug #N <-- 200 https://h/v1/x, 0.0 ms",
+                "info #N GET https://h/v1/x: 200 in 0.0 ms, 0 bytes, 2 attempts",
+            ])
+        #expect(LogEntry.Level.allCases.sorted() == [.trace, .debug, .info, .warning, .error])
+    }
+
+    @Test("An exchange of a typed request is logged with the identifiers of both")
+    func parents() async throws {
+        struct Get: HTTPServiceRequest {
+            typealias Output = Data
+            func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
+        }
+        let entries = Collected<LogEntry>()
+        let service = WebService.make(HandSession(text: "abc"))
+        service.observers = [.log { entries.add($0) }]
+        _ = try await service.perform(Get()).value
+        let entry = try #require(entries.values.first)
+        let parent = try #require(entry.exchange.parent)
+        #expect(entry.text == "#\(parent)/#\(entry.exchange.id) GET https://h/v1/x: 200 in 0.0 ms, 3 bytes")
+        #expect(entries.values.count == 1 && "\(entry)" == entry.text)
     }
 
     @Test("The log contains no secret of header fields, query, JSON body or response", .covers("C-66", "G17"))
@@ -120,11 +180,10 @@ struct RequestLoggerTests {
         let lines = await log(
             headers: ["X-Evil": "a\u{1B}[31mred\u{202E}"], answer: "[\"one\r\n<-- 200 forged\u{9B}\u{2028}\"]"
         ) { _ in }
-        #expect(lines.count == 2)
-        #expect(lines.last?.split(separator: "\n").count == 3)
-        let text = lines.last ?? ""
-        #expect(text.contains(#"a\u{1B}[31mred\u{202E}"#))
-        #expect(text.contains(#"one\r\n<-- 200 forged\u{9B}\u{2028}"#))
+        #expect(lines.count == 4)
+        #expect(lines[2].split(separator: "\n").count == 3)
+        #expect(lines[2].contains(#"a\u{1B}[31mred\u{202E}"#))
+        #expect(lines[2].contains(#"one\r\n<-- 200 forged\u{9B}\u{2028}"#))
     }
 
     @Test(
@@ -138,40 +197,45 @@ struct RequestLoggerTests {
             sent.add(task.request.body ?? Data())
         }
         #expect(lines.first?.hasSuffix("{\"text\":\"ä… (29 bytes in total)") == true)
-        #expect(lines.last?.hasSuffix("(8 bytes)") == true)
+        #expect(lines[2].hasSuffix("(8 bytes)"))
         #expect(sent.values == [body])
     }
 
     @Test("Transport errors and handler failures are logged without their values")
-    func errors() async {
+    func errors() async throws {
         enum Plain: Error { case nope }
         struct Loaded: Error { let secret: String }
-        let lines = Collected<String>()
-        let logger = RequestLogger { lines.add($0) }
-        let failing = HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) }
-        WebService.make(failing, delegate: logger).GET("/x?token=canary").resume()
-        #expect(await lines.wait(for: 2).last == "<-- failed https://h/v1/x?token=[redacted]: URLError -1004")
+        let entries = Collected<LogEntry>()
+        let failing = WebService.make(HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) })
+        failing.observers = [.log(.error) { entries.add($0) }]
+        failing.GET("/x?token=canary").resume()
+        let failure = "#N GET https://h/v1/x: failed in 0.0 ms, URLError -1004"
+        #expect(await entries.wait().map(Self.withoutID) == [failure])
 
-        let service = WebService.make(HandSession(text: "{"), delegate: logger)
+        let service = WebService.make(HandSession(text: "{"))
+        service.observers = failing.observers
         service.GET("/y").response { _, _ in throw Plain.nope }.resume()
-        #expect(await lines.wait(for: 5).last == "!!! https://h/v1/y: Plain.nope")
+        #expect(await entries.wait(for: 2).last.map(Self.withoutID) == "#N failure: Plain, 0.0 ms")
         service.GET("/y").response { _, _ in throw Loaded(secret: "canary") }.resume()
-        #expect(await lines.wait(for: 8).last == "!!! https://h/v1/y: Loaded 1")
+        #expect(await entries.wait(for: 3).last.map(Self.withoutID) == "#N failure: Loaded, 0.0 ms")
         service.GET("/y").responseJSON { _, _ in }.resume()
-        #expect(await lines.wait(for: 11).last == "!!! https://h/v1/y: decoding: the response body is not valid JSON")
-        #expect(!lines.values.joined().contains("canary"))
+        #expect(await entries.wait(for: 4).last.map(Self.withoutID) == "#N failure: decoding, 0.0 ms")
+        _ = await service.GET("/{id}").data().result
+        #expect(entries.values.count == 5 && entries.values[4].text.contains("failed in 0.0 ms, invalidURL: "))
+        #expect(!entries.values.map(\.text).joined().contains("canary"))
     }
 
     @Test("A slow output neither delays other tasks nor changes a result", .covers("H-53"), .enabled(if: isAlone))
     func slowOutput() async throws {
         let (entered, gate) = (Collected<String>(), DispatchSemaphore(value: 0))
-        let logger = RequestLogger { text in
-            guard text.contains("/slow") else { return }
-            entered.add(text)
+        let logger = ExchangeLogger { entry in
+            guard entry.text.contains("/slow") else { return }
+            entered.add(entry.text)
             _ = gate.wait(timeout: .now() + 50)
         }
         let session = HandSession { exchange in DispatchQueue.global().async { exchange.answer("[1]") } }
-        let service = WebService.make(session, delegate: logger, timekeeper: nil)
+        let service = WebService.make(session, timekeeper: nil)
+        service.observers = [logger]
         let slow = service.GET("/slow").string()
         DispatchQueue.global().async { slow.resume() }
         await entered.wait()

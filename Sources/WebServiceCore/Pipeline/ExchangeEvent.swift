@@ -1,0 +1,51 @@
+public import Foundation
+
+/// An event of an exchange, for the observers of a service (``WebService/observers``).
+///
+/// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once.
+/// After it, only ``Kind/recorded(_:)`` follows: the end of a streamed body, handlers, storing.
+///
+/// A task that is never resumed has no events.
+public struct ExchangeEvent: Sendable {
+    /// What happened. Later versions can add cases: use `default` in a `switch`.
+    public enum Kind: Sendable {
+        /// The task was resumed.
+        case created
+        /// A request is about to be sent.
+        ///
+        /// The number starts at 1. Retries, redirects and requests with a newer credential count.
+        case attemptStarted(number: Int, EncodedRequest)
+        /// The head of a response was received.
+        ///
+        /// A session that delivers whole responses delivers it together with the body.
+        case headReceived(ResponseHead)
+        /// A response was received or the request failed.
+        ///
+        /// The metrics are `nil` if the session measures nothing. The data of a streamed response
+        /// is empty.
+        indirect case attemptEnded(number: Int, Result<Response, any Error>, TransportMetrics?)
+        /// An event of the timeline other than an attempt.
+        ///
+        /// For example a redirect, a retry, a wait, a refresh, a decision of a cache, a shared
+        /// response, or access to a storage (``Timeline/Kind``). An event with a duration is
+        /// delivered when it ends.
+        indirect case recorded(Timeline.Event)
+        /// The task has its result, and its handlers follow.
+        ///
+        /// For a streamed response, the head was accepted.
+        case ended(ExchangeSummary)
+    }
+
+    /// The exchange.
+    public let exchange: ObservedExchange
+    /// What happened.
+    public let kind: Kind
+    /// The nanoseconds since the exchange was resumed.
+    let nanoseconds: UInt64
+
+    /// The duration since the task was resumed, measured by a monotonic clock.
+    public var time: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
+
+    /// The date of the event: the date when the task was resumed plus ``time``.
+    public var date: Date { exchange.date.addingTimeInterval(Double(nanoseconds) / 1e9) }
+}

@@ -1,0 +1,91 @@
+import Synchronization
+
+/// The events for the observers of the service.
+extension ExchangeLog {
+    private static let lastID = Atomic<UInt64>(0)
+
+    /// Returns a number that is unique among the exchanges of this process.
+    static func makeID() -> UInt64 {
+        lastID.wrappingAdd(1, ordering: .relaxed).newValue
+    }
+
+    /// Sets the exchange on whose behalf this one is sent. Called before `resume()`.
+    func setParent(_ id: UInt64?) {
+        state.withLock { $0.parent = id }
+    }
+
+    /// The identifier of the exchange; `nil` without observers.
+    var id: UInt64? { state.withLock { $0.queue?.exchange.id } }
+
+    /// A Boolean value that indicates whether there are observers.
+    var isObserved: Bool { state.withLock { $0.queue != nil } }
+
+    /// Sets the observers and reports the first event. Called at `resume()`, after ``begin(at:)``.
+    ///
+    /// - Parameters:
+    ///   - request: The request; `nil` for a typed request.
+    ///   - type: The type of a typed request.
+    ///   - isComposite: Whether the exchange consists of other exchanges.
+    ///   - id: The identifier of the exchange; `nil` for a new one.
+    func observe(
+        by observers: [any Observer], _ request: Request?, type: (any Sendable.Type)? = nil, isComposite: Bool = true,
+        id: UInt64? = nil
+    ) {
+        guard !observers.isEmpty else { return }
+        let id = id ?? Self.makeID()
+        let delivery = state.withLock { state -> EventQueue.Delivery? in
+            guard let origin = state.record.metrics.origin else { return nil }  // unreachable: called after begin(at:)
+            let exchange = ObservedExchange(
+                id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
+                date: origin.date)
+            var queue = EventQueue(exchange, observers, start: origin.moment)
+            let first = queue.add(.created, at: origin.moment)
+            state.queue = queue
+            // Another thread has cancelled the task in the meantime.
+            if let error = state.record.outcome?.error { _ = state.end(.failure(error), at: origin.moment) }
+            return first
+        }
+        deliver(delivery)
+    }
+
+    /// Records the head of the response to the request that was sent last, on a thread of the
+    /// session.
+    ///
+    /// - Returns: The event, which must be delivered on another thread.
+    func didReceive(_ head: ResponseHead) -> EventQueue.Delivery? {
+        let now = clock.now
+        return state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil }
+    }
+
+    /// Delivers an event, and all events that are added in the meantime.
+    func deliver(_ delivery: EventQueue.Delivery?) {
+        guard let delivery else { return }
+        for observer in delivery.observers { observer.observe(delivery.event) }
+        while true {
+            let events = state.withLock { $0.queue?.next() ?? [] }
+            if events.isEmpty { return }
+            for event in events {
+                for observer in delivery.observers { observer.observe(event) }
+            }
+        }
+    }
+}
+
+extension ExchangeLog.State {
+    mutating func endAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard let attempt = record.attempt else { return nil }
+        return queue?.end(record.attempts, result, attempt.transport, at: instant)
+    }
+
+    /// Ends an attempt that is still in flight.
+    mutating func endOpenAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard record.attemptIsOpen else { return nil }
+        record.attempt?.end(result, nil, at: instant)
+        return endAttempt(result, at: instant)
+    }
+
+    mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard queue != nil else { return nil }
+        return queue?.end(ExchangeSummary(result, record), at: instant)
+    }
+}

@@ -1,0 +1,52 @@
+public import Foundation
+
+/// The exchange that an ``ExchangeEvent`` belongs to: a ``SessionTask``, typed request or read of a
+/// storage.
+public final class ObservedExchange: Sendable {
+    /// The identifier, unique among the exchanges of this process.
+    ///
+    /// That of a typed request is ``EndpointContext/id``.
+    public let id: UInt64
+
+    /// The identifier of the exchange on whose behalf this one is sent; `nil` for any other.
+    ///
+    /// A typed request is the parent of what its endpoint sends, a download that of each of its
+    /// requests, and an exchange that of its validation in the background
+    /// (`stale-while-revalidate`). A shared response belongs to the typed request that was started
+    /// first (``Timeline/Event/related``).
+    public let parent: UInt64?
+
+    /// The request of the task, before the interceptors; `nil` for a typed request.
+    public let request: Request?
+
+    /// A Boolean value that indicates whether the exchange consists of other exchanges
+    /// (``parent``): a typed request, the read of a storage, or a download.
+    public let isComposite: Bool
+
+    /// The type of a typed request.
+    private let type: (any Sendable.Type)?
+
+    /// The date when the task was resumed.
+    public let date: Date
+
+    init(
+        id: UInt64, parent: UInt64?, request: Request?, type: (any Sendable.Type)?, isComposite: Bool, date: Date
+    ) {
+        self.id = id
+        self.parent = parent
+        self.request = request
+        self.type = type
+        self.isComposite = isComposite
+        self.date = date
+    }
+
+    /// The type of a typed request, or the method and the URL without its query: safe to log.
+    public var name: String { type.map { "\($0)" } ?? request?.description ?? "" }
+
+    /// The value of a tag of the request (``Request/Options``).
+    ///
+    /// Defaults to the ``RequestTagKey/defaultValue`` of its key.
+    public subscript<Key: RequestTagKey>(key: Key.Type) -> Key.Value {
+        request?.options[key] ?? Key.defaultValue
+    }
+}

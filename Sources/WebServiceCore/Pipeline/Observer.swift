@@ -1,0 +1,29 @@
+/// An observer of the exchanges of a service: what was sent and received, what was decided, and the
+/// results.
+///
+/// ```swift
+/// struct FailureCounter: Observer {
+///     let failures = Counter()
+///
+///     func observe(_ event: ExchangeEvent) {
+///         if case .ended(let summary) = event.kind, case .failure = summary.result { failures.add(1) }
+///     }
+/// }
+/// service.observers = [FailureCounter()]
+/// ```
+/// ``WebService/observers`` contains the observers of a service, which retains them. An observer
+/// changes nothing: interceptors and the ``ServicePassthroughDelegate`` can change requests and
+/// reject responses. Without observers, no event is created.
+public protocol Observer: Sendable {
+    /// Receives one event.
+    ///
+    /// The events of one exchange are delivered one after another, in the order in which they
+    /// occurred. Events of different exchanges are delivered concurrently. Each observer of the
+    /// service receives an event before the next event of the exchange is delivered.
+    ///
+    /// Called without a lock, usually on the thread on which the event occurred: any thread,
+    /// including the main thread if a task is resumed there, but never on the event loop of a
+    /// session. An observer can use the service and its tasks, for example to cancel one. A slow
+    /// observer delays only the exchange of the event. It must not wait for that exchange.
+    func observe(_ event: ExchangeEvent)
+}

@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+
+@testable import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// An observer that records every event as a line of text.
+final class EventRecorder: Observer {
+    let events = Collected<ExchangeEvent>()
+    private let action: @Sendable (ExchangeEvent) -> Void
+
+    /// - Parameter action: Called with each event after it was recorded.
+    init(_ action: @escaping @Sendable (ExchangeEvent) -> Void = { _ in }) {
+        self.action = action
+    }
+
+    func observe(_ event: ExchangeEvent) {
+        events.add(event)
+        action(event)
+    }
+
+    /// The exchanges in the order in which their first events were delivered.
+    var exchanges: [ObservedExchange] {
+        var ids: Set<UInt64> = []
+        return events.values.map(\.exchange).filter { ids.insert($0.id).inserted }
+    }
+
+    /// The events of an exchange, by the index of the exchange.
+    func lines(_ index: Int = 0) -> [String] {
+        let exchanges = exchanges
+        guard exchanges.indices.contains(index) else { return [] }
+        return events.values.filter { $0.exchange.id == exchanges[index].id }.map(Self.line)
+    }
+
+    /// Waits until an exchange has ended, and returns its events.
+    func ended(_ index: Int = 0) async -> [String] {
+        await eventually("exchange \(index) ends") { self.lines(index).contains { $0.hasPrefix("ended") } }
+        return lines(index)
+    }
+
+    static func line(_ event: ExchangeEvent) -> String {
+        switch event.kind {
+        case .created: "created \(event.exchange.name)"
+        case .attemptStarted(let number, let request): "attempt \(number) started \(request)"
+        case .headReceived(let head): "head \(head.status)"
+        case .attemptEnded(let number, let result, _): "attempt \(number) ended \(text(result))"
+        case .recorded(let entry): "\(entry.kind)\(entry.detail.isEmpty ? "" : ": \(entry.detail)")"
+        case .ended(let summary): "ended \(text(summary.result))"
+        }
+    }
+
+    private static func text(_ result: Result<Response, any Error>) -> String {
+        switch result {
+        case .success(let response): "\(response.status) \(response.source)"
+        case .failure(let error as URLError): "URLError \(error.code.rawValue)"
+        case .failure(let error): (error as? WebServiceError)?.code.description ?? "\(type(of: error))"
+        }
+    }
+}
