@@ -76,6 +76,7 @@ let package = Package(
         .library(name: "WebServiceCore", targets: ["WebServiceCore"]),
         .library(name: "WebServiceMocking", targets: ["WebServiceMocking"]),
         .library(name: "WebServiceTesting", targets: ["WebServiceTesting"]),
+        .library(name: "WebServiceInspector", targets: ["WebServiceInspector"]),
         .executable(name: "brewery", targets: ["Brewery"]),
     ] + curlProducts + sqliteProducts,
     targets: [
@@ -83,9 +84,13 @@ let package = Package(
         .target(name: "WebServiceMocking", dependencies: ["WebServiceCore"], swiftSettings: settings),
         .target(
             name: "WebServiceTesting", dependencies: ["WebServiceCore", "WebServiceMocking"], swiftSettings: settings),
+        .target(
+            name: "WebServiceInspector", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            swiftSettings: settings),
         .executableTarget(
             name: "Brewery",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"] + curlDependency
+                + sqliteDependency,
             path: "Examples/Brewery",
             swiftSettings: optionalSettings
         ),
@@ -101,6 +106,12 @@ let package = Package(
             path: "Tests/StorageProbe",
             swiftSettings: optionalSettings
         ),
+        .executableTarget(
+            name: "inspector-probe",
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"],
+            path: "Tests/InspectorProbe",
+            swiftSettings: settings
+        ),
         .testTarget(
             name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
             swiftSettings: settings),
@@ -111,9 +122,12 @@ let package = Package(
             name: "WebServiceTestingTests",
             dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"], swiftSettings: settings),
         .testTarget(
+            name: "WebServiceInspectorTests",
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"], swiftSettings: settings),
+        .testTarget(
             name: "GuideTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"] + curlDependency
-                + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceTesting"]
+                + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(

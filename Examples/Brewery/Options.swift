@@ -21,6 +21,8 @@ struct Options {
     var store: String?
     var transport = Transport.foundation
     var isVerbose = false
+    /// A Boolean value that indicates whether a web page shows the exchanges.
+    var inspects = false
     var servesOnly = false
     var wantsHelp = false
 
@@ -29,7 +31,7 @@ struct Options {
     /// Printed by `scripts/demo --help` from the source file, without a build.
     static let help = """
         usage: brewery [--server URL | --serve] [--transport foundation|curl]
-                       [--store FOLDER] [--verbose] [--help]
+                       [--store FOLDER] [--verbose] [--inspect] [--help]
                brewery fetch URL [OPTION]...
                brewery chat [QUESTION] [OPTION]...
 
@@ -44,6 +46,8 @@ struct Options {
           --store FOLDER    store the list of brewers there, and show it with its age
                             when the server cannot be reached
           --verbose         log every request and response, secrets redacted
+          --inspect         show every request and response in a web page, print its URL,
+                            and wait at the end until standard input ends
           --help            print this
 
         'brewery fetch' downloads a file, and 'brewery chat' prints a reply while the
@@ -69,6 +73,7 @@ struct Options {
             case "--store":
                 store = try Self.value(of: argument, from: &rest)
             case "--verbose": isVerbose = true
+            case "--inspect": inspects = true
             case "--serve": servesOnly = true
             case "--help": wantsHelp = true
             default: throw Problem(message: "unknown argument \(Self.quoted(argument))")

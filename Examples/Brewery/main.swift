@@ -2,6 +2,7 @@
 
 import Foundation
 import WebServiceCore
+import WebServiceInspector
 import WebServiceMocking
 
 #if WEBSERVICE_CURL
@@ -84,6 +85,8 @@ do {
     service.storageErrorObserver = {
         complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
     }
+    let inspector = options.inspects ? setUp("the inspector") { try Inspector(observing: service) } : nil
+    if let inspector { output("The inspector is at \(inspector.url.absoluteString)") }
     output(
         "The server is at \(address)\(server == nil ? "" : ", started for this run").\n"
             + "Transport: \(type(of: service.session))."
@@ -96,6 +99,10 @@ do {
             exit(1)
         }
         output("\nDone.")
+        if inspector != nil {
+            output("The inspector is available until standard input ends.")
+            while readLine() != nil {}
+        }
     } catch let error as Demo.Unreachable {
         complain("brewery: the server at \(address) cannot be reached: \(error.reason)")
         guard let store = options.store else { exit(unavailable) }
@@ -109,6 +116,7 @@ do {
             exit(unavailable)
         }
     }
+    inspector?.stop()
     withExtendedLifetime(logger) { server?.stop() }
 } catch {
     complain("brewery: the demo failed: \(error)")

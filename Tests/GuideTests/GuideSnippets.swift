@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 public import WebServiceCore
+import WebServiceInspector
 import WebServiceMocking
 import WebServiceTesting
 
@@ -783,6 +784,19 @@ struct GuideSnippets {
         let again = await service.POST("/orders").empty().result
         let error = #expect(throws: WebServiceError.self) { try again.get() }
         #expect(error?.problem?.title == "Out of stock")
+    }
+
+    @Test("An inspector shows the exchanges of a service in a page on the loopback interface")
+    func inspecting() async throws {
+        session.addStub(.json(["brewers": [String]()]))
+        let inspector = try Inspector(observing: service)
+        print("Inspector: \(inspector.url)")
+
+        _ = try await service.GET("/brewers").data().value
+        let browser = WebService(baseURL: inspector.url)
+        #expect(try await browser.GET("").string().value.contains("<title>Inspector</title>"))
+        #expect(try await browser.GET("archive").string().value.contains("/brewers"))
+        inspector.stop()
     }
 
     @Test("A task reports progress, and transport metrics only if the session measures them")

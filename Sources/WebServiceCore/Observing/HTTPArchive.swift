@@ -41,20 +41,23 @@ package struct HTTPArchive: Sendable {
     /// - Parameters:
     ///   - date: The date of the start of the request.
     ///   - bodyLimit: The maximum number of bytes of each body to include.
+    ///   - bodySizes: The sizes of the bodies, if those of the messages are truncated.
     package func entry(
         _ request: EncodedRequest, _ result: Result<Response, any Error>, _ metrics: TransportMetrics?, date: Date,
-        duration: Duration, bodyLimit: Int
+        duration: Duration, bodyLimit: Int, bodySizes: (request: Int64, response: Int)? = nil
     ) -> Data {
         var attempt = ExchangeLog.Attempt(request: request, start: 0)
         attempt.end(result, metrics, at: UInt64(max(0, duration.inSeconds * 1e9)))
-        return entry(attempt, (0, date), Bodies(request, result, limit: bodyLimit))
+        if let bodySizes { attempt.bodySize = bodySizes.response }
+        return entry(attempt, (0, date), Bodies(request, result, limit: bodyLimit), requestSize: bodySizes?.request)
     }
 
     /// Returns the entry of one request as JSON in UTF-8.
     ///
     /// - Parameter origin: The instant and the date of `resume()`.
     func entry(
-        _ attempt: ExchangeLog.Attempt, _ origin: (moment: UInt64, date: Date)?, _ bodies: Bodies = Bodies()
+        _ attempt: ExchangeLog.Attempt, _ origin: (moment: UInt64, date: Date)?, _ bodies: Bodies = Bodies(),
+        requestSize: Int64? = nil
     ) -> Data {
         let start = attempt.start
         let milliseconds = Double((attempt.end ?? start) - min(start, attempt.end ?? start)) / 1e6
@@ -63,7 +66,7 @@ package struct HTTPArchive: Sendable {
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": milliseconds,
-            "request": request(attempt.request, bodies.request),
+            "request": request(attempt.request, bodies.request, requestSize),
             "response": response(attempt, bodies.response),
             "cache": [String: Any](),
             "timings": Self.timings(attempt.transport, milliseconds),
@@ -91,7 +94,7 @@ package struct HTTPArchive: Sendable {
         ]
     }
 
-    private func request(_ request: EncodedRequest, _ body: Data?) -> [String: Any] {
+    private func request(_ request: EncodedRequest, _ body: Data?, _ size: Int64?) -> [String: Any] {
         let url = redaction.url(request.url)
         let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
         var headers = request.headers
@@ -105,7 +108,8 @@ package struct HTTPArchive: Sendable {
                 }
                 return ["name": parts.first ?? "", "value": parts.count == 2 ? parts[1] : ""]
             },
-            "headersSize": -1, "bodySize": request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
+            "headersSize": -1,
+            "bodySize": size ?? request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
         ]
         let type = headers[.contentType]
         if let text = body.flatMap({ redaction.body($0, contentType: type) }) {

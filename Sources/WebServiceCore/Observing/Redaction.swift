@@ -10,19 +10,21 @@ import FoundationNetworking
 /// JSON key is secret if its name is in one of the sets, or contains one of ``fragments`` after
 /// `-`, `_`, `.` and spaces are removed: `access_token` and `X-Amz-Security-Token` contain `token`.
 ///
-/// All input is processed in linear time, whatever it contains. ``RequestLogger``,
-/// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
-/// redaction.
+/// All input is processed in linear time, whatever it contains. Log entries, HTTP archives and
+/// ``Request/curlDescription(redaction:)`` apply a redaction.
 public struct Redaction: Sendable {
     /// The names of secret header fields, in lower case.
     public var headerNames: Set<String>
     /// The names of secret parameters and JSON keys, in lower case.
     public var keys: Set<String>
-    /// The names of secret query and form parameters and header fields, in lower case.
+    /// The names of parameters that are secret in OAuth, in lower case.
     ///
-    /// As JSON keys they are secret only in a document that has the key `grant_type`: `code` is an
-    /// authorization code in a token request (RFC 6749, section 4.1.3), and an error code in most
-    /// responses.
+    /// `code` is an authorization code in OAuth (RFC 6749, section 4.1.2), and an error code
+    /// elsewhere. A parameter of a query, a form or text is secret next to one of the parameters
+    /// `client_id`, `code_verifier`, `grant_type`, `iss`, `redirect_uri` and `state`, and otherwise
+    /// unless its value has the form of an error code: up to four digits, or words joined by
+    /// underscores, such as `missing_field`. A JSON key is secret in a document with the key
+    /// `code_verifier`, `grant_type` or `redirect_uri`.
     public var parameters: Set<String>
     /// Substrings that make any name secret, in lower case.
     public var fragments: Set<String>
@@ -35,12 +37,15 @@ public struct Redaction: Sendable {
     /// Creates a redaction. Each parameter defaults to the value of ``standard``.
     public init(
         headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
-        keys: Set<String> =
-            ["auth", "cvc", "cvv", "jwt", "key", "otp", "pass", "pin", "pwd", "session", "sid", "sig", "ssn"],
+        keys: Set<String> = [
+            "auth", "bearer", "cvc", "cvv", "jwt", "key", "mfa", "otp", "pass", "pin", "pwd", "session", "sid", "sig",
+            "ssn", "totp",
+        ],
         parameters: Set<String> = ["code"],
         fragments: Set<String> = [
-            "accesskey", "apikey", "assertion", "authkey", "authorization", "credential", "passphrase", "passwd",
-            "password", "privatekey", "secret", "sessionid", "signature", "token",
+            "accesskey", "apikey", "assertion", "authcode", "authkey", "authorization", "codeverifier", "credential",
+            "devicecode", "passcode", "passphrase", "passwd", "password", "privatekey", "secret", "sessid", "sessionid",
+            "signature", "subscriptionkey", "token", "usercode",
         ],
         placeholder: String = "[redacted]"
     ) {
@@ -60,8 +65,7 @@ public struct Redaction: Sendable {
     /// Returns whether the value of a header field is secret.
     public func isSecret(header name: String) -> Bool {
         let name = name.asciiLowercased()
-        return headerNames.contains(name)
-            || isSecret(parameter: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
+        return headerNames.contains(name) || isSecret(key: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
     }
 
     /// Returns whether the value of a JSON key is secret.
@@ -70,7 +74,7 @@ public struct Redaction: Sendable {
         return keys.contains(name) || holdsFragment(name)
     }
 
-    /// Returns whether the value of a query or form parameter is secret.
+    /// Returns whether the value of a query or form parameter is secret, in OAuth or in general.
     public func isSecret(parameter name: String) -> Bool {
         parameters.contains(name.asciiLowercased()) || isSecret(key: name)
     }
@@ -82,12 +86,12 @@ public struct Redaction: Sendable {
 
     /// Returns the value of a header field, or the placeholder if it is secret.
     ///
-    /// In any other value, including URLs within it, user information is removed and the values of
-    /// secret parameters are replaced.
+    /// In any other value, including URLs and JSON within it, user information is removed and the
+    /// values of secret names are replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
         if isSecret(header: name) { return substitute?(value, false) ?? placeholder }
-        guard value.utf8.contains(UInt8(ascii: "=")) || value.utf8.contains(UInt8(ascii: "@")) else { return value }
-        return TextRedactor(redaction: self, isBody: false).redacted(value)
+        guard value.utf8.contains(where: TextRedactor.isDelimiter) else { return value }
+        return String(decoding: TextRedactor(redaction: self).redacted(value: Array(value.utf8)[...]), as: UTF8.self)
     }
 
     /// Returns a URL with the secret values of its query replaced.
@@ -104,23 +108,18 @@ public struct Redaction: Sendable {
             let authority = address[start...].prefix { $0 != UInt8(ascii: "/") }
             if let at = authority.lastIndex(of: UInt8(ascii: "@")) { address.removeSubrange(start...at) }
         }
-        return String(
-            decoding: query.isEmpty ? address : address + query.prefix(1) + pairs(query.dropFirst()), as: UTF8.self)
+        let redactor = TextRedactor(redaction: self)
+        // Path parameters, such as `;jsessionid=`.
+        if address.contains(UInt8(ascii: "=")) { address = redactor.redacted(address, as: .value)[...] }
+        if !query.isEmpty { address += query.prefix(1) + redactor.redacted(query.dropFirst(), as: .pairs) }
+        return String(decoding: address, as: UTF8.self)
     }
 
     /// Returns the pairs of a query or a form with the secret values replaced.
+    ///
+    /// Values that contain URLs, pairs or JSON are redacted as well.
     public func pairs(_ text: String) -> String {
-        String(decoding: pairs(Array(text.utf8)[...]), as: UTF8.self)
-    }
-
-    private func pairs(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        let pairs = bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
-            let name = pair.prefix { $0 != UInt8(ascii: "=") }
-            guard name.count < pair.count, isSecret(parameter: String(decoding: percentDecoded(name), as: UTF8.self))
-            else { return pair }
-            return name + Array("=\(replacement(of: pair.dropFirst(name.count + 1)))".utf8)
-        }
-        return Array(pairs.joined(separator: "&".utf8))
+        TextRedactor(redaction: self).redacted(text, as: .pairs)
     }
 
     /// Returns the replacement for a secret.
@@ -131,13 +130,15 @@ public struct Redaction: Sendable {
 
     /// Returns a body as text with the secret values replaced.
     ///
-    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type and for bytes that
-    /// are not UTF-8.
+    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type, and for bytes that
+    /// are not UTF-8 or contain NUL, as in UTF-16.
     ///
-    /// In `text/…`, user information in URLs is removed, and the value of a secret name is
-    /// replaced:
-    /// - after `=`, and after `:` if the name is quoted: a quoted string, or everything up to the
-    ///   next space, `&`, `;`, `,`, `<`, `>` or quotation mark,
+    /// In JSON, the values of secret keys are replaced, and URLs, pairs and JSON within strings are
+    /// redacted. In `text/…`, user information in URLs is removed, and the value of a secret name
+    /// is replaced:
+    /// - after `=`, and after `:` if the name is quoted: a quoted string, a list or an object in
+    ///   brackets, or everything up to the next space, `&`, `;`, `<`, `>`, quotation mark, or comma
+    ///   before a space,
     /// - after `:` if the name is not quoted: the rest of the line,
     /// - in an element of that name: its content.
     ///
@@ -147,14 +148,13 @@ public struct Redaction: Sendable {
         let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
         let isJSON = type.contains("json") || begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
         let isForm = type.hasPrefix(ContentType.formEncoded)
-        guard isJSON || isForm || type.hasPrefix("text/") else { return nil }
+        let isText = type.hasPrefix("text/")
+        guard isJSON || isForm || isText, !data.contains(0) else { return nil }
         // A character that is cut off at the end must not prevent the redaction of the rest.
         guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else {
             return nil
         }
-        if isForm, !isJSON { return pairs(text) }
-        // A log line can also begin with a bracket, so text is processed twice.
-        let redacted = isJSON ? JSONRedactor(self).redacted(text) : text
-        return type.hasPrefix("text/") ? TextRedactor(redaction: self, isBody: true).redacted(redacted) : redacted
+        let redactor = TextRedactor(redaction: self, isText: isText)
+        return redactor.redacted(text, as: isJSON ? .json : isForm ? .pairs : .text)
     }
 }

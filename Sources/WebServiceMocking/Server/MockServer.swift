@@ -69,7 +69,18 @@ public final class MockServer: StubResponder {
         try self.init(port: 0, tls: tls ? ServerTLS() : nil, handler: handler)
     }
 
-    init(port requested: UInt16, tls: ServerTLS? = nil, handler: Handler?) throws {
+    /// Creates a server that does not store its requests, for a program that runs for a long time.
+    ///
+    /// Bodies of requests are limited to 64 KiB.
+    ///
+    /// - Parameter handler: Returns the handler of all requests. Receives the port.
+    package convenience init(unrecorded handler: @escaping (_ port: Int) -> Handler) throws {
+        try self.init(port: 0, unrecorded: handler)
+    }
+
+    init(
+        port requested: UInt16, tls: ServerTLS? = nil, handler: Handler? = nil, unrecorded: ((Int) -> Handler)? = nil
+    ) throws {
         self.tls = tls
         let listener = try Socket.listening(port: requested)
         do {
@@ -78,7 +89,9 @@ public final class MockServer: StubResponder {
                 throw WebServiceError(.mockServer, "the port \(port) does not result in a valid URL")
             }
             baseURL = url
-            loop = try ServerLoop(listener: listener, tls: tls?.context, fallback: handler)
+            loop = try ServerLoop(
+                listener: listener, tls: tls?.context, fallback: unrecorded?(port) ?? handler,
+                isRecording: unrecorded == nil)
             thread = try JoinableThread(orThrow: .mockServer) { [loop] in loop.run() }
         } catch {
             listener.release()

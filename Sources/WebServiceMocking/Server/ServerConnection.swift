@@ -8,6 +8,7 @@ struct ServerConnection: Sendable {
     let number: Int
     let socket: Socket
     let fault: ConnectionFault?
+    var limits = RequestParser.Limits()
     let answer: @Sendable (ReceivedRequest) -> MockResponse
     let early: @Sendable (RequestHead) -> EarlyRoute
 
@@ -37,7 +38,7 @@ struct ServerConnection: Sendable {
     }
 
     private func converse() -> ResponseMessage.Ending {
-        var parser = RequestParser(connection: number)
+        var parser = RequestParser(connection: number, limits: limits)
         var buffer = [UInt8](repeating: 0, count: 64 << 10)
         while true {
             switch parser.next() {

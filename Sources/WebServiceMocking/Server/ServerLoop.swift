@@ -67,10 +67,13 @@ final class ServerLoop: Sendable {
     let wakeUp: WakeUp
     private let listener: Socket
     private let tls: TLSContext?
+    /// A Boolean value that indicates whether requests are stored and stubs respond to them.
+    private let isRecording: Bool
 
-    init(listener: Socket, tls: TLSContext?, fallback: MockServer.Handler?) throws {
+    init(listener: Socket, tls: TLSContext?, fallback: MockServer.Handler?, isRecording: Bool = true) throws {
         self.listener = listener
         self.tls = tls
+        self.isRecording = isRecording
         wakeUp = try WakeUp(orThrow: .mockServer)
         state = Mutex(State(fallback: fallback))
     }
@@ -105,7 +108,9 @@ final class ServerLoop: Sendable {
             socket.tls = stream
         }
         let connection = ServerConnection(
-            number: number, socket: socket, fault: fault, answer: answer, early: early)
+            number: number, socket: socket, fault: fault,
+            limits: isRecording ? RequestParser.Limits() : RequestParser.Limits(body: 64 << 10),
+            answer: isRecording ? answer : unrecordedAnswer, early: early)
         do {
             let thread = try JoinableThread(orThrow: .mockServer) { [self] in
                 Self.$current.withValue(self) { connection.serve() }
@@ -131,6 +136,11 @@ final class ServerLoop: Sendable {
         guard let route = routes.last(where: { $0.method == head.method && $0.path == path }) else { return .none }
         if route.response?.statusCode == 417, !head.expectsContinue { return .none }
         return route.response.map(EarlyRoute.response) ?? .silence
+    }
+
+    private func unrecordedAnswer(_ request: ReceivedRequest) -> MockResponse {
+        guard let handler = state.withLock({ $0.fallback }) else { return MockResponse(statusCode: 500) }
+        do { return try handler(request) } catch { return MockResponse(statusCode: 500) }
     }
 
     private func answer(_ request: ReceivedRequest) -> MockResponse {

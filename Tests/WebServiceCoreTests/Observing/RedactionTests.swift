@@ -35,8 +35,8 @@ struct RedactionTests {
     @Test(
         "A field name is secret with and without the X- prefix", .covers("C-66"),
         arguments: [
-            ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true), ("X-Code", true),
-            ("X-Keys", false),
+            ("X-Key", true), ("x-PIN", true), ("X-Session", true), ("Key", true), ("Session", true),
+            ("Ocp-Apim-Subscription-Key", true), ("X-Code", false), ("X-Keys", false),
             ("XKey", false), ("Y-Key", false), ("X-Request-Id", false), ("X-Error-Code", false), ("Author", false),
         ])
     func headerNames(name: String, isSecret: Bool) {
@@ -114,7 +114,9 @@ struct RedactionTests {
         arguments: [
             "a", "=", "@", "//", "/", "//@", "a=", "=a", "token=", "token=\"", "%", "a.", " ", "//a@", "token=a&",
             "\\\"", "é", ": ", "a:", "\"",
-            "token: ", "token:\"", "<token>", "<token",
+            "token: ", "token:\"", "<token>", "<token", ":token", "<a:token", "<a:", "<token>a</", "code=", "code=a ",
+            "{\"",
+            "\"a=", "\"\\u0061=", "%25", "%22", "a=%3D&", "[", "{\"a\":\"a=", "token={",
         ])
     func longValues(piece: String) {
         let value = String(repeating: piece, count: 60_000 / piece.utf8.count)
@@ -149,6 +151,14 @@ struct RedactionTests {
             ("<user><password>can ary</password></user>", "<user><password>[redacted]</password></user>"),
             ("<ns:token>canary</ns:token> <b>x</b>", "<ns:token>[redacted]</ns:token> <b>x</b>"),
             ("code: missing_field", "code: missing_field"), ("code=canary", "code=[redacted]"),
+            ("failed with code=missing_field", "failed with code=missing_field"),
+            ("https://h/cb?code=canary&state=1", "https://h/cb?code=[redacted]&state=1"),
+            ("\"token\": [\"canary\", \"canary\"], a", "\"token\": [redacted], a"),
+            ("<token id=\"1\">canary</token>", "<token id=\"1\">[redacted]</token>"),
+            ("<s:secret><![CDATA[canary]]></s:secret><a>1</a>", "<s:secret>[redacted]</s:secret><a>1</a>"),
+            ("<password><b>canary</b>canary</password>", "<password>[redacted]</password>"),
+            ("<token/>a", "<token/>a"), ("<tokens><b>1</b>canary", "<tokens>[redacted]"),
+            ("user[pin]=canary&a=1", "user[pin]=[redacted]&a=1"), ("token=canary,canary", "token=[redacted]"),
             ("token:\nnext line", "token:\nnext line"),
             ("Tokens are long. Password rules apply", "Tokens are long. Password rules apply"), ("a > b", "a > b"),
             ("café=au lait", "café=au lait"),
@@ -179,19 +189,95 @@ struct RedactionTests {
     func codes(body: String, expected: String) {
         #expect(redaction.body(Data(body.utf8), contentType: "application/json") == expected)
         #expect(redaction.url("https://h/cb?code=canary&state=1") == "https://h/cb?code=[redacted]&state=1")
+        #expect(redaction.url("https://h/cb?code=Canary1") == "https://h/cb?code=[redacted]")
+        #expect(redaction.url("https://h/e?code=missing_field&a=1") == "https://h/e?code=missing_field&a=1")
         let form = Data("grant_type=authorization_code&code=canary".utf8)
         #expect(
             redaction.body(form, contentType: "application/x-www-form-urlencoded")
                 == "grant_type=authorization_code&code=[redacted]")
     }
 
+    @Test(
+        "An error code remains in every notation", .covers("C-66"),
+        arguments: ["missing_field", "404", "INVALID_STATE", "0", "user_not_found"])
+    func errorCodes(code: String) throws {
+        for json in [#"{"code":"\(code)"}"#, #"{"state":"open","error":{"code":"\(code)"}}"#, #"[{"code":"\(code)"}]"#]
+        {
+            #expect(redaction.body(Data(json.utf8), contentType: "application/json") == json)
+        }
+        for text in ["error code=\(code)", "code: \(code)", "<error><code>\(code)</code></error>"] {
+            #expect(redaction.body(Data(text.utf8), contentType: "text/plain") == text)
+        }
+        #expect(redaction.url("https://h/e?code=\(code)&page=2") == "https://h/e?code=\(code)&page=2")
+        #expect(redaction.pairs("code=\(code)") == "code=\(code)")
+        #expect(redaction.value(ofHeader: "X-Code", code) == code)
+        #expect(redaction.value(ofHeader: "X-Error", "status=400; code=\(code)") == "status=400; code=\(code)")
+    }
+
+    @Test(
+        "Secrets within strings and encoded values are redacted, and other values remain byte for byte",
+        .covers("C-66", "G17"),
+        arguments: [
+            (
+                #"{"next":"https://u:canary@h/?access_token=canary&a=1"}"#,
+                #"{"next":"https://h/?access_token=[redacted]&a=1"}"#
+            ),
+            (#"{"next":"https:\/\/u:canary@h\/?a=1\u0026key=canary"}"#, #"{"next":"https://h/?a=1&key=[redacted]"}"#),
+            (#"{"a":"\u00e9\/\u0041=1"}"#, #"{"a":"\u00e9\/\u0041=1"}"#),
+            (#"{"body":"{\"pin\":\"canary\",\"a\":\"\\n\"}"}"#, #"{"body":"{\"pin\":\"[redacted]\",\"a\":\"\\n\"}"}"#),
+            (#"{"log":"Authorization: Bearer canary"}"#, #"{"log":"Authorization: [redacted]"}"#),
+            (#"{"errors":["password: must be long"]}"#, #"{"errors":["password: must be long"]}"#),
+            (#"{"Set-Cookie":"a=canary","x":1}"#, #"{"Set-Cookie":"[redacted]","x":1}"#),
+            (#"{password:"canary",'pin':'canary'}"#, #"{password:"[redacted]",'pin':'[redacted]'}"#),
+            (#"{"cut":"https://h/?token=can"#, #"{"cut":"https://h/?token=[redacted]"#),
+            (#"{"\ud83d\ude00=pin=":"\ud83dpin=canary"}"#, "{\"\\ud83d\\ude00=pin=\":\"\u{FFFD}pin=[redacted]\"}"),
+        ])
+    func nestedJSON(body: String, expected: String) {
+        #expect(redaction.body(Data(body.utf8), contentType: "application/json") == expected)
+    }
+
+    @Test(
+        "Secrets within the parameters and the path of a URL are redacted", .covers("C-66"),
+        arguments: [
+            ("next=https%3A%2F%2Fu%3Acanary%40h%2F%3Fpin%3Dcanary", "next=https%3A%2F%2Fh%2F%3Fpin%3D%5Bredacted%5D"),
+            ("json=%7B%22pin%22%3A%22canary%22%7D", "json=%7B%22pin%22%3A%22%5Bredacted%5D%22%7D"),
+            ("a=1;pin=canary;b=2", "a=1;pin=[redacted];b=2"), ("user%5Bpin%5D=canary", "user%5Bpin%5D=[redacted]"),
+            ("a=%41%20b+c&b=%3D%26", "a=%41%20b+c&b=%3D%26"),
+            ("code=canary&redirect_uri=x", "code=[redacted]&redirect_uri=x"),
+            ("device_code=canary&code_verifier=canary", "device_code=[redacted]&code_verifier=[redacted]"),
+        ])
+    func nestedParameters(query: String, expected: String) {
+        #expect(redaction.pairs(query) == expected)
+        #expect(
+            redaction.url("https://h/a;jsessionid=canary?\(query)") == "https://h/a;jsessionid=[redacted]?\(expected)")
+    }
+
+    @Test("A value with more nested encodings than are decoded is redacted as a whole", .covers("C-66"))
+    func deepNesting() {
+        var value = "pin=canary"
+        for level in 1...8 {
+            value =
+                #"{"a":\#(JSONLiteral.escaped(value.utf8).withUnsafeBufferPointer { "\"\(String(decoding: $0, as: UTF8.self))\"" })}"#
+            let shown = redaction.body(Data(value.utf8), contentType: "application/json") ?? "canary"
+            #expect(!shown.contains("canary") && shown.contains("[redacted]"), "level \(level)")
+        }
+    }
+
+    @Test("Bytes with NUL, such as UTF-16, are not text", .covers("C-66"))
+    func wideCharacters() throws {
+        let body = try #require(#"{"password":"canary"}"#.data(using: .utf16LittleEndian))
+        #expect(redaction.body(body, contentType: "application/json") == nil)
+        #expect(redaction.body(body, contentType: "text/plain") == nil)
+    }
+
     @Test("Custom names and the remaining default names apply to parameters, JSON keys and header fields")
     func custom() {
         let redaction = Redaction(keys: ["beer"], parameters: ["ale"], fragments: [], placeholder: "-")
-        #expect(redaction.pairs("beer=1&ale=2&token=3") == "beer=-&ale=-&token=3")
+        #expect(redaction.pairs("beer=1&ale=2&token=3&state=1") == "beer=-&ale=-&token=3&state=1")
         #expect(
             redaction.body(Data(#"{"beer":1,"ale":2,"token":3}"#.utf8), contentType: nil)
                 == #"{"beer":"-","ale":2,"token":3}"#)
+        #expect(redaction.pairs("ale=2") == "ale=2" && redaction.pairs("ale=20000") == "ale=-")
         #expect(redaction.value(ofHeader: "Beer", "1") == "-" && redaction.value(ofHeader: "Authorization", "1") == "-")
     }
 }

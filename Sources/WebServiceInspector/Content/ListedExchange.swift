@@ -1,0 +1,84 @@
+import Foundation
+import WebServiceCore
+
+/// The changes of the list since an earlier version.
+struct ExchangeChanges: Encodable, Sendable {
+    let version: Int
+    /// The number of the oldest exchange: those before it were removed.
+    let oldest: Int
+    let exchanges: [ListedExchange]
+}
+
+/// One row of the list, without secrets.
+struct ListedExchange: Encodable, Sendable {
+    let number: Int
+    let parent: Int?
+    let name: String
+    let method: String?
+    let url: String?
+    let state: String
+    let status: Int?
+    let error: String?
+    let source: String?
+    let attempts: Int
+    /// The media type and the number of bytes of the last response.
+    let type: String?
+    let size: Int64?
+    /// The milliseconds since 1970.
+    let start: Double
+    /// The duration in milliseconds; `nil` in progress.
+    let duration: Double?
+    let spans: [Span]
+
+    /// An interval of the waterfall.
+    struct Span: Encodable, Sendable {
+        let kind: String
+        let start: Double
+        /// `nil` in progress.
+        let duration: Double?
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.unkeyedContainer()
+            try container.encode(kind)
+            try container.encode(start)
+            if let duration { try container.encode(duration) } else { try container.encodeNil() }
+        }
+    }
+
+    init(_ exchange: RecordedExchange, _ redaction: Redaction) {
+        number = exchange.number
+        parent = exchange.parent
+        name = redaction.url(exchange.name)
+        let last = exchange.attempts.last
+        method = last?.method.rawValue ?? exchange.request?.method
+        url = (last?.url ?? exchange.request?.url).map(redaction.url)
+        state = exchange.phase.rawValue
+        status = exchange.status.flatMap { $0 > 0 ? $0 : nil }
+        error = exchange.error ?? (exchange.phase == .active ? nil : last?.error)
+        source = exchange.source?.description
+        attempts = last?.number ?? 0
+        let response = exchange.lastResponse
+        type = response?.head.headers[.contentType].map { redaction.value(ofHeader: "Content-Type", $0) }
+        size = response.flatMap { response in
+            if !response.isStreamed { return Int64(response.body.size) }
+            return exchange.phase == .ended ? last?.metrics?.bytesReceived : nil
+        }
+        start = exchange.start.timeIntervalSince1970 * 1000
+        duration = exchange.duration?.milliseconds
+        spans =
+            exchange.attempts.map { attempt in
+                let end = attempt.response?.isStreamed == true ? exchange.duration : attempt.end
+                return Span(
+                    kind: "attempt", start: attempt.start.milliseconds,
+                    duration: end.map { ($0 - attempt.start).milliseconds })
+            }
+            + exchange.events.compactMap { event in
+                guard event.kind == .wait, let duration = event.duration else { return nil }
+                return Span(kind: "pause", start: event.start.milliseconds, duration: duration.milliseconds)
+            }
+    }
+}
+
+extension Duration {
+    var milliseconds: Double { inSeconds * 1000 }
+}

@@ -1,0 +1,124 @@
+import WebServiceCore
+
+/// The details of an exchange, without secrets.
+struct ShownExchange: Encodable {
+    let summary: ListedExchange
+    let attempts: [ShownAttempt]
+    let events: [ShownEvent]
+    /// The final response if no request was sent for it, for example that of a cache.
+    let response: ShownResponse?
+    /// The sentences that explain the timeline.
+    let explanation: [String]
+    /// The placeholder of secrets, which the page emphasizes.
+    let placeholder: String
+
+    init(_ exchange: RecordedExchange, _ redaction: Redaction) {
+        summary = ListedExchange(exchange, redaction)
+        attempts = exchange.attempts.map { ShownAttempt($0, redaction) }
+        events = exchange.events.map(ShownEvent.init)
+        response = exchange.response.map { ShownResponse($0, redaction) }
+        explanation = exchange.timeline?.explain().split(separator: "\n").map(String.init) ?? []
+        placeholder = redaction.placeholder
+    }
+}
+
+/// An event of the timeline.
+struct ShownEvent: Encodable {
+    let kind: String
+    let start: Double
+    let duration: Double?
+    let detail: String
+
+    init(_ event: Timeline.Event) {
+        kind = event.kind.description
+        start = event.start.milliseconds
+        duration = event.duration?.milliseconds
+        detail = event.detail
+    }
+}
+
+/// A response without secrets.
+struct ShownResponse: Encodable {
+    let status: Int
+    let headers: [[String]]
+    let body: ShownBody
+
+    init(_ response: RecordedResponse, _ redaction: Redaction) {
+        status = response.head.status
+        headers = redaction.pairs(of: response.head.headers)
+        body = ShownBody(response, redaction)
+    }
+}
+
+/// A request and its response, without secrets.
+struct ShownAttempt: Encodable {
+    let number: Int
+    let start: Double
+    let duration: Double?
+    let method: String
+    let url: String
+    let response: ShownResponse?
+    let error: String?
+    let `protocol`: String?
+    let isReused: Bool?
+    let requestHeaders: [[String]]
+    let requestBody: ShownBody
+    let phases: [Phase]
+    let curl: String
+
+    /// A phase of the transport: its name, start and duration in milliseconds.
+    struct Phase: Encodable {
+        let name: String
+        let start: Double
+        let duration: Double
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.unkeyedContainer()
+            try container.encode(name)
+            try container.encode(start)
+            try container.encode(duration)
+        }
+    }
+
+    init(_ attempt: RecordedAttempt, _ redaction: Redaction) {
+        number = attempt.number
+        start = attempt.start.milliseconds
+        duration = attempt.end.map { ($0 - attempt.start).milliseconds }
+        method = attempt.method.rawValue
+        url = redaction.url(attempt.url)
+        response = attempt.response.map { ShownResponse($0, redaction) }
+        error = attempt.error
+        `protocol` = attempt.metrics?.networkProtocol
+        isReused = attempt.metrics?.isConnectionReused
+        requestHeaders = redaction.pairs(of: attempt.sentHeaders)
+        requestBody = ShownBody(requestOf: attempt, redaction)
+        phases = attempt.metrics.map(Self.phases) ?? []
+        curl = attempt.request.curlDescription(redaction: redaction)
+    }
+
+    /// Returns the phases that took place, one after another.
+    private static func phases(_ metrics: TransportMetrics) -> [Phase] {
+        var start = Duration.zero
+        var phases: [Phase] = []
+        func add(_ name: String, _ duration: Duration?) {
+            guard let duration, duration > .zero else { return }
+            phases.append(Phase(name: name, start: start.milliseconds, duration: duration.milliseconds))
+            start += duration
+        }
+        add("name lookup", metrics.nameLookup)
+        add("connect", metrics.connect)
+        add("TLS", metrics.secureConnect)
+        if let firstByte = metrics.firstByte {
+            add("waiting", firstByte - start)
+            add("receiving", metrics.total - start)
+        }
+        return phases
+    }
+}
+
+extension Redaction {
+    /// Returns names and values without secrets.
+    func pairs(of headers: Headers) -> [[String]] {
+        headers.map { [$0.name, value(ofHeader: $0.name, $0.value)] }
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import WebServiceCore
+import WebServiceMocking
+
+/// The responses of the inspector to the requests of a browser.
+struct InspectorRoutes: Sendable {
+    let port: Int
+    let token: SecretToken
+    let store: ExchangeStore
+
+    /// Returns the page, its data, or a refusal without content.
+    func response(to request: ReceivedRequest) -> MockResponse {
+        guard isFromPage(request) else { return refusal(403, "this host or origin may not read the inspector") }
+        guard request.method == .GET else { return refusal(405, "only GET is supported") }
+        let parts = request.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        guard let given = parts.first, token.isEqual(to: given) else { return refusal(404, "not found") }
+        let path = Array(parts.dropFirst())
+        switch path.first {
+        case nil: return redirect
+        case "": return path.count == 1 ? page : refusal(404, "not found")
+        case "events" where path.count == 1: return events(request)
+        case "archive" where path.count == 1: return archive
+        case "exchanges" where path.count == 2: return exchange(path.last.flatMap { Int($0) })
+        default: return refusal(404, "not found")
+        }
+    }
+
+    /// Returns whether a request is sent by the page itself, or opens the page.
+    ///
+    /// A page of another site that has a name which resolves to 127.0.0.1 (DNS rebinding) sends
+    /// that name in `Host` (RFC 9110, section 7.2). Browsers send `Origin` and `Sec-Fetch-Site`,
+    /// which pages cannot change (Fetch Metadata Request Headers).
+    private func isFromPage(_ request: ReceivedRequest) -> Bool {
+        let hosts = request.headers.filter { $0.name.equalsIgnoringASCIICase("Host") }.map(\.value)
+        guard hosts.count == 1, let host = hosts.first, ["127.0.0.1:\(port)", "localhost:\(port)"].contains(host) else {
+            return false
+        }
+        let origins = request.headers.filter { $0.name.equalsIgnoringASCIICase("Origin") }
+        guard origins.allSatisfy({ $0.value == "http://\(host)" }) else { return false }
+        switch request.headers["Sec-Fetch-Site"] {
+        case nil, "none", "same-origin": return true
+        // A link in another page, such as a terminal in the browser. That page cannot read the
+        // response, because it is isolated from it by Cross-Origin-Opener-Policy.
+        default:
+            return request.headers["Sec-Fetch-Mode"] == "navigate" && request.headers["Sec-Fetch-Dest"] == "document"
+        }
+    }
+
+    // MARK: Resources
+
+    private var page: MockResponse {
+        let nonce = SecretToken.random(words: 2)
+        var response = response(200, "text/html; charset=utf-8", Data(InspectorPage.document(nonce: nonce).utf8))
+        response.headers["Content-Security-Policy"] = Self.policy(
+            "script-src 'nonce-\(nonce)'; style-src 'nonce-\(nonce)'; connect-src 'self'; img-src blob: data:; ")
+        return response
+    }
+
+    /// The relative URLs of the page require the slash.
+    private var redirect: MockResponse {
+        var response = refusal(308, "the URL ends with a slash")
+        response.headers[.location] = "/\(token.text)/"
+        return response
+    }
+
+    private func events(_ request: ReceivedRequest) -> MockResponse {
+        let last = request.headers["Last-Event-ID"] ?? request.queryItems.first { $0.name == "after" }?.value
+        let feed = ChangeFeed(store: store, version: last.flatMap { Int($0) } ?? 0)
+        var response = MockResponse(statusCode: 200, chunks: feed)
+        response.headers = headers("text/event-stream; charset=utf-8")
+        return response
+    }
+
+    private func exchange(_ number: Int?) -> MockResponse {
+        guard let exchange = number.flatMap(store.exchange) else { return refusal(404, "not found") }
+        return json(ShownExchange(exchange, store.redaction))
+    }
+
+    private var archive: MockResponse {
+        let archive = InspectorArchive(store.exchanges(), store.redaction)
+        var response = response(200, ContentType.json, archive.data)
+        response.headers["Content-Disposition"] = "attachment; filename=\"inspector.har\""
+        return response
+    }
+
+    // MARK: Responses
+
+    private func json(_ value: some Encodable) -> MockResponse {
+        guard let body = PageJSON.data(value) else { return refusal(500, "the data cannot be encoded") }
+        return response(200, ContentType.json, body)
+    }
+
+    private func refusal(_ status: Int, _ reason: String) -> MockResponse {
+        response(status, "text/plain; charset=utf-8", Data("\(reason)\n".utf8))
+    }
+
+    private func response(_ status: Int, _ contentType: String, _ body: Data) -> MockResponse {
+        var response = MockResponse(statusCode: status, data: body)
+        response.headers = headers(contentType)
+        return response
+    }
+
+    private func headers(_ contentType: String) -> Headers {
+        [
+            "Content-Type": contentType, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+            "Content-Security-Policy": Self.policy(""), "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+        ]
+    }
+
+    private static func policy(_ sources: String) -> String {
+        "default-src 'none'; \(sources)base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    }
+}

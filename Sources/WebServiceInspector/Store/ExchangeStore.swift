@@ -1,0 +1,192 @@
+import Foundation
+import WebServiceCore
+
+/// Records the last exchanges of services within limits, and notifies the pages of changes.
+final class ExchangeStore: Observer {
+    fileprivate struct State {
+        /// The exchanges, by their numbers.
+        var exchanges: [Int: RecordedExchange] = [:]
+        /// The numbers, by the identifiers of the exchanges.
+        var numbers: [UInt64: Int] = [:]
+        var identifiers: [Int: UInt64] = [:]
+        /// The number of the oldest exchange.
+        var oldest = 1
+        /// The number of the next exchange.
+        var next = 1
+        var size = 0
+        /// Counts the changes.
+        var version = 0
+        var isClosed = false
+        var waiters: [Int: CheckedContinuation<Void, Never>] = [:]
+        var lastWaiter = 0
+    }
+
+    let redaction: Redaction
+    private let maximumExchanges: Int
+    private let bodyLimit: Int
+    private let memoryLimit: Int
+    private let state = Mutex(State())
+
+    init(maximumExchanges: Int, bodyLimit: Int, memoryLimit: Int, redaction: Redaction) {
+        self.maximumExchanges = max(maximumExchanges, 1)
+        self.bodyLimit = max(bodyLimit, 0)
+        self.memoryLimit = memoryLimit
+        self.redaction = redaction
+    }
+
+    // MARK: Recording
+
+    func observe(_ event: ExchangeEvent) {
+        guard !isClosed else { return }
+        let change = change(event)
+        let (waiters, removed) = state.withLock { state in
+            guard !state.isClosed, let number = state.number(of: event) else {
+                return ([] as [CheckedContinuation<Void, Never>], [] as [RecordedExchange])
+            }
+            state.version += 1
+            let known = state.exchanges.removeValue(forKey: number)  // not copied by the changes
+            state.size -= known?.size ?? 0
+            let parent = event.exchange.parent.flatMap { state.numbers[$0] }
+            var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent)
+            if let change { exchange.apply(change, at: event.time) }
+            exchange.version = state.version
+            state.size += exchange.size
+            state.exchanges[number] = exchange
+            return (state.takeWaiters(), removeOldest(&state))
+        }
+        for waiter in waiters { waiter.resume() }
+        withExtendedLifetime(removed) {}  // deallocated outside the lock
+    }
+
+    private var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    private func change(_ event: ExchangeEvent) -> RecordedChange? {
+        switch event.kind {
+        case .created: return nil
+        case .attemptStarted(let number, let request):
+            return .attempt(RecordedAttempt(number, request, start: event.time, bodyLimit: bodyLimit))
+        case .headReceived(let head):
+            return .response(RecordedResponse(head, RecordedBody(Data(), limit: 0), isStreamed: true))
+        case .attemptEnded(_, .success(let response), let metrics):
+            return .attemptEnd(RecordedResponse(response, limit: bodyLimit), error: nil, metrics)
+        case .attemptEnded(_, .failure(let error), let metrics):
+            return .attemptEnd(response(of: error), error: Self.text(of: error), metrics)
+        case .recorded(let event): return .event(event)
+        case .ended(let summary):
+            switch summary.result {
+            case .success(let response):
+                return .end(
+                    RecordedResponse(response, isStreamed: summary.isStreamed, limit: bodyLimit), error: nil, summary)
+            case .failure(let error): return .end(response(of: error), error: Self.text(of: error), summary)
+            }
+        }
+    }
+
+    private func response(of error: any Error) -> RecordedResponse? {
+        guard let error = error as? WebServiceError, let response = error.response else { return nil }
+        return RecordedResponse(
+            ResponseHead(response), RecordedBody(error.body ?? Data(), limit: bodyLimit), isStreamed: false)
+    }
+
+    /// Returns the code and the message of an error, or its type and code. Both contain no values
+    /// of the request.
+    private static func text(of error: any Error) -> String {
+        if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
+        return "\(type(of: error)) \((error as NSError).code)"
+    }
+
+    /// Removes the oldest exchanges while a limit is exceeded.
+    private func removeOldest(_ state: inout State) -> [RecordedExchange] {
+        var removed: [RecordedExchange] = []
+        while state.exchanges.count > maximumExchanges || state.size > memoryLimit && state.exchanges.count > 1 {
+            if let exchange = state.exchanges.removeValue(forKey: state.oldest) {
+                state.size -= exchange.size
+                removed.append(exchange)
+            }
+            if let identifier = state.identifiers.removeValue(forKey: state.oldest) { state.numbers[identifier] = nil }
+            state.oldest += 1
+        }
+        return removed
+    }
+
+    /// Releases all exchanges and ends the feeds of the pages.
+    func close() {
+        let (old, waiters) = state.withLock { state in
+            let waiters = state.takeWaiters()
+            let old = state
+            state = State(isClosed: true)
+            return (old, waiters)
+        }
+        for waiter in waiters { waiter.resume() }
+        withExtendedLifetime(old) {}  // deallocated outside the lock
+    }
+
+    // MARK: Reading
+
+    /// A Boolean value that indicates whether a page waits for changes.
+    var hasWaiters: Bool { state.withLock { !$0.waiters.isEmpty } }
+
+    /// Returns all exchanges, the oldest first.
+    func exchanges() -> [RecordedExchange] {
+        state.withLock { Array($0.exchanges.values) }.sorted { $0.number < $1.number }
+    }
+
+    func exchange(_ number: Int) -> RecordedExchange? {
+        state.withLock { $0.exchanges[number] }
+    }
+
+    /// Returns the exchanges that have changed since a version, the oldest first; `nil` if the
+    /// store is closed.
+    func changes(after version: Int) -> ExchangeChanges? {
+        let (isClosed, current, oldest, changed) = state.withLock { state in
+            // A page of an earlier run has seen versions that do not exist yet.
+            let version = version > state.version ? 0 : version
+            return (
+                state.isClosed, state.version, state.oldest, state.exchanges.values.filter { $0.version > version }
+            )
+        }
+        guard !isClosed else { return nil }
+        return ExchangeChanges(
+            version: current, oldest: oldest,
+            exchanges: changed.sorted { $0.number < $1.number }.map { ListedExchange($0, redaction) })
+    }
+
+    /// Waits until the store has a newer version or is closed, or the Swift task is cancelled.
+    func waitForChange(after version: Int) async {
+        let number = state.withLock { state in
+            state.lastWaiter += 1
+            return state.lastWaiter
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waits = state.withLock { state in
+                    // The cancellation handler cannot run between this check and its effect: it
+                    // waits for the lock.
+                    guard !state.isClosed, state.version == version, !Task.isCancelled else { return false }
+                    state.waiters[number] = continuation
+                    return true
+                }
+                if !waits { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+        }
+    }
+}
+
+extension ExchangeStore.State {
+    /// Returns the number of the exchange of an event; `nil` if it was removed.
+    fileprivate mutating func number(of event: ExchangeEvent) -> Int? {
+        let identifier = event.exchange.id
+        if let number = numbers[identifier] { return number }
+        guard case .created = event.kind else { return nil }
+        defer { next += 1 }
+        (numbers[identifier], identifiers[next]) = (next, identifier)
+        return next
+    }
+
+    fileprivate mutating func takeWaiters() -> [CheckedContinuation<Void, Never>] {
+        defer { waiters = [:] }
+        return Array(waiters.values)
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import WebServiceCore
+
+/// One request that was sent, and its response or error.
+struct RecordedAttempt: Sendable {
+    let number: Int
+    /// The start and the end, counted from the start of the exchange.
+    let start: Duration
+    var end: Duration?
+    let method: Request.Method
+    let url: String
+    let headers: Headers
+    let contentType: String?
+    /// The body; `nil` if its bytes are not in memory.
+    let body: RecordedBody?
+    /// The number of bytes of a body that is not in memory; `nil` if it is unknown.
+    let streamLength: Int64?
+    var response: RecordedResponse?
+    var error: String?
+    var metrics: TransportMetrics?
+
+    init(_ number: Int, _ request: EncodedRequest, start: Duration, bodyLimit: Int) {
+        self.number = number
+        self.start = start
+        method = request.method
+        url = request.url
+        headers = request.headers
+        contentType = request.contentType
+        let isInMemory = request.stream == nil && request.bodySource == nil
+        body = isInMemory ? RecordedBody(request.body ?? Data(), limit: bodyLimit) : nil
+        streamLength = isInMemory ? nil : request.stream.map { $0.length } ?? Int64(request.bodyCount)
+    }
+
+    /// The header fields with `Content-Type`.
+    var sentHeaders: Headers {
+        var headers = headers
+        if let contentType { headers[.contentType] = contentType }
+        return headers
+    }
+
+    /// The number of bytes that are retained, approximately.
+    var size: Int {
+        256 + url.utf8.count + (body?.data.count ?? 0) + RecordedResponse.size(of: headers) + (response?.size ?? 0)
+    }
+
+    /// The request, with a placeholder for a body that is not retained completely.
+    var request: Request {
+        var request = Request(method, url: url)
+        request.headers = headers
+        switch body {
+        case let body? where body.size == 0: break
+        case let body? where body.data.count == body.size:
+            request.content = .data(body.data, contentType: contentType)
+        case let body?: request.content = .data(Data("[body of \(body.size) bytes]".utf8), contentType: contentType)
+        case nil: request.content = .data(Data("[body of a file or stream]".utf8), contentType: contentType)
+        }
+        return request
+    }
+}
+
+/// The head and the body of a response.
+struct RecordedResponse: Sendable {
+    let head: ResponseHead
+    let body: RecordedBody
+    /// A Boolean value that indicates whether the body is not delivered as a whole.
+    let isStreamed: Bool
+    let source: Response.Source?
+    let size: Int
+
+    init(_ head: ResponseHead, _ body: RecordedBody, isStreamed: Bool, source: Response.Source? = nil) {
+        self.head = head
+        self.body = body
+        self.isStreamed = isStreamed
+        self.source = source
+        size = Self.size(of: head.headers) + body.data.count
+    }
+
+    init?(_ response: Response, isStreamed: Bool = false, limit: Int) {
+        guard let head = response.head else { return nil }
+        self.init(
+            head, RecordedBody(response.data, limit: limit), isStreamed: isStreamed, source: response.source)
+    }
+
+    static func size(of headers: Headers) -> Int {
+        headers.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 64 }
+    }
+}
+
+/// The first bytes of a body.
+struct RecordedBody: Sendable {
+    let data: Data
+    /// The number of bytes of the whole body.
+    let size: Int
+
+    init(_ body: Data, limit: Int) {
+        size = body.count
+        // A prefix would retain the whole body.
+        data = body.count <= limit ? body : Data(Array(body.prefix(limit)))
+    }
+}

@@ -1,0 +1,32 @@
+import Foundation
+import WebServiceInspector
+
+// Serves an inspector for the test in a browser (scripts/lib/inspector-test). Prints the URL of the
+// page, then performs the commands on standard input, one per line, and prints `done` after each:
+//
+//     demo           requests of an example app, with retries, an image and a failure
+//     canary         requests and responses with secrets
+//     hostile        header fields and bodies that try to add markup or to forge events
+//     many COUNT     requests without delay
+//     one PATH       one request
+//     hold           a request that is in progress until `release`
+//     release
+//     stop           ends the inspector
+//
+// Ends with standard input.
+
+do {
+    let probe = try InspectorProbe()
+    print(probe.inspector.url.absoluteString)
+    fflush(nil)
+    while let line = readLine() {
+        let words = line.split(separator: " ").map(String.init)
+        await probe.run(words.first ?? "", words.dropFirst().first)
+        print("done")
+        fflush(nil)
+    }
+    probe.inspector.stop()
+} catch {
+    FileHandle.standardError.write(Data("inspector-probe: \(error)\n".utf8))
+    exit(1)
+}

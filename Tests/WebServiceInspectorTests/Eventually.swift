@@ -1,0 +1,1 @@
+../WebServiceCoreTests/Support/Eventually.swift

@@ -1,0 +1,152 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceInspector
+
+@Suite("The exchanges that an inspector records", .timeLimit(.minutes(5)))
+struct ExchangeStoreTests {
+    @Test("An exchange contains its request, response, attempts, events and durations")
+    func content() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.POST, "/beers", [503, .json(["id": 7], status: 201).header("ETag", "\"1\"")])
+        var request = Request(.POST, url: "https://h.example.com/beers?page=2")
+        request.content = .json(["name": "Ale"])
+        request.options.interceptors = [RetryPolicy(baseDelay: .milliseconds(1), retriesAnyMethod: true)]
+        let exchange = try await inspected.send(request)
+        #expect(exchange.number == 1 && exchange.parent == nil && exchange.status == 201 && exchange.error == nil)
+        #expect(exchange.attempts.map(\.number) == [1, 2])
+        #expect(exchange.attempts.map { $0.response?.head.status } == [503, 201])
+        #expect(exchange.attempts.allSatisfy { $0.method == .POST && $0.url == "https://h.example.com/beers?page=2" })
+        #expect(exchange.attempts.last?.body?.data == Data(#"{"name":"Ale"}"#.utf8))
+        #expect(exchange.lastResponse?.body.data == Data(#"{"id":7}"#.utf8))
+        #expect(exchange.lastResponse?.head.headers["ETag"] == "\"1\"")
+        #expect(exchange.events.contains { $0.kind == .retry } && exchange.events.contains { $0.kind == .wait })
+        let ends = exchange.attempts.map { $0.end ?? .zero }
+        #expect(zip(exchange.attempts, ends).allSatisfy { $0.start <= $1 })
+        #expect(try #require(exchange.duration) >= ends[1])
+    }
+
+    @Test("An exchange in progress has no duration, and a failed one has an error without values", .covers("C-66"))
+    func failures() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.GET, "/waits", MockResponse(statusCode: 200).after(.seconds(3600)))
+        let task = inspected.service.GET("/waits").resume()
+        await eventually { inspected.store.exchanges().first?.attempts.count == 1 }
+        let active = try #require(inspected.store.exchanges().first)
+        #expect(active.phase == .active && active.duration == nil && active.status == nil)
+        task.cancel()
+        await eventually { inspected.store.exchanges().first?.phase == .ended }
+        let row = ListedExchange(try #require(inspected.store.exchanges().first), .standard)
+        #expect(row.error == "URLError -999" || row.error == "NSURLErrorDomain -999", "\(row.error ?? "")")
+        let error = URLError(.badURL, userInfo: [NSURLErrorFailingURLStringErrorKey: "https://h/?token=canary"])
+        let failed = try await inspected.send("/fails", .error(error))
+        #expect(!ShownExchange(failed, .standard).pageJSON.contains("canary") && failed.error != nil)
+    }
+
+    @Test("The oldest exchanges are removed at the limits of number and memory")
+    func limits() async throws {
+        let inspected = InspectedService(maximumExchanges: 3, bodyLimit: 10_000, memoryLimit: 30_000)
+        for number in 1...5 { try await inspected.send("/\(number)") }
+        #expect(inspected.store.exchanges().map(\.number) == [3, 4, 5])
+        #expect(inspected.store.exchange(2) == nil && inspected.store.changes(after: 0)?.oldest == 3)
+        let large = MockResponse(statusCode: 200, data: Data(count: 9_000))
+        for number in 6...8 { try await inspected.send("/\(number)", large) }
+        #expect(inspected.store.exchanges().map(\.number) == [6, 7, 8])
+        try await inspected.send("/9", MockResponse(statusCode: 200, data: Data(count: 10_000)))
+        try await inspected.send("/10", MockResponse(statusCode: 200, data: Data(count: 10_000)))
+        #expect(inspected.store.exchanges().map(\.number) == [9, 10])
+    }
+
+    @Test("The last exchange is retained even if it exceeds the limit of the memory")
+    func lastExchange() async throws {
+        let inspected = InspectedService(maximumExchanges: 0, bodyLimit: 100, memoryLimit: 0)
+        try await inspected.send("/1")
+        try await inspected.send("/2")
+        #expect(inspected.store.exchanges().map(\.number) == [2])
+    }
+
+    @Test("Bodies are truncated, and their sizes remain")
+    func bodies() async throws {
+        let inspected = InspectedService(bodyLimit: 100)
+        var request = Request(.POST, url: "https://h.example.com/x")
+        request.content = .data(Data(repeating: 0x61, count: 5_000), contentType: "text/plain")
+        inspected.session.on(.POST, "/x", .text(String(repeating: "b", count: 3_000)))
+        let exchange = try await inspected.send(request)
+        let attempt = try #require(exchange.attempts.last)
+        #expect(attempt.body?.data.count == 100 && attempt.body?.size == 5_000)
+        #expect(attempt.response?.body.data.count == 100 && attempt.response?.body.size == 3_000)
+        let shown = ShownAttempt(attempt, .standard)
+        #expect(shown.response?.body.note == "The first 100 of 3000 bytes.")
+        #expect(shown.response?.body.text == String(repeating: "b", count: 100))
+        #expect(shown.curl.contains("[body of 5000 bytes]") && shown.requestBody.size == 5_000)
+    }
+
+    @Test("The number of attempts and events of one exchange is limited")
+    func manyAttempts() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.GET, "/x", [MockResponse](repeating: 503, count: 150) + [200])
+        var request = Request(url: "https://h.example.com/x")
+        request.options.interceptors = [RetryPolicy(maximumAttempts: 200, baseDelay: .zero, budget: .seconds(3600))]
+        let exchange = try await inspected.send(request)
+        #expect(exchange.attempts.count == 100 && exchange.attempts.last?.number == 151 && exchange.events.count <= 100)
+        #expect(ListedExchange(exchange, .standard).attempts == 151)
+    }
+
+    @Test("A closed store records nothing and ends its feeds")
+    func closing() async throws {
+        let inspected = InspectedService()
+        try await inspected.send("/1")
+        let feed = ChangeFeed(store: inspected.store, version: 0)
+        let events = Task { try await feed.reduce(0) { count, _ in count + 1 } }
+        await eventually { inspected.store.hasWaiters }
+        inspected.store.close()
+        #expect(try await events.value == 1)
+        _ = await inspected.service.GET("/2").data().result
+        #expect(inspected.store.exchanges().isEmpty && inspected.store.changes(after: 0) == nil)
+    }
+
+    @Test("A feed delivers all changes since a version, one event for several changes")
+    func feed() async throws {
+        let inspected = InspectedService()
+        try await inspected.send("/1")
+        var feed = ChangeFeed(store: inspected.store, version: 0).makeAsyncIterator()
+        let first = String(decoding: try #require(try await feed.next()), as: UTF8.self)
+        let version = try #require(inspected.store.changes(after: 0)?.version)
+        #expect(first.hasPrefix("id: \(version)\ndata: {") && first.hasSuffix("}\n\n"))
+        #expect(first.utf8.count { $0 == 0x0A } == 3 && first.contains("\"number\":1"))
+        try await inspected.send("/2")
+        try await inspected.send("/3")
+        let second = String(decoding: try #require(try await feed.next()), as: UTF8.self)
+        #expect(!second.contains("\"number\":1,") && second.contains("\"number\":2") && second.contains("\"number\":3"))
+        var later = ChangeFeed(store: inspected.store, version: 1_000_000).makeAsyncIterator()
+        let all = String(decoding: try #require(try await later.next()), as: UTF8.self)
+        #expect(all.contains("\"number\":1") && all.contains("\"number\":3"))
+    }
+
+    @Test("A feed ends with the cancellation of its Swift task")
+    func cancellation() async throws {
+        let inspected = InspectedService()
+        let feed = ChangeFeed(store: inspected.store, version: 0)
+        let events = Task { try await feed.reduce(0) { count, _ in count + 1 } }
+        await eventually { inspected.store.hasWaiters }
+        events.cancel()
+        #expect(try await events.value == 1)
+        #expect(!inspected.store.hasWaiters)
+    }
+
+    @Test("Exchanges of many threads are recorded completely")
+    func concurrency() async throws {
+        let inspected = InspectedService(maximumExchanges: 50)
+        inspected.session.on(.path("/{name}"), 200)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask { _ = await inspected.service.GET("/\(number)").data().result }
+            }
+        }
+        await eventually { inspected.store.exchanges().allSatisfy { $0.phase == .ended } }
+        let numbers = inspected.store.exchanges().map(\.number)
+        #expect(numbers == Array(151...200))
+    }
+}

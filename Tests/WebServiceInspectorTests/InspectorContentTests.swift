@@ -1,0 +1,110 @@
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceInspector
+
+@Suite("The content of the page of an inspector", .timeLimit(.minutes(5)))
+struct InspectorContentTests {
+    @Test("Secrets of requests and responses are in no row, detail, command and archive", .covers("C-66", "G17"))
+    func secrets() async throws {
+        let inspected = InspectedService()
+        let body: JSONValue = [
+            "access_token": "canary", "url": "https://u:canary@h/?token=canary", "log": "{\"pin\":\"canary\"}",
+            "code": "missing_field",
+        ]
+        inspected.session.on(
+            .POST, "/login",
+            .json(body).header("Set-Cookie", "sid=canary").header("Link", "<https://h/?api_key=canary>; rel=next"))
+        var request = Request(.POST, url: "https://ann:canary@h.example.com/login?token=canary#canary")
+        request.headers = ["Authorization": "Bearer canary", "Cookie": "sid=canary", "X-Api-Key": "canary"]
+        request.formParameters = ["password": "canary", "user": "ann"]
+        let exchange = try await inspected.send(request)
+        #expect(exchange.status == 200)
+        let detail = ShownExchange(exchange, .standard).pageJSON
+        let archive = String(decoding: InspectorArchive([exchange], .standard).data, as: UTF8.self)
+        let changes = try #require(inspected.store.changes(after: 0)).pageJSON
+        for text in [detail, archive, changes] { #expect(!text.contains("canary"), "\(text)") }
+        #expect(detail.contains("user=ann") && detail.contains("missing_field") && archive.contains("missing_field"))
+        #expect(try #require(ShownExchange(exchange, .standard).attempts.last).curl.hasPrefix("curl --disable"))
+    }
+
+    @Test("Hostile bytes result in valid JSON on one line")
+    func hostileValues() async throws {
+        let inspected = InspectedService()
+        let attack = "</script>\u{0}\u{1B}\u{2028}\"\\ \u{202E}"
+        let response = MockResponse(
+            statusCode: 200, headers: ["Content-Type": "text/plain", "X-A": "</script><b>\"\\"], data: Data(attack.utf8)
+        )
+        let exchange = try await inspected.send("/x", response)
+        let json = ShownExchange(exchange, .standard).pageJSON
+        #expect(!json.utf8.contains { $0 < 0x20 })
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [String: Any])
+        let attempts = try #require(object["attempts"] as? [[String: Any]])
+        let shown = try #require(attempts.first?["response"] as? [String: Any])
+        let fields = try #require(shown["headers"] as? [[String]])
+        #expect(fields.contains(["X-A", "</script><b>\"\\"]))
+    }
+
+    @Test(
+        "Only complete images of safe types are shown as images",
+        arguments: [
+            ("image/png", [0x89, 0x50, 0x4E, 0x47, 1], true), ("IMAGE/PNG; a=b", [0x89, 0x50, 0x4E, 0x47], true),
+            ("image/jpeg", [0xFF, 0xD8, 0xFF, 0xE0], true), ("image/gif", Array("GIF89a".utf8), true),
+            ("image/png", Array("<svg onload=x>".utf8), false), ("image/svg+xml", Array("<svg/>".utf8), false),
+            ("text/html", [0x89, 0x50, 0x4E, 0x47], false),
+            ("image/png", [UInt8](repeating: 0x89, count: 2_000), false),
+        ] as [(String, [UInt8], Bool)])
+    func images(type: String, bytes: [UInt8], isImage: Bool) {
+        let body = ShownBody(RecordedBody(Data(bytes), limit: 1_000), contentType: type, .standard)
+        #expect((body.image != nil) == isImage)
+        #expect(body.image == nil || body.image == Data(bytes).base64EncodedString())
+        #expect(isImage || body.note != nil && body.text == nil)
+    }
+
+    @Test("A body that cannot be checked for secrets is not shown", .covers("C-66"))
+    func otherBodies() {
+        for type in ["application/octet-stream", "application/pdf", nil] {
+            let body = ShownBody(RecordedBody(Data("canary".utf8), limit: 100), contentType: type, .standard)
+            #expect(body.text == nil && body.size == 6 && body.note?.contains("not shown") == true)
+        }
+        let empty = ShownBody(RecordedBody(Data(), limit: 100), contentType: "text/plain", .standard)
+        #expect(empty.text == nil && empty.note == nil && empty.size == 0)
+        let json = ShownBody(RecordedBody(Data("  [1]".utf8), limit: 100), contentType: "text/plain", .standard)
+        #expect(json.text == "  [1]" && json.json == true)
+    }
+
+    @Test("The archive is HAR 1.2 with one entry for each attempt")
+    func archive() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.GET, "/x", [503, .json(["a": 1])])
+        var request = Request(url: "https://h.example.com/x?q=a%20b&token=canary")
+        request.options.interceptors = [RetryPolicy(baseDelay: .zero)]
+        let exchange = try await inspected.send(request)
+        let data = Data(String(decoding: InspectorArchive([exchange], .standard).data, as: UTF8.self).utf8)
+        let log = try #require(
+            (try JSONSerialization.jsonObject(with: data) as? [String: Any])?["log"] as? [String: Any])
+        #expect(log["version"] as? String == "1.2")
+        let entries = try #require(log["entries"] as? [[String: Any]])
+        #expect(entries.count == 2)
+        let response = try #require(entries.last?["response"] as? [String: Any])
+        #expect(response["status"] as? Int == 200)
+        #expect((response["content"] as? [String: Any])?["text"] as? String == #"{"a":1}"#)
+        let sent = try #require(entries.last?["request"] as? [String: Any])
+        #expect(sent["url"] as? String == "https://h.example.com/x?q=a%20b&token=[redacted]")
+        #expect((sent["queryString"] as? [[String: String]])?.first == ["name": "q", "value": "a b"])
+    }
+
+    @Test("A response without a request, and one that is streamed, are shown")
+    func otherResponses() async throws {
+        let inspected = InspectedService()
+        inspected.session.on(.GET, "/stream", MockResponse(statusCode: 200, data: Data(count: 5_000)))
+        let stream = try await inspected.service.GET("/stream").stream().response
+        _ = stream
+        await eventually { !inspected.store.exchanges().isEmpty }
+        let exchange = try #require(inspected.store.exchanges().first)
+        let detail = ShownExchange(exchange, .standard)
+        #expect(detail.summary.status == 200 && detail.attempts.first?.response?.body.text == nil)
+    }
+}
