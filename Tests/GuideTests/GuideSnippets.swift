@@ -28,7 +28,7 @@ struct Brewer: Codable, Equatable, Sendable {
 }
 
 enum BreweryError: Error {
-    case notFound, unexpectedAnswer
+    case notFound, soldOut, unexpectedAnswer
 }
 
 func drawLabel() async throws -> Data { Data([0x89]) }
@@ -286,13 +286,9 @@ struct GuideSnippets {
             return service
         }
         let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
-        service.GET("/brewers")
-            .responseJSON { json, response in .value(json) }
-            .updateUI { value in print(value ?? "nothing") }
-            .updateErrorUI { error in print("I AM ERROR: \(error)") }
-            .resume()
-        await service.GET("/brewers").finish()
-        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers"])
+        let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+        #expect(!brewers.isEmpty)
+        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers"])
     }
 
     @Test("Placeholders are replaced with encoded values")
