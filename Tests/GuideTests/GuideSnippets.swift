@@ -20,7 +20,7 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// Every snippet of Guide.md and README.md, in the order of the pages, with its expected behavior.
+// Every snippet of Guide.md and README.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.
 
 struct Brewer: Codable, Equatable, Sendable {
@@ -277,7 +277,7 @@ struct GuideSnippets {
             })
     }
 
-    @Test("The first request of README.md is sent over a mock session")
+    @Test("The first requests are sent over a mock session")
     func readme() async throws {
         let session = session
         func WebService(baseURLString: String) -> WebServiceCore.WebService {
@@ -288,7 +288,13 @@ struct GuideSnippets {
         let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         let brewers = try await service.GET("/brewers").decode([Brewer].self).value
         #expect(!brewers.isEmpty)
-        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers"])
+        service.GET("/brewers")
+            .responseJSON { json, response in .value(json) }
+            .updateUI { value in print(value ?? "nothing") }
+            .updateErrorUI { error in print("I AM ERROR: \(error)") }
+            .resume()
+        await service.GET("/brewers").finish()
+        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers", "/v1/brewers"])
     }
 
     @Test("Placeholders are replaced with encoded values")
@@ -499,7 +505,7 @@ struct GuideSnippets {
         service.interceptors = [RetryPolicy(maximumAttempts: 5, baseDelay: .milliseconds(200), budget: .seconds(30))]
         let task = service.GET("/brewers").data()
         _ = await task.result
-        print(task.task.timeline)
+        print(task.timeline)
         #expect(session.recordedRequests.count == 5)
         #expect(task.task.timeline.events.last?.kind == .noRetry)
     }
@@ -551,9 +557,9 @@ struct GuideSnippets {
         let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers()
             .data()
         _ = try await task.value
-        print(task.task.timeline)
-        try task.task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
-        print(task.task.request.curlDescription())
+        print(task.timeline)
+        try task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
+        print(task.request.curlDescription())
         #expect(!task.task.request.curlDescription().contains("123"))
         let archive = try Data(contentsOf: folder.appendingPathComponent("brewers.har"))
         #expect(String(decoding: archive, as: UTF8.self).contains("https://brewhapi.example.com/v1/brewers"))
