@@ -236,7 +236,7 @@ struct CookbookSnippets {
             }
             #expect(await service.finishStoring())
         }
-        let stored = try await service.stored(BrewersRequest(state: "vermont"))
+        let stored = try await service.stored(BrewersRequest(state: "vermont")).value
         #expect(stored.value == [Brewer(name: "Long Trail")])
     }
     #endif
@@ -314,7 +314,7 @@ struct CookbookSnippets {
         server.on(.GET, "/", .text("ale"))
         let service = WebService(baseURLString: server.baseURLString)
         var configuration = CurlSession.Configuration()
-        configuration.tls.trustedCertificatesFile = server.certificateFile
+        configuration.tls.trustedCertificatesFile = server.certificateFile?.path
         let session = try CurlSession(configuration: configuration)
         service.session = session
         #expect(try await service.GET("/").string().value == "ale")

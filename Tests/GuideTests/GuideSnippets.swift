@@ -100,7 +100,7 @@ struct VisitsRequest: ParameterizedRequest, PagedRequest {
     var parameters: RequestParameters { .simple(["cursor": cursor]) }
 
     func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
-    func page(of answer: Visits) -> Page<String, String> { Page(answer.visits, next: answer.next) }
+    func page(of list: Visits) -> Page<String, String> { Page(list.visits, next: list.next) }
 }
 
 enum Lists: RequestGroup {
@@ -412,7 +412,7 @@ struct GuideSnippets {
         service.GET("/brewers")
             .responseJSON { json, response in }
             .metricsCollected { metrics in
-                print("answered in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
+                print("received in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
             }
             .resume()
         await service.GET("/brewers").finish()
@@ -841,7 +841,7 @@ struct GuideSnippets {
             switch response {
             case .data(let brewers): print(brewers.map(\.name))
             case .error(let error): print("I AM ERROR: \(error)")
-            case .canceledRequest(let duplicate): print(duplicate ? "asked for already" : "cancelled")
+            case .canceledRequest(let duplicate): print(duplicate ? "a duplicate" : "cancelled")
             }
         }
 
@@ -862,7 +862,7 @@ struct GuideSnippets {
 
         service.activity = ActivityCounter()
         for await count in service.activity.counts {
-            print("\(count) under way")
+            print("\(count) in flight")
             break
         }
     }
@@ -888,7 +888,7 @@ struct GuideSnippets {
         service.storages = [
             MemoryStorage(classifications: [.temporary]),
             try SQLiteStorage(file: folder.appendingPathComponent("user.sqlite"), classifications: [.user]),
-            try FileStorage(folder: folder.appendingPathComponent("answers")),
+            try FileStorage(folder: folder.appendingPathComponent("responses")),
         ]
         service.storageErrorObserver = { failure in print("\(failure.operation) failed: \(failure.error)") }
         #endif
