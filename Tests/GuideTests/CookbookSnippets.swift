@@ -334,7 +334,7 @@ struct CookbookSnippets {
 
     @Test("A server fails and recovers")
     func recovery() async throws {
-        let mock = MockService(clock: TestClock())
+        let mock = MockService()
         mock.service.interceptors = [RetryPolicy(baseDelay: .zero)]
         mock.on(.GET, "/user", [.status(503), .error(URLError(.networkConnectionLost)), .json(User(name: "ann"))])
         #expect(try await mock.service.GET("/user").decode(User.self).value.name == "ann")
