@@ -11,7 +11,7 @@ import WebServiceMocking
 ///     #expect(try await BreweryClient(service: mock.service).brewers().count == 1)
 /// }
 /// ```
-/// Each violation that ``WebServiceMocking/StubResponder`` finds in its verification is an issue at
+/// Each violation that `StubResponder` finds in its verification is an issue at
 /// the line of its stub; a request without a stub is an issue at the line of the test. If the test
 /// throws an error, only requests without a stub are reported, because the test may not have sent
 /// all its requests. Each case of a parameterized test has its own service.

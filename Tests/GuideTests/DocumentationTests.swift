@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Compares Guide.md and README.md with the snippets that are compiled and run.
+/// Compares the pages of the documentation with the snippets that are compiled and run.
 @Suite("Documentation", .timeLimit(.minutes(10)))
 struct DocumentationTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -22,20 +22,37 @@ struct DocumentationTests {
         }
     }
 
-    @Test("Every Swift snippet of a page is compiled and run, word for word", arguments: ["Guide.md", "README.md"])
+    /// Returns the paths below a folder that have an extension, relative to the package.
+    private static func paths(below folder: String, _ fileExtension: String) -> [String] {
+        let files = FileManager.default.enumerator(
+            at: root.appendingPathComponent(folder), includingPropertiesForKeys: nil)
+        return (files?.allObjects ?? []).compactMap { $0 as? URL }.filter { $0.pathExtension == fileExtension }.map {
+            String($0.standardizedFileURL.path.dropFirst(root.standardizedFileURL.path.count + 1))
+        }.filter { !$0.contains("/.build/") }.sorted()
+    }
+
+    /// The pages with snippets: those of the repository and the catalogs of the reference site.
+    private static let pages =
+        ["Guide.md", "Cookbook.md", "README.md"]
+        + paths(below: "Sources", "md").filter { $0.contains(".docc/") }
+
+    @Test("Every Swift snippet of a page is compiled and run, word for word", arguments: pages)
     func snippetsAreCompiled(page: String) throws {
-        let compiled = lines(try text("Tests/GuideTests/GuideSnippets.swift"))
+        let sources = Self.paths(below: "Tests/GuideTests", "swift") + Self.paths(below: "Examples", "swift")
+        let compiled = try sources.map { lines(try text($0)) }
         let blocks = swiftBlocks(try text(page))
-        #expect(!blocks.isEmpty)
+        #expect(page.contains(".docc/") || !blocks.isEmpty)
         for block in blocks {
-            let isThere = compiled.indices.contains { compiled[$0...].starts(with: block) }
+            let isThere = compiled.contains { source in
+                source.indices.contains { source[$0...].starts(with: block) }
+            }
             #expect(isThere, "not among the compiled snippets: \(block.joined(separator: "\n"))")
         }
     }
 
     @Test(
         "Every relative link and every anchor of a page has a target",
-        arguments: ["Guide.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
+        arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {
         let text = try text(page)
         let anchors = Set(

@@ -21,7 +21,7 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// Every snippet of Guide.md and README.md, in the order of the pages, with its expected behavior.
+// Every snippet of Guide.md and README.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.
 
 struct Brewer: Codable, Equatable, Sendable {
@@ -29,7 +29,7 @@ struct Brewer: Codable, Equatable, Sendable {
 }
 
 enum BreweryError: Error {
-    case notFound, unexpectedAnswer
+    case notFound, soldOut, unexpectedAnswer
 }
 
 func drawLabel() async throws -> Data { Data([0x89]) }
@@ -101,7 +101,7 @@ struct VisitsRequest: ParameterizedRequest, PagedRequest {
     var parameters: RequestParameters { .simple(["cursor": cursor]) }
 
     func at(_ cursor: String) -> VisitsRequest { VisitsRequest(cursor: cursor) }
-    func page(of answer: Visits, response: Response) -> Page<String, String> { Page(answer.visits, next: answer.next) }
+    func page(of list: Visits, response: Response) -> Page<String, String> { Page(list.visits, next: list.next) }
 }
 
 struct LabelsRequest: HTTPServiceRequest, PagedRequest {
@@ -345,7 +345,7 @@ struct GuideSnippets {
             })
     }
 
-    @Test("The first request of README.md is sent over a mock session")
+    @Test("The first requests are sent over a mock session")
     func readme() async throws {
         let session = session
         func WebService(baseURLString: String) -> WebServiceCore.WebService {
@@ -354,13 +354,15 @@ struct GuideSnippets {
             return service
         }
         let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
+        let brewers = try await service.GET("/brewers").decode([Brewer].self).value
+        #expect(!brewers.isEmpty)
         service.GET("/brewers")
             .responseJSON { json, response in .value(json) }
             .updateUI { value in print(value ?? "nothing") }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
         await service.GET("/brewers").finish()
-        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers"])
+        #expect(session.recordedRequests.map { $0.url?.path } == ["/v1/brewers", "/v1/brewers", "/v1/brewers"])
     }
 
     @Test("Placeholders are replaced with encoded values")
@@ -478,7 +480,7 @@ struct GuideSnippets {
         service.GET("/brewers")
             .responseJSON { json, response in }
             .metricsCollected { metrics in
-                print("answered in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
+                print("received in \(metrics.responseTime ?? .zero), parsed in \(metrics.responseJSONTime ?? .zero)")
             }
             .resume()
         await service.GET("/brewers").finish()
@@ -571,7 +573,7 @@ struct GuideSnippets {
         service.interceptors = [RetryPolicy(maximumAttempts: 5, baseDelay: .milliseconds(200), budget: .seconds(30))]
         let task = service.GET("/brewers").data()
         _ = await task.result
-        print(task.task.timeline)
+        print(task.timeline)
         #expect(session.recordedRequests.count == 5)
         #expect(task.task.timeline.events.last?.kind == .noRetry)
     }
@@ -762,10 +764,10 @@ struct GuideSnippets {
         let task = service.GET("/brewers").setHeaderValue("Bearer 123", forName: "Authorization").recordHandlers()
             .data()
         _ = try await task.value
-        print(task.task.timeline)
-        print(task.task.timeline.explain())
-        try task.task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
-        print(task.task.request.curlDescription())
+        print(task.timeline)
+        print(task.timeline.explain())
+        try task.httpArchive().write(to: folder.appendingPathComponent("brewers.har"))
+        print(task.request.curlDescription())
         #expect(!task.task.request.curlDescription().contains("123"))
         let archive = try Data(contentsOf: folder.appendingPathComponent("brewers.har"))
         #expect(String(decoding: archive, as: UTF8.self).contains("https://brewhapi.example.com/v1/brewers"))
@@ -1073,7 +1075,7 @@ struct GuideSnippets {
             switch response {
             case .data(let brewers): print(brewers.map(\.name))
             case .error(let error): print("I AM ERROR: \(error)")
-            case .canceledRequest(let duplicate): print(duplicate ? "asked for already" : "cancelled")
+            case .canceledRequest(let duplicate): print(duplicate ? "a duplicate" : "cancelled")
             }
         }
 
@@ -1094,7 +1096,7 @@ struct GuideSnippets {
 
         service.activity = ActivityCounter()
         for await count in service.activity.counts {
-            print("\(count) under way")
+            print("\(count) in flight")
             break
         }
     }
@@ -1120,7 +1122,7 @@ struct GuideSnippets {
         service.storages = [
             MemoryStorage(classifications: [.temporary]),
             try SQLiteStorage(file: folder.appendingPathComponent("user.sqlite"), classifications: [.user]),
-            try FileStorage(folder: folder.appendingPathComponent("answers")),
+            try FileStorage(folder: folder.appendingPathComponent("responses")),
         ]
         service.storageErrorObserver = { failure in print("\(failure.operation) failed: \(failure.error)") }
         #endif

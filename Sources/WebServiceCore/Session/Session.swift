@@ -41,8 +41,7 @@ public protocol Session: Sendable {
 
     /// The ``Response/source`` of the responses.
     ///
-    /// Defaults to ``Response/Source/network``. A ``ResponseSession`` sets the source of each
-    /// response instead.
+    /// Defaults to ``Response/Source/network``.
     var responseSource: Response.Source { get }
 }
 

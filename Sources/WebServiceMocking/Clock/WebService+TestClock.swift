@@ -7,8 +7,8 @@ extension WebService {
     /// - Parameters:
     ///   - baseURLString: An absolute http or https URL without user information; empty when every
     ///     path is an absolute URL.
-    ///   - passthroughDelegate: See ``passthroughDelegate``. Defaults to `nil`.
-    ///   - urlBuilder: See ``urlBuilder``. Defaults to `nil`.
+    ///   - passthroughDelegate: See `passthroughDelegate`. Defaults to `nil`.
+    ///   - urlBuilder: See `urlBuilder`. Defaults to `nil`.
     ///   - clock: The clock. Pass it to the ``MockSession`` of the service as well.
     public convenience init(
         baseURLString: String, passthroughDelegate: (any ServicePassthroughDelegate)? = nil,
@@ -36,7 +36,7 @@ extension CookieJar {
     /// Creates an empty jar whose cookies expire by a test clock.
     ///
     /// Any other jar uses the clock of the service for the requests of a service, and the system
-    /// clock for ``cookies`` and for direct calls.
+    /// clock for `cookies` and for direct calls.
     public convenience init(clock: TestClock) {
         self.init(timekeeper: clock)
     }

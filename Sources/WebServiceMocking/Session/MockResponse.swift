@@ -47,7 +47,7 @@ public struct MockResponse: Sendable {
     /// of the response, the error is `URLError.networkConnectionLost`; a stream receives the bytes
     /// before it. With ``Wire/noAnswer``, and with ``Wire/stall(after:)`` before the end of the
     /// response, it is `URLError.timedOut` after the timeout. With ``Wire/endless``, it is
-    /// ``WebServiceError/Code/responseTooLarge`` if the request has a limit, and otherwise
+    /// `WebServiceError.Code.responseTooLarge` if the request has a limit, and otherwise
     /// `URLError.timedOut`. With ``Wire/invalidChunk`` it is `URLError.badServerResponse`. The
     /// bytes of ``Wire/raw(_:)`` are not parsed.
     public var wire = Wire.fixedLength

@@ -19,9 +19,9 @@ public import FoundationNetworking
 /// never within `resume()` or `cancel()`. A task that is cancelled before its result is available
 /// fails with `URLError.cancelled`; one that is cancelled before it is resumed is not recorded. A
 /// request that cannot be encoded fails with its own error. A request without a result within its
-/// ``Request/Options/timeout`` after `resume()` fails with `URLError.timedOut`, and one whose
-/// response body exceeds its ``Request/Options/maximumResponseBytes`` fails with
-/// ``WebServiceError/Code/responseTooLarge``. The task enforces ``Request/Options/deadline``, not
+/// `Request.Options.timeout` after `resume()` fails with `URLError.timedOut`, and one whose
+/// response body exceeds its `Request.Options.maximumResponseBytes` fails with
+/// `WebServiceError.Code.responseTooLarge`. The task enforces `Request.Options.deadline`, not
 /// the session. Progress is reported when a response is delivered.
 ///
 /// If several stubs match, the last one added before `resume()` is used. If none matches, the

@@ -7,7 +7,7 @@ public import WebServiceCore
 /// session.on(.method(.POST) && .path("/users/*") && .json(["role": "brewer"]), .status(201))
 /// ```
 /// Conditions are combined with `&&`, `||` and `!`. Each explains in one line why a request does
-/// not meet it. Explanations do not contain values that ``Redaction/standard`` considers secret.
+/// not meet it. Explanations do not contain values that `Redaction.standard` considers secret.
 public struct RequestMatcher: Sendable, CustomStringConvertible {
     /// The condition in words, such as `GET /users/{id}`.
     public let description: String

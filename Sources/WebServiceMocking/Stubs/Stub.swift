@@ -73,8 +73,9 @@ public final class Stub: Sendable, CustomStringConvertible {
 
     /// Limits the stub to a number of requests.
     ///
-    /// Further requests use the stubs that were added before. ``StubResponder/verify(inOrder:)``
-    /// reports a stub with fewer calls.
+    /// Further requests use the stubs that were added before.
+    /// ``StubResponder/verify(inOrder:fileID:filePath:line:column:)`` reports a stub with fewer
+    /// calls.
     ///
     /// - Parameter count: The number of requests. A negative number is treated as 0.
     @discardableResult

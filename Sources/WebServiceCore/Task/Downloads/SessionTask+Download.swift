@@ -67,6 +67,12 @@ extension SessionTask {
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
     ///     of an interrupted download are then found only after the response has arrived, which may
     ///     require another request.
+    ///   - existing: The handling of existing files. Defaults to ``ExistingFile/resume``.
+    ///   - checksum: The expected hash of the file. Defaults to `nil`.
+    ///   - connections: The maximum number of concurrent requests. Defaults to 1.
+    ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
+    ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
+    ///     `false`.
     public func download(
         into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
         connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false

@@ -1,0 +1,343 @@
+import Foundation
+import Observation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
+#if WEBSERVICE_SQLITE
+import WebServiceSQLite
+#endif
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+// Every snippet of Cookbook.md that is not in Examples, in the order of the page, with its expected
+// behavior. `DocumentationTests` verifies that none is missing.
+
+struct User: Codable, Sendable {
+    var name: String
+}
+
+struct Login: Codable, Sendable {
+    var token: String
+}
+
+struct Release: Decodable, Sendable {
+    var tagName: String
+    var publishedAt: Date
+}
+
+struct SignedURL: Codable, Sendable {
+    var url: String
+}
+
+struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
+    struct Failure: Error, Decodable { var message: String }
+    var data: Value?
+    var errors: [Failure]?
+
+    func get() throws -> Value {
+        guard let data, errors?.isEmpty ?? true else { throw errors?.first ?? Failure(message: "no data") }
+        return data
+    }
+}
+
+@MainActor @Observable final class BrewersModel {
+    private(set) var brewers: [Brewer] = []
+    private(set) var message: String?
+    @ObservationIgnored private var current: TypedTask<[Brewer]>?
+    private let service: WebService
+
+    init(service: WebService) { self.service = service }
+
+    func search(_ state: String) async {
+        current?.cancel()
+        let task = service.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self)
+        current = task
+        do {
+            brewers = try await task.value
+            message = nil
+        } catch let error as URLError where error.code == .cancelled {
+            return
+        } catch {
+            message = (error as? URLError)?.isConnectionFailure == true ? "You are offline." : "\(error)"
+        }
+    }
+}
+
+@Suite("Cookbook", .timeLimit(.minutes(5)))
+struct CookbookSnippets {
+    private let mock = MockService()
+    private var service: WebService { mock.service }
+
+    private func folder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cookbook-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        return folder
+    }
+
+    @Test("A base URL has a default")
+    func environment() throws {
+        let address = ProcessInfo.processInfo.environment["BREWERY_URL"] ?? "https://brewhapi.example.com/v1"
+        let service = WebService(baseURLString: address)
+        _ = try service.absoluteURL("/")
+        #expect(service.baseURLString == address)
+        #expect(throws: WebServiceError.self) { try WebService(baseURLString: "brewhapi").absoluteURL("/") }
+    }
+
+    @Test("A fixed token is sent with each request")
+    func token() async throws {
+        let token = "canary"
+        mock.on(.header("Authorization", "Bearer canary"), .json(User(name: "ann")))
+        service.interceptors = [.bearer(token)]
+        let user = try await service.GET("/user").decode(User.self).value
+        #expect(user.name == "ann")
+    }
+
+    @Test("A rejected token is refreshed once")
+    func login() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.POST, "/token", .json(Login(token: "new"))).times(1)
+        server.on(.GET, "/me", .status(401))
+        server.on(.path("/me") && .header("Authorization", "Bearer new"), .json(User(name: "ann")))
+        let address = server.baseURLString
+        let service = WebService(baseURLString: address)
+        let logins = WebService(baseURLString: address)
+        let stored = Tokens()
+        let authentication = Authentication(
+            TokenSource({ .bearer(stored.current) }) { rejected in
+                let login = logins.POST("/token").setFormParameters(["grant_type": "refresh_token"])
+                return .bearer(try await login.decode(Login.self).value.token)
+            }
+        )
+        service.interceptors = [.retry(), authentication]
+        #expect(try await service.GET("/me").decode(User.self).value.name == "ann")
+        try server.verify()
+    }
+
+    @Test("The decoder of a service applies to its tasks")
+    func decoder() async throws {
+        mock.on(.GET, "/releases/latest", .text(#"{"tag_name": "1.0", "published_at": "2026-11-20T08:00:00Z"}"#))
+        let decoder = JSONDecoder()
+        decoder.keyDecodingStrategy = .convertFromSnakeCase
+        decoder.dateDecodingStrategy = .iso8601
+        service.decoder = decoder
+        let release = try await service.GET("/releases/latest").decode(Release.self).value
+        #expect(release.tagName == "1.0" && release.publishedAt.timeIntervalSince1970 == 1_795_161_600)
+    }
+
+    @Test("A status is mapped to an error of the app")
+    func errors() async throws {
+        mock.on(.POST, "/orders", [.status(409), .error(URLError(.notConnectedToInternet))])
+        var printed: [String] = []
+        func print(_ text: String) { printed.append(text) }
+        for _ in 0..<2 {
+            service.errorMapper = .closure { response in response.status == 409 ? BreweryError.soldOut : nil }
+            do {
+                _ = try await service.POST("/orders").setJSON(["beer": "ale"]).empty().value
+            } catch BreweryError.soldOut {
+                print("sold out")
+            } catch let error as URLError where error.isConnectionFailure {
+                print("offline")
+            }
+        }
+        #expect(printed == ["sold out", "offline"])
+    }
+
+    @Test("The cancellation of the awaiting Swift task is the error of a URL")
+    func cancellation() async throws {
+        mock.on(.GET, "/slow", .text("late").after(.seconds(600)))
+        let task = Task { try await service.GET("/slow").string().value }
+        task.cancel()
+        let error = await #expect(throws: URLError.self) { try await task.value }
+        #expect(error?.code == .cancelled)
+    }
+
+    @Test("A query of GraphQL is a POST with an envelope")
+    func graphQL() async throws {
+        mock.on(
+            .method(.POST) && .json(["variables": ["s": "vermont"]]),
+            .text(#"{"data": {"brewers": [{"name": "Long Trail"}]}}"#))
+        let query: JSONValue = [
+            "query": "query($s: String!) { brewers(state: $s) { name } }", "variables": ["s": "vermont"],
+        ]
+        let list = try await service.POST("/graphql").setJSON(query)
+            .decode(GraphQL<[String: [Brewer]]>.self).map { try $0.get() }.value
+        #expect(list["brewers"] == [Brewer(name: "Long Trail")])
+        mock.on(.any, .text(#"{"data": null, "errors": [{"message": "no field"}]}"#))
+        await #expect(throws: GraphQL<[String: [Brewer]]>.Failure.self) {
+            try await service.POST("/graphql").setJSON(query)
+                .decode(GraphQL<[String: [Brewer]]>.self).map { try $0.get() }.value
+        }
+    }
+
+    @Test("Pages are found by Link")
+    func links() async throws {
+        var names: [String] = []
+        mock.on(.GET, "/labels", .json(["red"]).header("Link", "</labels?page=2>; rel=next"))
+        mock.on(.path("/labels") && .query("page", "2"), .json(["blue"]))
+        let labels = Paginator.links(from: service.request(.GET, path: "/labels")) { request in
+            service.sessionTask(request: request).decode([String].self)
+        }
+        for try await label in labels.items(prefetch: true) { names.append(label) }
+        #expect(names == ["red", "blue"])
+    }
+
+    @Test("Each attempt sends the same idempotency key")
+    func idempotency() async throws {
+        mock.on(.POST, "/payments", [.status(503), .status(200)])
+        service.interceptors = [.retry()]
+        let payment = service.POST("/payments").setJSON(["amount": 5])
+            .setHeaderValue(UUID().uuidString, forName: "Idempotency-Key")
+        _ = try await payment.empty().value
+        #expect(mock.receivedRequests.count == 2)
+        #expect(Set(mock.receivedRequests.map { $0.headers["Idempotency-Key"] }).count == 1)
+    }
+
+    @Test("A response is retried by a predicate")
+    func predicate() async throws {
+        mock.on(.GET, "/user", [.status(403).header("Retry-After", "0"), .json(User(name: "ann"))])
+        service.interceptors = [.retry { $0.status == 403 && $0.header("Retry-After") != nil }]
+        #expect(try await service.GET("/user").decode(User.self).value.name == "ann")
+    }
+
+    @Test("A new search cancels the previous one")
+    @MainActor func viewModel() async throws {
+        mock.on(.query("state", "slow"), .json([Brewer(name: "late")]).after(.seconds(600)))
+        mock.on(.query("state", "vermont"), .json([Brewer(name: "Long Trail")]))
+        let model = BrewersModel(service: service)
+        let first = Task { await model.search("slow") }
+        while mock.receivedRequests.isEmpty { await Task.yield() }
+        await model.search("vermont")
+        await first.value
+        #expect(model.brewers == [Brewer(name: "Long Trail")] && model.message == nil)
+        mock.on(.any, .error(URLError(.notConnectedToInternet)))
+        await model.search("maine")
+        #expect(model.message == "You are offline." && model.brewers.count == 1)
+    }
+
+    #if WEBSERVICE_SQLITE
+    @Test("The stored list precedes that of the server")
+    func offline() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
+        for _ in 0..<2 {
+            service.storages = [try SQLiteStorage(file: folder.appendingPathComponent("brewery.sqlite"))]
+            let list = service.perform(BrewersRequest(state: "vermont"), fetchPolicy: .cacheThenServer)
+            for try await brewers in list.values {
+                print(brewers.value.map(\.name), brewers.isStored ? "from \(brewers.date ?? .now)" : "current")
+            }
+            #expect(await service.finishStoring())
+        }
+        let stored = try await service.stored(BrewersRequest(state: "vermont")).value
+        #expect(stored.value == [Brewer(name: "Long Trail")])
+    }
+    #endif
+
+    @Test("A file is sent to a signed URL without credentials")
+    func signedURL() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let video = folder.appendingPathComponent("ale.mp4")
+        try Data("frames".utf8).write(to: video)
+        mock.on(.POST, "/uploads", .json(SignedURL(url: "https://store.test/ale.mp4?signature=1")))
+        mock.on(.method(.PUT) && !.header("Authorization"), .status(200).header("ETag", "\"1\""))
+        service.interceptors = [.bearer("canary")]
+        let signed = try await service.POST("/uploads").decode(SignedURL.self).value
+        let upload = service.PUT(signed.url).setBody(file: video, contentType: "video/mp4")
+            .onProgress { progress in print(progress.fractionSent) }
+            .intercepted(by: .retry())
+        let entityTag = try await upload.empty().response.header("ETag")
+        #expect(entityTag == "\"1\"")
+        #expect(mock.receivedRequests.last?.body == Data("frames".utf8))
+    }
+
+    @Test("A download reports its progress")
+    func download() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        mock.on(.GET, "/brew.iso", .text("ale"))
+        let task = service.GET("/brew.iso").download(into: folder)
+        for await progress in task.resume().progress {
+            let percent = Int((progress.fractionReceived ?? 0) * 100)
+            FileHandle.standardError.write(Data("\r\(percent) %".utf8))
+        }
+        let file = try await task.value
+        print("\n\(file.url.path): \(file.byteCount) bytes")
+        #expect(file.byteCount == 3)
+    }
+
+    @Test("Every attempt has a span identifier")
+    func tracing() async throws {
+        mock.on(.GET, "/", [.status(503).header("Retry-After", "0"), .status(200)])
+        service.interceptors = [.retry(), .traceContext()]
+        _ = try await service.GET("/").empty().value
+        #expect(Set(mock.receivedRequests.map { $0.headers["traceparent"] }).count == 2)
+    }
+
+    @Test("A logger receives strings")
+    func logger() async throws {
+        let address = "https://mock.test"
+        let logger = RequestLogger { text in print(text) }
+        let service = WebService(baseURLString: address, passthroughDelegate: logger)
+        #expect(service.passthroughDelegate === logger)
+    }
+
+    #if WEBSERVICE_CURL
+    @Test("The connections per host are limited")
+    func limits() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        server.on(.GET, "/", .status(200))
+        let service = WebService(baseURLString: server.baseURLString)
+        var configuration = CurlSession.Configuration()
+        configuration.maximumConnectionsPerHost = 4
+        service.session = try CurlSession(configuration: configuration)
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<20 { group.addTask { _ = await service.GET("/").empty().result } }
+        }
+        #expect(Set(server.receivedRequests.map(\.connection)).count <= 4)
+    }
+
+    @Test("The certificate of a development server is trusted")
+    func certificates() async throws {
+        guard FileManager.default.isExecutableFile(atPath: "/usr/bin/openssl") else { return }
+        let server = try MockServer(tls: true)
+        defer { server.stop() }
+        server.on(.GET, "/", .text("ale"))
+        let service = WebService(baseURLString: server.baseURLString)
+        var configuration = CurlSession.Configuration()
+        configuration.tls.trustedCertificatesFile = server.certificateFile?.path
+        let session = try CurlSession(configuration: configuration)
+        service.session = session
+        #expect(try await service.GET("/").string().value == "ale")
+    }
+    #endif
+
+    @Test("A timeout takes no real time")
+    func timeouts() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.GET, "/brewers", .text("late").after(.seconds(30)))
+        let task = mock.service.GET("/brewers").setTimeout(.seconds(5)).data().resume()
+        await clock.advance(by: .seconds(5))
+        let error = await #expect(throws: URLError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test("A server fails and recovers")
+    func recovery() async throws {
+        let mock = MockService()
+        mock.service.interceptors = [RetryPolicy(baseDelay: .zero)]
+        mock.on(.GET, "/user", [.status(503), .error(URLError(.networkConnectionLost)), .json(User(name: "ann"))])
+        #expect(try await mock.service.GET("/user").decode(User.self).value.name == "ann")
+        #expect(mock.receivedRequests.count == 3)
+    }
+}
