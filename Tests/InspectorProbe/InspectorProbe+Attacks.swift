@@ -30,7 +30,7 @@ extension InspectorProbe {
             .init(statusCode: 200, headers: ["Content-Type": "application/octet-stream"], data: Data("canary-16".utf8)))
         session.on(
             .path("/v1/failure"),
-            .error(URLError(.badURL, userInfo: [NSURLErrorFailingURLStringErrorKey: "https://h/?token=canary-17"])))
+            .error(URLError(.badURL, userInfo: ["NSErrorFailingURLStringKey": "https://h/?token=canary-17"])))
     }
 
     func canary() async {

@@ -84,15 +84,15 @@ public final class RateLimiter: Interceptor {
     ///
     /// - Returns: `false` if a token was available immediately.
     private func awaitToken(_ key: String, _ clock: TaskClock) async throws -> Bool {
-        let place = Place()
-        switch update(key, clock.now, { $0.enter(place, maximumWaiting, clock.now) }) {
+        let request = QueuedRequest()
+        switch update(key, clock.now, { $0.enter(request, maximumWaiting, clock.now) }) {
         case .sent: return false
         case .refused:
             throw WebServiceError(.rateLimitExceeded, "\(maximumWaiting) requests already wait for the rate limit")
         case .first: break
-        case .waits: try await awaitTurn(place, key, clock)
+        case .waits: try await awaitTurn(request, key, clock)
         }
-        defer { leave(place, key, clock) }
+        defer { leave(request, key, clock) }
         while let delay = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
             try await clock.sleep(for: delay, isWork: true)
         }
@@ -100,20 +100,20 @@ public final class RateLimiter: Interceptor {
     }
 
     /// Waits until the request is the first of its key, whose Swift task waits for the next token.
-    private func awaitTurn(_ place: Place, _ key: String, _ clock: TaskClock) async throws {
+    private func awaitTurn(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) async throws {
         clock.recordWork(-1)
         try await withTaskCancellationHandler {
-            try await place.turn.value.get()
+            try await request.turn.value.get()
         } onCancel: {
-            guard update(key, clock.now, { $0.remove(place, unlessFirst: true) }) else { return }
+            guard update(key, clock.now, { $0.remove(request, unlessFirst: true) }) else { return }
             clock.recordWork(1)
-            place.turn.set(.failure(CancellationError()))
+            request.turn.set(.failure(CancellationError()))
         }
     }
 
-    private func leave(_ place: Place, _ key: String, _ clock: TaskClock) {
+    private func leave(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) {
         let following = update(key, clock.now) { lane in
-            _ = lane.remove(place, unlessFirst: false)
+            _ = lane.remove(request, unlessFirst: false)
             return lane.waiting.first
         }
         guard let following else { return }
@@ -127,7 +127,7 @@ public final class RateLimiter: Interceptor {
 }
 
 /// A waiting request.
-private final class Place: Sendable {
+private final class QueuedRequest: Sendable {
     let turn = Once<Result<Void, any Error>>()
 }
 
@@ -142,7 +142,7 @@ private struct Lane: Sendable {
     private var fullAt: UInt64 = 0
     /// The instant until which no request is sent.
     var heldUntil: UInt64 = 0
-    private(set) var waiting: [Place] = []
+    private(set) var waiting: [QueuedRequest] = []
 
     init(_ interval: UInt64, _ burst: Int) {
         self.interval = interval
@@ -152,10 +152,10 @@ private struct Lane: Sendable {
 
     func isIdle(at now: UInt64) -> Bool { waiting.isEmpty && fullAt <= now && heldUntil <= now }
 
-    mutating func enter(_ place: Place, _ maximum: Int, _ now: UInt64) -> Entrance {
+    mutating func enter(_ request: QueuedRequest, _ maximum: Int, _ now: UInt64) -> Entrance {
         if waiting.isEmpty, takeToken(at: now) == nil { return .sent }
         guard waiting.count < maximum else { return .refused }
-        waiting.append(place)
+        waiting.append(request)
         return waiting.count == 1 ? .first : .waits
     }
 
@@ -171,8 +171,8 @@ private struct Lane: Sendable {
     }
 
     /// - Returns: Whether the request was removed.
-    mutating func remove(_ place: Place, unlessFirst: Bool) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0 === place }), index > 0 || !unlessFirst else { return false }
+    mutating func remove(_ request: QueuedRequest, unlessFirst: Bool) -> Bool {
+        guard let index = waiting.firstIndex(where: { $0 === request }), index > 0 || !unlessFirst else { return false }
         waiting.remove(at: index)
         return true
     }
