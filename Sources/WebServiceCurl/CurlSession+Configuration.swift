@@ -103,8 +103,10 @@ extension CurlSession {
         /// As ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
         /// section 3.3).
         ///
-        /// All `http` servers must support it. Exchanges that may pause use HTTP/1.1 nevertheless:
-        /// streams, downloads, streamed request bodies and requests with `expectsContinue`.
+        /// Before libcurl 8.0, which cannot reuse such a connection, each request uses one of its
+        /// own. All `http` servers must support HTTP/2. Exchanges that may pause use HTTP/1.1
+        /// nevertheless: streams, downloads, streamed request bodies and requests with
+        /// `expectsContinue`.
         case priorKnowledge
     }
 
