@@ -70,7 +70,9 @@ extension CurlSession {
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// At least 16,384. A download can have its own limit; both apply. Defaults to `nil`, no
+        /// At least 16,384. libcurl receives up to 100 KiB, or the bytes of one second, in one
+        /// burst and then waits, so a body that is smaller is not delayed. The wait counts toward
+        /// the idle timeout. A download can have its own limit; both apply. Defaults to `nil`, no
         /// limit.
         public var maximumBytesPerSecondReceived: Int?
 

@@ -94,7 +94,7 @@ struct CurlHTTPVersionTests {
 
 @Suite("Curl session: limits of the rate", .timeLimit(.minutes(10)))
 struct CurlRateTests {
-    private static let body = Data((0..<96 << 10).map { UInt8($0 % 251) })
+    private static let body = Data((0..<384 << 10).map { UInt8($0 % 251) })
 
     private func seconds(since start: ContinuousClock.Instant) -> Double { (ContinuousClock.now - start) / .seconds(1) }
 
@@ -102,7 +102,7 @@ struct CurlRateTests {
     func reception() async throws {
         let server = try MockServer { $0.path == "/small" ? MockResponse("ale") : MockResponse(Self.body) }
         defer { server.stop() }
-        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 48 << 10 })
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 128 << 10 })
         var start = ContinuousClock.now
         let task = service.GET("/").resume()
         #expect(try await service.GET("/small").string().value == "ale")
@@ -119,7 +119,7 @@ struct CurlRateTests {
     func sending() async throws {
         let server = try MockServer { MockResponse($0.body) }
         defer { server.stop() }
-        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 48 << 10 })
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 128 << 10 })
         let start = ContinuousClock.now
         #expect(try await service.POST("/").setBody(Self.body).data().value == Self.body)
         #expect(seconds(since: start) >= 1.2)
