@@ -61,6 +61,9 @@ static inline int ccurl_joins_freed_headers(void) {
     return version >= 0x075300 && version < 0x080100;
 }
 
+// Whether a connection can be used again for HTTP/2 without negotiation: mended in 8.0 (curl issue 10634).
+static inline int ccurl_reuses_known_http2(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000; }
+
 static inline CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_size(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }

@@ -70,7 +70,9 @@ extension CurlSession {
 
         /// The maximum average rate at which each request receives bytes, in bytes per second.
         ///
-        /// At least 16,384. A download can have its own limit; both apply. Defaults to `nil`, no
+        /// At least 16,384. libcurl receives up to 100 KiB, or the bytes of one second, in one
+        /// burst and then waits, so a body that is smaller is not delayed. The wait counts toward
+        /// the idle timeout. A download can have its own limit; both apply. Defaults to `nil`, no
         /// limit.
         public var maximumBytesPerSecondReceived: Int?
 
@@ -103,8 +105,10 @@ extension CurlSession {
         /// As ``negotiated`` over TLS, and HTTP/2 without negotiation for `http` URLs (RFC 9113,
         /// section 3.3).
         ///
-        /// All `http` servers must support it. Exchanges that may pause use HTTP/1.1 nevertheless:
-        /// streams, downloads, streamed request bodies and requests with `expectsContinue`.
+        /// Before libcurl 8.0, which cannot reuse such a connection, each request uses one of its
+        /// own. All `http` servers must support HTTP/2. Exchanges that may pause use HTTP/1.1
+        /// nevertheless: streams, downloads, streamed request bodies and requests with
+        /// `expectsContinue`.
         case priorKnowledge
     }
 

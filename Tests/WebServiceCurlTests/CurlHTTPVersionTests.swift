@@ -1,3 +1,4 @@
+import CCurl
 import Foundation
 import Testing
 import WebServiceCore
@@ -22,7 +23,7 @@ struct CurlHTTPVersionTests {
         return service
     }
 
-    @Test("HTTP/2 is used without negotiation, and requests share connections")
+    @Test("HTTP/2 is used without negotiation, and requests share connections if libcurl can reuse them")
     func priorKnowledge() async throws {
         let server = try PlainServer()
         let service = try service("http://127.0.0.1:\(server.port)")
@@ -36,8 +37,12 @@ struct CurlHTTPVersionTests {
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(responses.allSatisfy { $0.0.hasPrefix("HTTP/2.0 ") && $0.1 == "HTTP/2" })
-        let connections = Set(responses.map(\.0))
-        #expect(connections.count <= 2, "\(connections)")
+        let connections = Set(responses.map(\.0)).count
+        if ccurl_reuses_known_http2() != 0 {
+            #expect(connections <= 2)
+        } else {
+            #expect(connections == 40)
+        }
     }
 
     @Test("Bodies of all sizes are sent and received over HTTP/2 without TLS")
@@ -89,7 +94,7 @@ struct CurlHTTPVersionTests {
 
 @Suite("Curl session: limits of the rate", .timeLimit(.minutes(10)))
 struct CurlRateTests {
-    private static let body = Data((0..<96 << 10).map { UInt8($0 % 251) })
+    private static let body = Data((0..<384 << 10).map { UInt8($0 % 251) })
 
     private func seconds(since start: ContinuousClock.Instant) -> Double { (ContinuousClock.now - start) / .seconds(1) }
 
@@ -97,7 +102,7 @@ struct CurlRateTests {
     func reception() async throws {
         let server = try MockServer { $0.path == "/small" ? MockResponse("ale") : MockResponse(Self.body) }
         defer { server.stop() }
-        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 48 << 10 })
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 128 << 10 })
         var start = ContinuousClock.now
         let task = service.GET("/").resume()
         #expect(try await service.GET("/small").string().value == "ale")
@@ -114,7 +119,7 @@ struct CurlRateTests {
     func sending() async throws {
         let server = try MockServer { MockResponse($0.body) }
         defer { server.stop() }
-        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 48 << 10 })
+        let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 128 << 10 })
         let start = ContinuousClock.now
         #expect(try await service.POST("/").setBody(Self.body).data().value == Self.body)
         #expect(seconds(since: start) >= 1.2)

@@ -65,7 +65,7 @@ struct Connections {
         /// The bytes of an HTTP/2 connection may belong to any of its exchanges.
         func receive(at now: UInt64) {
             lastArrival = now
-            user?.lastActivity = now
+            user?.attempt.lastActivity = now
         }
 
         /// Returns whether no bytes have been received since the instant.

@@ -66,20 +66,20 @@ extension CurlHandle {
         if let path = configuration.unixSocketPath {
             try check(ccurl_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path), "the Unix domain socket")
             ccurl_set_string(easy, CURLOPT_PROXY, "")
-            ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, 1)
-            ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
         }
         try configure(configuration.tls)
     }
 
-    /// The lowest rate, so that no byte is delayed by more than about a second.
+    /// The lowest rate, so that no byte is delayed by more than about seven seconds.
     private static let minimumRate = 16 << 10
 
     private func limitRates(_ configuration: CurlSession.Configuration) throws {
-        // libcurl waits after each buffer.
+        // libcurl counts the bytes of a handle's exchanges together. It waits after each buffer
+        // when it sends, and after up to a hundred buffers when it receives.
+        isWorn = configuration.maximumBytesPerSecondReceived != nil || configuration.maximumBytesPerSecondSent != nil
         if let rate = configuration.maximumBytesPerSecondReceived.map({ max($0, Self.minimumRate) }) {
             try check(ccurl_set_size(easy, CURLOPT_MAX_RECV_SPEED_LARGE, curl_off_t(rate)), "the rate of reception")
-            ccurl_set_long(easy, CURLOPT_BUFFERSIZE, min(rate / 4, 64 << 10))
+            ccurl_set_long(easy, CURLOPT_BUFFERSIZE, max(1 << 10, min(rate / 100, 64 << 10)))
         }
         if let rate = configuration.maximumBytesPerSecondSent.map({ max($0, Self.minimumRate) }) {
             try check(ccurl_set_size(easy, CURLOPT_MAX_SEND_SPEED_LARGE, curl_off_t(rate)), "the rate of sending")

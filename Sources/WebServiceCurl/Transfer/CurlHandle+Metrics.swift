@@ -13,7 +13,7 @@ extension CurlHandle {
             firstByte: first > .zero ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
             bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
             bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T),
-            isConnectionReused: isReused && sendings > 0
+            isConnectionReused: isReused && attempt.sendings > 0
         )
         if !isReused {
             metrics.nameLookup = lookup > .zero ? lookup : nil

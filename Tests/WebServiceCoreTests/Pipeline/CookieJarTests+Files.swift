@@ -186,6 +186,7 @@ struct PublicSuffixTests {
     func withoutList() throws {
         let jar = CookieJar(timekeeper: nil, suffixes: PublicSuffixList("libnone.so"))
         jar.store(["a=b; Domain=co.uk"], from: try #require(URL(string: "https://a.example.co.uk/")))
+        jar.store(["a=b; Domain=uk"], from: try #require(URL(string: "https://a.example.co.uk/")))
         #expect(jar.cookies.map(\.domain) == ["co.uk"])
     }
 

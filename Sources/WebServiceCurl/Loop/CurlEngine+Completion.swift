@@ -1,0 +1,81 @@
+import CCurl
+import WebServiceCore
+
+/// The completion of the exchanges that have ended.
+extension CurlEngine {
+    /// Completes the ended exchanges and starts waiting ones.
+    ///
+    /// Repeats until none has ended, because a new exchange may end immediately.
+    func collect() {
+        repeat {
+            endAnswered()
+            takeMessages()
+            endBodies()
+        } while tell()
+    }
+
+    /// Completes the exchanges of ``answered``, which closes their connections.
+    func endAnswered() {
+        for handle in answered {
+            guard let transfer = handle.exchange?.submission.transfer else { continue }
+            ended.append(Ended(transfer: transfer, result: .success([:]), metrics: handle.metrics()))
+            release(handle)
+        }
+        answered.removeAll()
+    }
+
+    /// Ends the request bodies of ``deaf``, which closes their connections.
+    ///
+    /// libcurl stops receiving at the end of the response or of the connection, but it does not
+    /// complete the exchange before the end of the request body. Without further bytes of the body,
+    /// it returns the result.
+    func endBodies() {
+        while let handle = deaf.popLast() {
+            guard handle.isUploading, !handle.attempt.isPaused, !handle.attempt.isBodyOver,
+                !done.contains(where: { $0 === handle }),
+                let connection = handle.attempt.connection,
+                connections[connection.socket] === connection, !poller.isReading(connection.socket)
+            else { continue }
+            poller.replace(connection.socket) { connection.divert() }
+            proceed(handle) { $0.endBody() }
+        }
+    }
+
+    func takeMessages() {
+        var remaining: CInt = 0
+        while let message = curl_multi_info_read(multi, &remaining) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
+                continue
+            }
+            let handle = self.handle(easy)
+            guard let transfer = handle.exchange?.submission.transfer else { continue }
+            let code = ccurl_message_result(message)
+            if handle.attempt.mustBeginAgain {
+                curl_multi_remove_handle(multi, easy)
+                handle.beginAgain()
+                if curl_multi_add_handle(multi, easy) == CURLM_OK { continue }
+            }
+            let result = handle.result(code)
+            ended.append(Ended(transfer: transfer, result: result, metrics: handle.metrics()))
+            done.append(handle)
+        }
+    }
+
+    /// Completes the transfers of the ended exchanges, then releases their handles.
+    ///
+    /// The completions are scheduled as one batch, because waking other threads once costs less
+    /// than once per transfer.
+    ///
+    /// - Returns: Whether any exchange had ended, so others may have started.
+    func tell() -> Bool {
+        guard !ended.isEmpty else { return false }
+        HandlerPool.shared.together {
+            for end in ended { end.transfer.finish(end.result, end.metrics) }
+        }
+        ended.removeAll(keepingCapacity: true)
+        for handle in done { release(handle) }
+        done.removeAll(keepingCapacity: true)
+        startAdmitted()
+        return true
+    }
+}

@@ -1,0 +1,77 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// The sockets of libcurl and their events.
+extension CurlEngine {
+    func act(_ socket: Int32, _ events: Poller.Events) {
+        var mask: CInt = 0
+        if events.contains(.readable) { mask |= CInt(CURL_CSELECT_IN) }
+        if events.contains(.writable) { mask |= CInt(CURL_CSELECT_OUT) }
+        if events.contains(.failed) { mask |= CInt(CURL_CSELECT_ERR) }
+        if events.contains(.readable) { connections[socket]?.receive(at: now) }
+        var running: CInt = 0
+        curl_multi_socket_action(multi, socket, mask, &running)
+    }
+
+    func watch(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: CInt) -> CInt {
+        if !uploads.isEmpty, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT), let easy {
+            deaf.append(handle(easy))
+        }
+        switch what {
+        case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)
+        case CInt(CURL_POLL_OUT): poller.watch(socket, for: .writable)
+        case CInt(CURL_POLL_INOUT): poller.watch(socket, for: [.readable, .writable])
+        default: poller.unwatch(socket)
+        }
+        return 0
+    }
+
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        guard let address = address?.pointee else { return CURL_SOCKET_BAD }
+        #if os(Linux)
+        let descriptor = socket(
+            address.family, address.socktype | CInt(SOCK_CLOEXEC.rawValue), address.protocol)
+        #else
+        let descriptor = socket(address.family, address.socktype, address.protocol)
+        if descriptor >= 0 { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        #endif
+        guard descriptor >= 0 else { return CURL_SOCKET_BAD }
+        connections.opened(descriptor)
+        poller.opened(descriptor)
+        return descriptor
+    }
+
+    func closeSocket(_ socket: curl_socket_t) -> CInt {
+        connections.closed(socket)
+        poller.closed(socket)
+        return close(socket)
+    }
+
+    func handle(_ easy: UnsafeMutableRawPointer) -> CurlHandle {
+        var context: UnsafeMutableRawPointer?
+        ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
+        return CurlHandle.from(context)
+    }
+
+    /// Returns the connection of a socket; `nil` if it is not open.
+    func connection(_ socket: Int32) -> Connections.Connection? { connections[socket] }
+
+    /// Returns the connection with these ends; `nil` if it is not known.
+    func connection(_ ends: Connections.Ends) -> Connections.Connection? {
+        connections.connection(ends)
+    }
+
+    /// Returns whether the TLS library holds decrypted bytes of the connection of an exchange.
+    func hasDecryptedBytes(_ handle: CurlHandle) -> Bool {
+        ccurl_tls_has_pending(handle.easy, tls) != 0
+    }
+}

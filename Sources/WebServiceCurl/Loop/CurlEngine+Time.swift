@@ -1,0 +1,69 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The instants at which the loop acts without an event.
+extension CurlEngine {
+    /// Returns the timeout for the next wait, in milliseconds; -1 waits indefinitely.
+    func patience(_ current: UInt64) -> Int32 {
+        let moment = min(curlMoment ?? .max, silenceMoment, restMoment)
+        if moment == .max { return -1 }
+        return moment <= current ? 0 : Int32(clamping: (moment - current + 999_999) / 1_000_000)
+    }
+
+    func actOnTime() {
+        curlMoment = nil
+        var running: CInt = 0
+        curl_multi_socket_action(multi, ccurl_socket_timeout(), 0, &running)
+    }
+
+    func setTimer(_ milliseconds: Int) -> CInt {
+        curlMoment =
+            milliseconds < 0
+            ? nil : milliseconds == 0 ? 0 : TaskClock.system.now + UInt64(milliseconds) * 1_000_000
+        return 0
+    }
+
+    /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
+    func endSilent(_ start: UInt64) {
+        silenceMoment = .max
+        for handle in busy where !handle.attempt.isPaused && !handle.attempt.isAwaitingBody {
+            let limit = handle.attempt.lastActivity &+ handle.attempt.idleLimit
+            if limit <= start {
+                // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to
+                // send new ones on it. If nothing has arrived within the timeout, the connection is
+                // shut down, which ends or restarts all its exchanges.
+                handle.forbidReuse()
+                if let connection = handle.attempt.connection,
+                    connection.isSilent(since: start - handle.attempt.idleLimit)
+                {
+                    connection.giveUp()
+                }
+                let text = "no byte was sent or received for \(Double(handle.attempt.idleLimit) / 1e9) s"
+                end(handle, CurlError.error(.timedOut, text))
+            } else {
+                silenceMoment = min(silenceMoment, max(limit, start &+ Self.silenceInterval))
+            }
+        }
+    }
+
+    /// The shortest interval between two checks, in nanoseconds, which limits their cost.
+    private static let silenceInterval: UInt64 = 2_000_000
+
+    /// Closes the expired connections. libcurl checks them only when it needs one.
+    ///
+    /// Only freeing the multi handle closes them immediately, which also discards the parsed
+    /// certificates.
+    func closeConnections() {
+        restMoment = .max
+        guard busy.isEmpty, let fresh = curl_multi_init() else { return }
+        curl_multi_cleanup(multi)
+        multi = fresh
+        curlMoment = nil
+        configureMulti()
+    }
+}

@@ -1,0 +1,74 @@
+import WebServiceCore
+
+/// The progress of one exchange of a ``CurlHandle``.
+struct CurlAttempt {
+    // MARK: Time
+
+    /// The instant at which a byte was last sent or received, according to the loop's clock.
+    var lastActivity: UInt64 = 0
+    private(set) var idleLimit: UInt64 = 0
+
+    // MARK: The request
+
+    /// The wait for the server's permission to send the body; `nil` if it is not requested.
+    var expectation: Duration?
+    /// The request body that libcurl requests in pieces.
+    var upload: OutgoingBody?
+    /// A Boolean value that indicates whether the exchange waits for bytes of the request body.
+    var isAwaitingBody = false
+    /// A Boolean value that indicates whether the request body ends before its last byte.
+    var isBodyOver = false
+    private(set) var mayBeSentTwice = true
+    /// The number of times the request was sent.
+    var sendings = 0
+    /// A Boolean value that indicates whether the server rejected the field `Expect`.
+    var isRefused = false
+    /// A Boolean value that indicates whether the exchange restarts, because libcurl chose an
+    /// unusable connection or the server rejected the field `Expect`.
+    var mustBeginAgain = false
+
+    // MARK: The connection
+
+    /// A Boolean value that indicates whether the exchange uses a connection of its own.
+    var isExclusive = false
+    /// The connection of the exchange; `nil` before one is chosen.
+    var connection: Connections.Connection?
+    /// The connection to a Unix domain socket, used by this exchange alone. Its ends do not
+    /// identify it.
+    var unixConnection: Connections.Connection?
+    /// The TLS connection whose end marks the end of the body.
+    var closing: TLSClosing.Connection?
+
+    // MARK: The response
+
+    /// The number of header lines received so far.
+    var headLines = 0
+    /// A Boolean value that indicates whether a line was received in part.
+    var isWithinLine = false
+    /// The number of missing bytes of the response; `nil` if it is unknown or the request body is
+    /// not streamed.
+    var remaining: Int64?
+    /// A Boolean value that indicates whether the receiver has paused the exchange.
+    var isPaused = false
+    /// The error with which the handle aborted the exchange.
+    var failure: (any Error)?
+
+    /// Creates the state of a handle without an exchange.
+    init() {}
+
+    init(_ request: EncodedRequest, at now: UInt64) {
+        lastActivity = now
+        idleLimit = UInt64(0).addingSaturated(max(request.timeout, .milliseconds(1)))
+        expectation = request.source.options.expectsContinue
+        mayBeSentTwice = request.method.isIdempotent
+    }
+
+    /// Prepares for sending the request again after the server has rejected the field `Expect`.
+    mutating func startOver() {
+        isRefused = false
+        failure = nil
+        sendings = 0
+        headLines = 0
+        isWithinLine = false
+    }
+}

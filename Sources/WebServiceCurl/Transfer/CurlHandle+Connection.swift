@@ -1,0 +1,57 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The connection that libcurl selects for an exchange.
+extension CurlHandle {
+    /// Returns whether libcurl may send the request on the connection with these endpoints.
+    ///
+    /// Called again if libcurl resends the request because a reused connection was closed.
+    func maySend(_ ends: Connections.Ends) -> Bool {
+        leaveConnection()
+        if let connection = attempt.unixConnection ?? engine.connection(ends) {
+            if connection.isResting, connection.hasStrayBytes || engine.hasDecryptedBytes(self) {
+                connection.giveUp()
+                attempt.mustBeginAgain = true
+                return false
+            }
+            connection.enter(self)
+            attempt.connection = connection
+        }
+        attempt.sendings += 1
+        attempt.isBodyOver = false
+        if attempt.sendings == 1 { return true }
+        // libcurl counts resends over the lifetime of a handle and fails at the sixth.
+        isWorn = true
+        if attempt.mayBeSentTwice { return true }
+        attempt.failure = CurlError.error(
+            .networkConnectionLost,
+            "the connection was closed, and the server may have received the request")
+        return false
+    }
+
+    func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        let socket = engine.openSocket(address)
+        if address?.pointee.family == AF_UNIX { attempt.unixConnection = engine.connection(socket) }
+        return socket
+    }
+
+    func leaveConnection() {
+        guard let connection = attempt.connection else { return }
+        if isHTTP2 { connection.isMultiplexed = true }
+        connection.leave()
+        attempt.connection = nil
+    }
+
+    /// Prevents the reuse of the connection.
+    ///
+    /// libcurl closes it at the end of the exchange, unless other exchanges use it.
+    func forbidReuse() {
+        ccurl_set_long(easy, CURLOPT_FORBID_REUSE, 1)
+        isWorn = true
+    }
+}

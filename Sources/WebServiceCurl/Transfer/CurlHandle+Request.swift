@@ -1,0 +1,136 @@
+import CCurl
+import Foundation
+import WebServiceCore
+
+/// The options for the request of one exchange.
+extension CurlHandle {
+    /// Selects the HTTP version, and whether the request uses a connection of its own or waits for
+    /// one that it can share.
+    ///
+    /// - Returns: Whether the response may be an HTTP/2 response.
+    func setVersion(_ request: EncodedRequest, _ receiver: any BodyReceiver) -> Bool {
+        let needsHTTP1 = receiver.mayPause || request.stream != nil || attempt.expectation != nil
+        let isSecure = request.url.utf8.starts(with: "https:".utf8)
+        let isHTTP2Known = engine.configuration.httpVersion == .priorKnowledge && !needsHTTP1
+        if isHTTP2Known {
+            let version = isSecure ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+            ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(version))
+        } else if needsHTTP1 {
+            ccurl_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+            isWorn = true  // its version and its pause are not reset
+        }
+        // An earlier connection to a Unix domain socket could not be identified.
+        let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
+        attempt.isExclusive = engine.configuration.unixSocketPath != nil || !isReusable
+        ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive ? 1 : 0)
+        ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
+        // With TLS, the handshake determines whether requests can share the connection, so waiting
+        // for it is worthwhile. Without TLS, only the first response determines it.
+        ccurl_set_long(easy, CURLOPT_PIPEWAIT, (isSecure || isHTTP2Known) && !attempt.isExclusive ? 1 : 0)
+        return isSecure || isHTTP2Known
+    }
+
+    /// Passes the configured addresses of the host to libcurl, which stores them only as long as
+    /// its multi handle exists.
+    func setAddresses(_ request: EncodedRequest) throws {
+        guard !engine.resolutions.isEmpty else { return }
+        let entry = Origin(request.url).flatMap { engine.resolutions["\($0.host):\($0.port)"] }
+        ccurl_set_list(easy, CURLOPT_RESOLVE, nil)
+        curl_slist_free_all(resolution)
+        resolution = entry.flatMap { curl_slist_append(nil, $0) }
+        guard entry == nil || resolution != nil else {
+            throw WebServiceError(.curl, "libcurl could not allocate the addresses of the host")
+        }
+        ccurl_set_list(easy, CURLOPT_RESOLVE, resolution)
+    }
+
+    func setMethod(_ request: EncodedRequest) throws {
+        let method = request.method
+        let defaultMethod: Request.Method
+        if let stream = request.stream {
+            setUpload(
+                OutgoingBody(stream) { [weak transfer = exchange?.submission.transfer] in
+                    transfer?.sendMore()
+                })
+            (kind, defaultMethod) = (.content, .POST)
+        } else if let source = request.bodySource {
+            setUpload(OutgoingBody(source))
+            (kind, defaultMethod) = (.content, .POST)
+        } else if let body = request.body
+            ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil)
+        {
+            // A small body is sent together with the header.
+            if body.count <= 32 << 10 {
+                ccurl_set_long(easy, CURLOPT_POST, 1)
+                ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count))
+                try check(
+                    body.withUnsafeBytes {
+                        ccurl_set_pointer(
+                            easy, CURLOPT_COPYPOSTFIELDS, $0.baseAddress ?? UnsafeRawPointer(detail))
+                    },
+                    "the body")
+            } else {
+                setUpload(OutgoingBody(BodySource(body)))
+            }
+            (kind, defaultMethod) = (.content, .POST)
+        } else if method == .HEAD {
+            ccurl_set_long(easy, CURLOPT_NOBODY, 1)
+            (kind, defaultMethod) = (.head, .HEAD)
+        } else {
+            if kind != .get { ccurl_set_long(easy, CURLOPT_HTTPGET, 1) }
+            (kind, defaultMethod) = (.get, .GET)
+        }
+        try check(
+            ccurl_set_string(
+                easy, CURLOPT_CUSTOMREQUEST, method == defaultMethod ? nil : method.rawValue),
+            "the method")
+    }
+
+    private func setUpload(_ body: OutgoingBody) {
+        ccurl_set_long(easy, CURLOPT_POST, 1)
+        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count ?? -1))
+        ccurl_set_pointer(easy, CURLOPT_POSTFIELDS, nil)
+        attempt.upload = body
+    }
+
+    func setFields(_ request: EncodedRequest) throws {
+        var cookies: String?
+        var hasContentType = false
+        for field in request.headers {
+            if field.name.equalsIgnoringASCIICase("Cookie") {
+                cookies = cookies.map { $0 + "; " + field.value } ?? field.value
+                continue
+            }
+            if field.name.equalsIgnoringASCIICase("Content-Type") { hasContentType = true }
+            try add(field.name, field.value)
+        }
+        if let cookies { try add("Cookie", cookies) }
+        if let contentType = request.contentType, !hasContentType {
+            try add("Content-Type", contentType)
+        }
+        if kind == .content {
+            // Without this line, libcurl adds the content type of a form.
+            if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
+            if let upload = attempt.upload, upload.count == nil {
+                try addLine("Transfer-Encoding: chunked")
+            }
+            try addLine(attempt.expectation == nil ? "Expect:" : "Expect: 100-continue")
+            if let expectation = attempt.expectation {
+                ccurl_set_long(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, max(1, expectation.milliseconds))
+            }
+        }
+        ccurl_set_list(easy, CURLOPT_HTTPHEADER, fields)
+    }
+
+    private func add(_ name: String, _ value: String) throws {
+        // A semicolon denotes an empty value.
+        try addLine(value.isEmpty ? name + ";" : name + ": " + value)
+    }
+
+    private func addLine(_ line: String) throws {
+        guard let longer = curl_slist_append(fields, line) else {
+            throw WebServiceError(.curl, "libcurl could not allocate the header fields")
+        }
+        fields = longer
+    }
+}
