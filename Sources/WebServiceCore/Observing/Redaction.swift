@@ -10,7 +10,7 @@ import FoundationNetworking
 /// JSON key is secret if its name is in one of the sets, or contains one of ``fragments`` after
 /// `-`, `_`, `.` and spaces are removed: `access_token` and `X-Amz-Security-Token` contain `token`.
 ///
-/// All input is processed in linear time, whatever it contains. ``RequestLogger``,
+/// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
 /// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
 /// redaction.
 public struct Redaction: Sendable {
