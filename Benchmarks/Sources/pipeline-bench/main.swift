@@ -3,6 +3,7 @@
 // to its first line.
 
 import Foundation
+import Synchronization
 import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -49,6 +50,15 @@ struct BrewersRequest: HTTPServiceRequest, Hashable {
 let service = WebService(baseURLString: "http://127.0.0.1/v1")
 service.session = InstantSession()
 
+/// Counts the events of the case `observed`.
+final class EventCounter: Observer {
+    let count = Atomic<Int>(0)
+    func observe(_ event: ExchangeEvent) { count.add(1, ordering: .relaxed) }
+}
+
+let observedService = service.clone()
+observedService.observers = [EventCounter()]
+
 for inFlight in [1, 64] {
     let floor = Case(name: "floor: one hop on the global queue, JSON parsed") { count in
         keepInFlight(inFlight, of: count) { done in
@@ -81,6 +91,15 @@ for inFlight in [1, 64] {
             }
         }
     }
+    let observed = Case(name: "observed: await with one observer, 5 events") { count in
+        keepInFlight(inFlight, of: count) { done in
+            Task {
+                let data = try await observedService.GET("/brewers").data().value
+                precondition(data.count == 17)
+                done()
+            }
+        }
+    }
     let performed = Case(name: "perform: try await perform(request).value") { count in
         keepInFlight(inFlight, of: count) { done in
             Task {
@@ -92,7 +111,7 @@ for inFlight in [1, 64] {
     }
     report(
         "Pipeline, \(inFlight) in flight, 17 bytes of JSON",
-        measure([floor, task, awaited, performed], count: quick ? 5_000 : 20_000, rounds: rounds)
+        measure([floor, task, awaited, observed, performed], count: quick ? 5_000 : 20_000, rounds: rounds)
     )
 }
 

@@ -10,8 +10,9 @@ import FoundationNetworking
 /// JSON key is secret if its name is in one of the sets, or contains one of ``fragments`` after
 /// `-`, `_`, `.` and spaces are removed: `access_token` and `X-Amz-Security-Token` contain `token`.
 ///
-/// All input is processed in linear time, whatever it contains. Log entries, HTTP archives and
-/// ``Request/curlDescription(redaction:)`` apply a redaction.
+/// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
+/// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
+/// redaction.
 public struct Redaction: Sendable {
     /// The names of secret header fields, in lower case.
     public var headerNames: Set<String>

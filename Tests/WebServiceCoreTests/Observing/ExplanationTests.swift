@@ -110,7 +110,7 @@ struct ExplanationTests {
         fixture.serve(["Cache-Control": "no-store"], "x")
         #expect(
             await explanation(fixture.service.GET("/b")).dropFirst().first
-                == "The cache did not store the response: no-store.")
+                == "The cache did not store the response: no-store in the response.")
     }
 
     @Test("Joined and queued requests, and access to a storage, are explained")

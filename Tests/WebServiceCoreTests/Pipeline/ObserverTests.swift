@@ -376,7 +376,8 @@ struct ObserverTests {
             func observe(_ event: ExchangeEvent) { canary.touch() }
         }
         let released = Collected<Bool>()
-        let service = WebService.make(HandSession(text: "x"))
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
         // The closure would wait for a lock of the service that is held.
         service.observers = [Holding(canary: Canary { released.add(service.observers.isEmpty) })]
         do {
@@ -386,6 +387,7 @@ struct ObserverTests {
             service.observers = []
             #expect(task.task.state == .completed && released.values.isEmpty)
         }
+        session.exchanges.removeAll()  // they retain their tasks
         #expect(await released.wait() == [true])
     }
 }
