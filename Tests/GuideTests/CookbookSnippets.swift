@@ -282,12 +282,12 @@ struct CookbookSnippets {
         #expect(Set(mock.receivedRequests.map { $0.headers["traceparent"] }).count == 2)
     }
 
-    @Test("A logger receives strings")
+    @Test("A logger receives entries")
     func logger() async throws {
-        let address = "https://mock.test"
-        let logger = RequestLogger { text in print(text) }
-        let service = WebService(baseURLString: address, passthroughDelegate: logger)
-        #expect(service.passthroughDelegate === logger)
+        mock.on(.GET, "/", .status(204))
+        service.observers = [.log { entry in print(entry.level, entry.text) }]
+        _ = try await service.GET("/").empty().value
+        #expect(service.observers.count == 1)
     }
 
     #if WEBSERVICE_CURL

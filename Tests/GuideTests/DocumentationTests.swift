@@ -54,23 +54,27 @@ struct DocumentationTests {
         "Every relative link and every anchor of a page has a target",
         arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {
-        let text = try text(page)
-        let anchors = Set(
+        for match in try text(page).matches(of: /\]\(([^)]+)\)/) {
+            let target = String(match.1)
+            if target.contains("://") { continue }
+            let parts = target.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            let file = parts[0].isEmpty ? page : parts[0]
+            #expect(FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(file).path), "\(target)")
+            if parts.count > 1 {
+                #expect(try anchors(text(file)).contains(parts[1]), "\(target)")
+            }
+        }
+    }
+
+    /// Returns the anchors of the headings of a page.
+    private func anchors(_ text: String) -> Set<String> {
+        Set(
             text.split(separator: "\n").filter { $0.hasPrefix("#") }.map { heading in
                 heading.drop { $0 == "#" || $0 == " " }.lowercased().filter {
                     $0.isLetter || $0.isNumber || $0 == " " || $0 == "-"
                 }
                 .replacingOccurrences(of: " ", with: "-")
             })
-        for match in text.matches(of: /\]\(([^)]+)\)/) {
-            let target = String(match.1)
-            if target.hasPrefix("#") {
-                #expect(anchors.contains(String(target.dropFirst())), "\(target)")
-            } else if !target.contains("://") {
-                #expect(
-                    FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(target).path), "\(target)")
-            }
-        }
     }
 
     @Test("SECURITY.md names suites and sections of the Guide that exist")
