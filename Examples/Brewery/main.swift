@@ -117,7 +117,7 @@ do {
         }
     }
     inspector?.stop()
-    withExtendedLifetime(logger) { server?.stop() }
+    server?.stop()
 } catch {
     complain("brewery: the demo failed: \(error)")
     exit(unavailable)
