@@ -37,7 +37,7 @@ extension InspectorProbe {
         var request = Request(
             .POST,
             url:
-                "https://ann:canary-20@brewhapi.example.com/v1/secret/a;sid=canary-21?access_token=canary-22&a=1#canary-23"
+                "https://brewhapi.example.com/v1/secret/a;sid=canary-21?access_token=canary-22&a=1"
         )
         request.headers = [
             "Authorization": "Bearer canary-24", "Cookie": "sid=canary-25", "X-Api-Key": "canary-26",
@@ -54,6 +54,8 @@ extension InspectorProbe {
         json.content = .json(card)
         json.options.interceptors = []
         await send(service.sessionTask(request: json))
+        // Refused, because it contains user information.
+        await send(service.sessionTask(request: Request(url: "https://ann:canary-20@brewhapi.example.com/#canary-23")))
         for path in ["/moved", "/text", "/bytes", "/failure"] { await send(service.GET(path)) }
     }
 

@@ -17,14 +17,16 @@ struct InspectorContentTests {
         inspected.session.on(
             .POST, "/login",
             .json(body).header("Set-Cookie", "sid=canary").header("Link", "<https://h/?api_key=canary>; rel=next"))
-        var request = Request(.POST, url: "https://ann:canary@h.example.com/login?token=canary#canary")
+        var request = Request(.POST, url: "https://h.example.com/login?token=canary")
         request.headers = ["Authorization": "Bearer canary", "Cookie": "sid=canary", "X-Api-Key": "canary"]
         request.formParameters = ["password": "canary", "user": "ann"]
         let exchange = try await inspected.send(request)
         #expect(exchange.status == 200)
         let detail = ShownExchange(exchange, .standard).pageJSON
+        let refused = try await inspected.send(Request(url: "https://ann:canary@h.example.com/login#canary"))
+        #expect(!ShownExchange(refused, .standard).pageJSON.contains("canary"))
         let archive = String(decoding: InspectorArchive([exchange], .standard).data, as: UTF8.self)
-        let changes = try #require(inspected.store.changes(after: 0)).pageJSON
+        let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
         for text in [detail, archive, changes] { #expect(!text.contains("canary"), "\(text)") }
         #expect(detail.contains("user=ann") && detail.contains("missing_field") && archive.contains("missing_field"))
         #expect(try #require(ShownExchange(exchange, .standard).attempts.last).curl.hasPrefix("curl --disable"))
@@ -96,15 +98,36 @@ struct InspectorContentTests {
         #expect((sent["queryString"] as? [[String: String]])?.first == ["name": "q", "value": "a b"])
     }
 
-    @Test("A response without a request, and one that is streamed, are shown")
-    func otherResponses() async throws {
+    @Test("A streamed response is in progress until the end of its body, which is not retained")
+    func streams() async throws {
         let inspected = InspectedService()
-        inspected.session.on(.GET, "/stream", MockResponse(statusCode: 200, data: Data(count: 5_000)))
-        let stream = try await inspected.service.GET("/stream").stream().response
-        _ = stream
-        await eventually { !inspected.store.exchanges().isEmpty }
-        let exchange = try #require(inspected.store.exchanges().first)
+        let (chunks, writer) = AsyncStream<Data>.makeStream()
+        inspected.session.on(.GET, "/stream", MockResponse(statusCode: 200, chunks: chunks))
+        let stream = try await inspected.service.GET("/stream").stream().value
+        await eventually { inspected.store.exchanges().first?.phase == .streaming }
+        #expect(ListedExchange(try #require(inspected.store.exchanges().first), .standard).duration == nil)
+        writer.yield(Data(count: 5_000))
+        writer.finish()
+        var count = 0
+        for try await chunk in stream.body { count += chunk.count }
+        #expect(count == 5_000)
+        await eventually { inspected.store.exchanges().first?.phase == .ended }
+        let detail = ShownExchange(try #require(inspected.store.exchanges().first), .standard)
+        #expect(detail.summary.status == 200 && detail.summary.duration != nil)
+        #expect(
+            detail.attempts.first?.response?.body.note
+                == "The body is streamed, so it is not retained, or it is not received yet.")
+    }
+
+    @Test("A response of a cache is shown without a request, with its source")
+    func cachedResponses() async throws {
+        let inspected = InspectedService()
+        inspected.service.interceptors = [ResponseCache(storage: MemoryStorage())]
+        try await inspected.send("/x", .json(["a": 1]).header("Cache-Control", "max-age=60"))
+        let exchange = try await inspected.send(Request(url: "https://h.example.com/x"))
         let detail = ShownExchange(exchange, .standard)
-        #expect(detail.summary.status == 200 && detail.attempts.first?.response?.body.text == nil)
+        #expect(detail.attempts.isEmpty && detail.summary.source == "cache" && detail.summary.status == 200)
+        #expect(detail.response?.body.text == #"{"a":1}"#)
+        #expect(detail.explanation.last == "The exchange ended with status 200, source: cache.")
     }
 }

@@ -2,15 +2,19 @@ import Foundation
 import WebServiceCore
 
 /// The changes of the list since an earlier version.
-struct ExchangeChanges: Encodable, Sendable {
+struct ExchangeChanges: Encodable {
     let version: Int
-    /// The number of the oldest exchange: those before it were removed.
     let oldest: Int
     let exchanges: [ListedExchange]
+
+    init(_ changes: ExchangeStore.Changes, _ redaction: Redaction) {
+        (version, oldest) = (changes.version, changes.oldest)
+        exchanges = changes.exchanges.map { ListedExchange($0, redaction) }
+    }
 }
 
 /// One row of the list, without secrets.
-struct ListedExchange: Encodable, Sendable {
+struct ListedExchange: Encodable {
     let number: Int
     let parent: Int?
     let name: String
@@ -31,7 +35,7 @@ struct ListedExchange: Encodable, Sendable {
     let spans: [Span]
 
     /// An interval of the waterfall.
-    struct Span: Encodable, Sendable {
+    struct Span: Encodable {
         let kind: String
         let start: Double
         /// `nil` in progress.

@@ -65,6 +65,6 @@ struct ShownBody: Encodable {
     /// Creates the body of a response.
     init(_ response: RecordedResponse, _ redaction: Redaction) {
         self.init(response.body, contentType: response.head.headers[.contentType], redaction)
-        if response.isStreamed { note = "The body is streamed and not retained." }
+        if response.isStreamed { note = "The body is streamed, so it is not retained, or it is not received yet." }
     }
 }

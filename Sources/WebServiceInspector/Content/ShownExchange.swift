@@ -15,9 +15,10 @@ struct ShownExchange: Encodable {
     init(_ exchange: RecordedExchange, _ redaction: Redaction) {
         summary = ListedExchange(exchange, redaction)
         attempts = exchange.attempts.map { ShownAttempt($0, redaction) }
-        events = exchange.events.map(ShownEvent.init)
+        events = exchange.events.map { ShownEvent($0, redaction) }
         response = exchange.response.map { ShownResponse($0, redaction) }
-        explanation = exchange.timeline?.explain().split(separator: "\n").map(String.init) ?? []
+        // The paths of URLs can contain parameters.
+        explanation = exchange.timeline?.explain().split(separator: "\n").map { redaction.text(String($0)) } ?? []
         placeholder = redaction.placeholder
     }
 }
@@ -29,11 +30,11 @@ struct ShownEvent: Encodable {
     let duration: Double?
     let detail: String
 
-    init(_ event: Timeline.Event) {
+    init(_ event: Timeline.Event, _ redaction: Redaction) {
         kind = event.kind.description
         start = event.start.milliseconds
         duration = event.duration?.milliseconds
-        detail = event.detail
+        detail = redaction.text(event.detail)
     }
 }
 
@@ -117,6 +118,11 @@ struct ShownAttempt: Encodable {
 }
 
 extension Redaction {
+    /// Returns a sentence without the values of secret names, for example in URLs.
+    func text(_ text: String) -> String {
+        value(ofHeader: "", text)
+    }
+
     /// Returns names and values without secrets.
     func pairs(of headers: Headers) -> [[String]] {
         headers.map { [$0.name, value(ofHeader: $0.name, $0.value)] }

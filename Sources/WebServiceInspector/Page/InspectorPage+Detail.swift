@@ -235,7 +235,7 @@ extension InspectorPage {
           if (isSideways && (inDetail || inList) && !$("detail").hidden) {
             const index = tabs.findIndex(([id]) => id === tab) + (event.key === "ArrowRight" ? 1 : -1);
             action = () => {
-              choose(tabs[(index + tabs.length) % tabs.length][0]);
+              choose(tabs[(index + tabs.length) % tabs.length].at(0));
               if (inDetail && event.target.getAttribute("role") === "tab") $("tab-" + tab).focus();
             };
           }

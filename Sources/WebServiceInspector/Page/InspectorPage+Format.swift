@@ -3,7 +3,8 @@ extension InspectorPage {
     static let formatScript = #"""
         const $ = id => document.getElementById(id);
         const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-        // Control characters and those that change the direction of text are shown as escape sequences.
+        // Control characters and those that change the direction of text are shown as escape
+        // sequences.
         function visible(text) {
           return String(text).replace(hidden, c => "\\u{" + c.charCodeAt(0).toString(16).toUpperCase() + "}");
         }
@@ -33,7 +34,7 @@ extension InspectorPage {
           return Math.floor(ms / 60000) + ":" + String(Math.floor(ms / 1000) % 60).padStart(2, "0") + " min";
         }
         function shortType(type) {
-          const plain = (type || "").split(";")[0].trim().toLowerCase();
+          const plain = (type || "").replace(/;.*/s, "").trim().toLowerCase();
           const name = plain.replace(/^(application|text|image|audio|video)\//, "");
           return name === "x-www-form-urlencoded" ? "form" : name;
         }
@@ -83,7 +84,7 @@ extension InspectorPage {
             default: {
               write("");
               flush();
-              const kind = token[0] !== "\"" ? "number" : list[index + 1] === ":" ? "key" : "string";
+              const kind = !token.startsWith("\"") ? "number" : list[index + 1] === ":" ? "key" : "string";
               fragment.append(el("span", kind, token));
               if (depth === 0) after = "\n";
             }

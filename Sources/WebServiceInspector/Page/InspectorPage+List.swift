@@ -28,7 +28,9 @@ extension InspectorPage {
         }
         function place(row) {
           const match = /^[a-z][a-z0-9+.-]*:\/\/([^\/?#]*)(.*)$/i.exec(row.url || "");
-          return match ? [match[2] || "/", match[1]] : [row.url || row.name, ""];
+          if (!match) return [row.url || row.name, ""];
+          const [, host, path] = match;
+          return [path || "/", host];
         }
         function add(row) {
           row.class = classOf(row);
@@ -46,10 +48,10 @@ extension InspectorPage {
         // Words must all occur; -word must not occur.
         function filterRows() {
           const words = $("filter").value.toLowerCase().split(/\s+/).filter(word => word && word !== "-");
-          const wanted = words.filter(word => word[0] !== "-");
-          const unwanted = words.filter(word => word[0] === "-").map(word => word.slice(1));
+          const wanted = words.filter(word => !word.startsWith("-"));
+          const unwanted = words.filter(word => word.startsWith("-")).map(word => word.slice(1));
           const totals = Object.fromEntries(states.map(([id]) => [id, 0]));
-          const test = states.find(([id]) => id === state)[2];
+          const test = states.find(([id]) => id === state).at(2);
           shown = [];
           let all = 0;
           for (const row of rows.values()) {
@@ -172,7 +174,7 @@ extension InspectorPage {
             event.preventDefault();
             event.stopPropagation();
             const index = states.findIndex(([other]) => other === state) + step;
-            state = states[(index + states.length) % states.length][0];
+            state = states[(index + states.length) % states.length].at(0);
             update();
             $("states").querySelector("[aria-checked=true]").focus();
           });

@@ -2,9 +2,9 @@ extension InspectorPage {
     static let style = #"""
         :root {
           --page: #f5f6f8; --card: #ffffff; --line: #e1e4ea; --line-strong: #c9ced8; --text: #1c2330; --dim: #5d6778;
-          --accent: #2f6feb; --accent-soft: #e7effe; --hover: #f0f3f8; --ok: #17803d; --ok-soft: #def5e5;
-          --move: #0b7285; --move-soft: #dbf3f6; --client: #b45309; --client-soft: #fdf0d5; --bad: #c4281c;
-          --bad-soft: #fde5e2; --idle: #6b7280; --idle-soft: #eceef2; --key: #7a3ea1; --string: #146c43;
+          --accent: #2f6feb; --accent-soft: #e7effe; --hover: #f0f3f8; --ok: #146c34; --ok-soft: #def5e5;
+          --move: #0a6475; --move-soft: #dbf3f6; --client: #974506; --client-soft: #fdf0d5; --bad: #b3231a;
+          --bad-soft: #fde5e2; --idle: #5b6270; --idle-soft: #eceef2; --key: #7a3ea1; --string: #146c43;
           --number: #0b5cad; --wait: #c3cad6; --code: #f8f9fb;
           --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
         }

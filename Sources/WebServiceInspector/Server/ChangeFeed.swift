@@ -21,7 +21,7 @@ struct ChangeFeed: AsyncSequence, Sendable {
             if !isFirst { await store.waitForChange(after: version) }
             guard !Task.isCancelled, let changes = store.changes(after: version) else { return nil }
             (version, isFirst) = (changes.version, false)
-            guard let json = PageJSON.data(changes) else { return nil }
+            guard let json = PageJSON.data(ExchangeChanges(changes, store.redaction)) else { return nil }
             // JSON contains no line breaks outside of strings, and escapes those in strings.
             return Data("id: \(changes.version)\ndata: ".utf8) + json + Data("\n\n".utf8)
         }

@@ -20,6 +20,6 @@ struct SecretToken: Sendable {
     func isEqual(to other: some StringProtocol) -> Bool {
         let (own, other) = (text.utf8, other.utf8)
         guard own.count == other.count else { return false }
-        return zip(own, other).reduce(0 as UInt8) { $0 | $1.0 ^ $1.1 } == 0
+        return zip(own, other).reduce(0 as UInt8) { $0 | ($1.0 ^ $1.1) } == 0
     }
 }

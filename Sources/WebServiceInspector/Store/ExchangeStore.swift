@@ -21,6 +21,14 @@ final class ExchangeStore: Observer {
         var lastWaiter = 0
     }
 
+    /// The exchanges that have changed since a version.
+    struct Changes {
+        let version: Int
+        /// The number of the oldest exchange: those before it were removed.
+        let oldest: Int
+        var exchanges: [RecordedExchange]
+    }
+
     let redaction: Redaction
     private let maximumExchanges: Int
     private let bodyLimit: Int
@@ -137,18 +145,17 @@ final class ExchangeStore: Observer {
 
     /// Returns the exchanges that have changed since a version, the oldest first; `nil` if the
     /// store is closed.
-    func changes(after version: Int) -> ExchangeChanges? {
-        let (isClosed, current, oldest, changed) = state.withLock { state in
+    func changes(after version: Int) -> Changes? {
+        var changes = state.withLock { state -> Changes? in
+            guard !state.isClosed else { return nil }
             // A page of an earlier run has seen versions that do not exist yet.
             let version = version > state.version ? 0 : version
-            return (
-                state.isClosed, state.version, state.oldest, state.exchanges.values.filter { $0.version > version }
-            )
+            return Changes(
+                version: state.version, oldest: state.oldest,
+                exchanges: state.exchanges.values.filter { $0.version > version })
         }
-        guard !isClosed else { return nil }
-        return ExchangeChanges(
-            version: current, oldest: oldest,
-            exchanges: changed.sorted { $0.number < $1.number }.map { ListedExchange($0, redaction) })
+        changes?.exchanges.sort { $0.number < $1.number }
+        return changes
     }
 
     /// Waits until the store has a newer version or is closed, or the Swift task is cancelled.

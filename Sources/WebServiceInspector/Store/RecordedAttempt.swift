@@ -62,8 +62,8 @@ struct RecordedAttempt: Sendable {
 struct RecordedResponse: Sendable {
     let head: ResponseHead
     let body: RecordedBody
-    /// A Boolean value that indicates whether the body is not delivered as a whole.
-    let isStreamed: Bool
+    /// A Boolean value that indicates whether the body is streamed, or not received yet.
+    var isStreamed: Bool
     let source: Response.Source?
     let size: Int
 

@@ -77,6 +77,7 @@ struct RecordedExchange: Sendable {
             source = response?.source
             timeline = summary.timeline
             if attempts.isEmpty { self.response = response }
+            if summary.isStreamed { changeLastAttempt { $0.response?.isStreamed = true } }
         }
     }
 
