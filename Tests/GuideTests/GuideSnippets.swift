@@ -790,7 +790,7 @@ struct GuideSnippets {
 
     @Test("An inspector shows the exchanges of a service in a page on the loopback interface")
     func inspecting() async throws {
-        session.addStub(.json(["brewers": [String]()]))
+        session.addStub(MockResponse(statusCode: 200, json: ["brewers": [String]()]))
         let inspector = try Inspector(observing: service)
         print("Inspector: \(inspector.url)")
 
