@@ -17,9 +17,9 @@ import WebServiceMocking
 /// be recognized.
 ///
 /// The server listens on 127.0.0.1 only. The URL contains a random token. Requests with another
-/// token, another `Host` (DNS rebinding) or another `Origin` are refused, so other pages in the same
-/// browser cannot read anything. A user of this machine who can read the URL, for example in a log,
-/// can read the exchanges: use the inspector for development.
+/// token, another `Host` (DNS rebinding) or another `Origin` are refused, so other pages in the
+/// same browser cannot read anything. A user of this machine who can read the URL, for example in a
+/// log, can read the exchanges: use the inspector for development.
 ///
 /// The inspector ends with ``stop()`` or its deallocation. All members may be called from any
 /// thread.

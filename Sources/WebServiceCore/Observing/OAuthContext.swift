@@ -14,8 +14,8 @@ enum OAuthContext {
         (isJSON ? keys : pairs).contains { bytes.holds($0.utf8) }
     }
 
-    /// Returns whether a value has the form of an error code: up to four digits, or words of one case
-    /// joined by underscores, such as `missing_field`.
+    /// Returns whether a value has the form of an error code: up to four digits, or words of one
+    /// case joined by underscores, such as `missing_field`.
     ///
     /// Authorization codes are longer than a status and contain digits or letters of both cases.
     static func isErrorCode(_ value: ArraySlice<UInt8>) -> Bool {

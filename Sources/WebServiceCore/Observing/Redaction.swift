@@ -131,8 +131,8 @@ public struct Redaction: Sendable {
 
     /// Returns a body as text with the secret values replaced.
     ///
-    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type, and for bytes that
-    /// are not UTF-8 or contain NUL, as in UTF-16.
+    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type, and for bytes
+    /// that are not UTF-8 or contain NUL, as in UTF-16.
     ///
     /// In JSON, the values of secret keys are replaced, and URLs, pairs and JSON within strings are
     /// redacted. In `text/…`, user information in URLs is removed, and the value of a secret name

@@ -3,7 +3,7 @@ extension InspectorPage {
     static let formatScript = #"""
         const $ = id => document.getElementById(id);
         const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-        // Control characters and those that change the direction of text are shown as escape sequences.
+        // Control characters and those that change the text direction are shown as escapes.
         function visible(text) {
           return String(text).replace(hidden, c => "\\u{" + c.charCodeAt(0).toString(16).toUpperCase() + "}");
         }
