@@ -29,7 +29,7 @@ public final class Inspector: Sendable {
     /// It contains the token and is therefore secret.
     public let url: URL
 
-    /// Records exchanges. Add it to the ``WebService/observers`` of further services.
+    /// Records exchanges. Add it to the `WebService.observers` of further services.
     public var observer: any Observer { store }
 
     private let store: ExchangeStore
@@ -44,7 +44,7 @@ public final class Inspector: Sendable {
     ///     to 1 MiB.
     ///   - memoryLimit: The number of bytes of all bodies and header fields to retain. Then the
     ///     oldest exchanges are removed, except the last one. Defaults to 64 MiB.
-    ///   - redaction: The rules for secrets. Defaults to ``Redaction/standard``.
+    ///   - redaction: The rules for secrets. Defaults to `Redaction.standard`.
     /// - Throws: `WebServiceError` with the code `mockServer` if the server cannot be started.
     public init(
         maximumExchanges: Int = 1000, bodyLimit: Int = 1 << 20, memoryLimit: Int = 64 << 20,

@@ -4,7 +4,7 @@
 /// ``ServiceResponse/convert(to:)`` and ``ServiceResponse/convert(for:)`` restore the type of the
 /// value. A request of a known type uses the generic methods, which are preferred.
 extension WebService {
-    /// Creates a task for a request of any type; see ``perform(_:key:duplicates:)``.
+    /// Creates a task for a request of any type; see `perform(_:key:duplicates:)`.
     @_disfavoredOverload
     public func perform(
         _ request: any ServiceRequest, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
@@ -39,7 +39,7 @@ extension WebService {
     }
 
     /// Returns a task that reads the stored response to a request of any type; see
-    /// ``stored(_:maximumAge:_:)``.
+    /// `stored(_:maximumAge:_:)`.
     @_disfavoredOverload
     public func stored(
         _ request: any StorableRequest, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
@@ -48,7 +48,7 @@ extension WebService {
     }
 
     /// Reads the stored response to a request of any type immediately; see
-    /// ``stored(_:maximumAge:_:)``.
+    /// `stored(_:maximumAge:_:)`.
     ///
     /// The closure is called once with the result, on the main actor.
     @_disfavoredOverload
@@ -62,7 +62,7 @@ extension WebService {
     }
 
     /// Reads the stored response to a request of any type immediately; see
-    /// ``stored(_:maximumAge:_:)``.
+    /// `stored(_:maximumAge:_:)`.
     ///
     /// The delegate, which is held weakly, is called once with the result and the key, on the main
     /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.

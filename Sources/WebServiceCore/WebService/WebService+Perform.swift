@@ -43,7 +43,7 @@ extension WebService {
         }
     }
 
-    /// Starts a typed request; see ``perform(_:key:duplicates:)``.
+    /// Starts a typed request; see `perform(_:key:duplicates:)`.
     ///
     /// The closure receives the result, once, on the main actor.
     ///
@@ -57,7 +57,7 @@ extension WebService {
             .resume()
     }
 
-    /// Starts a typed request; see ``perform(_:key:duplicates:)``.
+    /// Starts a typed request; see `perform(_:key:duplicates:)`.
     ///
     /// The delegate, held weakly, receives the result, once, on the main actor.
     ///

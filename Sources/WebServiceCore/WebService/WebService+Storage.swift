@@ -55,7 +55,7 @@ extension WebService {
         return TypedTask(task, ResponseRules(.any), owner: TaskOwner(self), mainStep: { step($0) })
     }
 
-    /// Reads the stored response to a request immediately; see ``stored(_:maximumAge:_:)``.
+    /// Reads the stored response to a request immediately; see `stored(_:maximumAge:_:)`.
     ///
     /// The closure is called once with the result, on the main actor.
     @discardableResult
@@ -67,7 +67,7 @@ extension WebService {
             .resume()
     }
 
-    /// Reads the stored response to a request immediately; see ``stored(_:maximumAge:_:)``.
+    /// Reads the stored response to a request immediately; see `stored(_:maximumAge:_:)`.
     ///
     /// The delegate, which is held weakly, is called once with the result and the key, on the main
     /// actor. If `onlyData` is `true`, it is not called for an error or a cancelled read.

@@ -54,7 +54,7 @@ extension WebService {
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
     ///     Defaults to 10.
     ///   - task: Returns a task for a request. Defaults to `nil`, which means
-    ///     ``perform(_:key:duplicates:)``.
+    ///     `perform(_:key:duplicates:)`.
     public func pages<Paged: PagedRequest>(
         of request: Paged, maximumEmptyPages: Int = 10,
         performing task: (@Sendable (_ request: Paged) -> TypedTask<Paged.Output>)? = nil

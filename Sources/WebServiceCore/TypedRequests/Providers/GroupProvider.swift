@@ -46,7 +46,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
         allowed.contains(ObjectIdentifier(type))
     }
 
-    /// Creates a task for a request; see ``WebService/perform(_:key:duplicates:)``.
+    /// Creates a task for a request; see `WebService.perform(_:key:duplicates:)`.
     public func perform<Request: ServiceRequest>(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
@@ -88,7 +88,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
 
     /// Creates a task that reads the stored value of a request.
     ///
-    /// See ``WebService/stored(_:maximumAge:_:)``.
+    /// See `WebService.stored(_:maximumAge:_:)`.
     public func stored<Request: StorableRequest>(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {

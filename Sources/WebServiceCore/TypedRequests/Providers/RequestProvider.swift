@@ -30,7 +30,7 @@ public struct RequestProvider<Request: ServiceRequest>: ServiceProvider {
         self.service = service
     }
 
-    /// Creates a task for a request; see ``WebService/perform(_:key:duplicates:)``.
+    /// Creates a task for a request; see `WebService.perform(_:key:duplicates:)`.
     public func perform(
         _ request: Request, key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
@@ -91,7 +91,7 @@ extension RequestProvider where Request: Hashable {
 }
 
 extension RequestProvider where Request: EmptyServiceRequest {
-    /// Creates a task for the request; see ``WebService/perform(_:key:duplicates:)``.
+    /// Creates a task for the request; see `WebService.perform(_:key:duplicates:)`.
     public func perform(
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode? = nil
     ) -> TypedTask<Request.Output> {
@@ -131,7 +131,7 @@ extension RequestProvider where Request: StorableRequest {
 
     /// Creates a task that reads the stored value of a request.
     ///
-    /// See ``WebService/stored(_:maximumAge:_:)``.
+    /// See `WebService.stored(_:maximumAge:_:)`.
     public func stored(
         _ request: Request, maximumAge: Duration? = nil, _ dependency: StorageReadDependency = .independent
     ) -> TypedTask<SourcedValue<Request.Output>> {

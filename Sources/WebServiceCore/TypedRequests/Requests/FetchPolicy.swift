@@ -37,8 +37,8 @@ extension WebService {
     ///   - request: The request.
     ///   - fetchPolicy: The sources of the value.
     ///   - maximumAge: The maximum age of a stored value. Defaults to `nil`: any age.
-    ///   - key: See ``perform(_:key:duplicates:)``.
-    ///   - duplicates: See ``perform(_:key:duplicates:)``.
+    ///   - key: See `perform(_:key:duplicates:)`.
+    ///   - duplicates: See `perform(_:key:duplicates:)`.
     public func perform<Request: StorableRequest>(
         _ request: Request, fetchPolicy: FetchPolicy, maximumAge: Duration? = nil,
         key: (any Hashable & Sendable)? = nil, duplicates: DuplicateMode = .allow
