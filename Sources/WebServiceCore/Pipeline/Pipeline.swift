@@ -1,7 +1,7 @@
 import Foundation
 
 #if canImport(FoundationNetworking)
-package import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The stages that a request and its response pass through, as configured when the task was
@@ -239,12 +239,4 @@ protocol PipelineSource: AnyObject, Sendable {
 /// Work that can be cancelled, from any thread and more than once.
 protocol Cancellable: Sendable {
     func cancel()
-}
-
-extension WebServiceError {
-    package static func tooLarge(_ maximum: Int, _ request: Request?, _ response: URLResponse?) -> WebServiceError {
-        WebServiceError(
-            .responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request,
-            response: response)
-    }
 }

@@ -80,9 +80,7 @@ package final class BodyCollector: BodyReceiver {
     }
 
     private func tooLarge(_ head: ResponseHead?) -> WebServiceError {
-        WebServiceError(
-            .responseTooLarge, "the body of the response is longer than \(maximum) bytes", request: request,
-            response: head?.urlResponse)
+        .tooLarge(maximum, request, head?.urlResponse)
     }
 
     package func didSend(_ byteCount: Int64, of length: Int64) {

@@ -23,37 +23,55 @@ extension CacheExchange {
             store(response, flight, requestTime, responseTime)
             return response
         }
-        if let stored, let updated = stored.validated(by: response, requestTime, responseTime) {
-            // A 304 to the caller's own condition applies to the stored response only if both have
-            // the same entity tag.
-            let isMeant =
-                !isOwnCondition || stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
-            if isMeant { replace(stored, by: updated, flight) } else { next.record(.cache, "not stored: status 304") }
-            if isOwnCondition { return response }
+        guard let stored else {
+            next.record(.cache, "not stored: status 304")
+            return response
+        }
+        let updated = stored.validated(by: response, requestTime, responseTime)
+        if isOwnCondition {
+            receiveNotModified(response, stored, updated, flight)
+            return response
+        }
+        if let answer = try validatedAnswer(response, stored, updated, flight) { return answer }
+        return try await reload(plain, flight)
+    }
+
+    /// Applies a 304 to the caller's own condition to the stored response.
+    private func receiveNotModified(
+        _ response: Response, _ stored: CachedResponse, _ updated: CachedResponse?, _ flight: CacheFlight
+    ) {
+        // It applies only if both have the same entity tag.
+        let isSame = stored.eTag?.utf8.elementsEqual((response.header(.eTag) ?? "").utf8) == true
+        if let updated, isSame { return replace(stored, by: updated, flight) }
+        if updated == nil, stored.contradicts(response) { update(flight) { [selecting] in $0.remove(for: selecting) } }
+        next.record(.cache, "not stored: status 304")
+    }
+
+    /// Returns the stored response after a 304 to its validators, or `nil` if the server has a
+    /// representation other than the stored one, which is then removed.
+    private func validatedAnswer(
+        _ response: Response, _ stored: CachedResponse, _ updated: CachedResponse?, _ flight: CacheFlight
+    ) throws -> Response? {
+        if let updated {
+            replace(stored, by: updated, flight)
             if let answer = updated.revalidatedResponse(by: response, url: url) {
                 next.record(.cache, "validated")
                 try checkSize(stored)
                 return answer
             }
         }
-        guard let stored else {
-            next.record(.cache, "not stored: status 304")
-            return response
-        }
-        if !isOwnCondition { next.record(.cache, "the 304 does not match the stored response") }
-        // The server has a representation other than the stored one.
-        if !isOwnCondition || stored.contradicts(response) {
-            update(flight) { [selecting] in $0.remove(for: selecting) }
-        }
-        if isOwnCondition {
-            next.record(.cache, "not stored: status 304")
-            return response
-        }
-        let (second, again, end) = await send(plain)
-        let whole = try second.get()
-        guard whole.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
-        store(whole, flight, again, end)
-        return whole
+        next.record(.cache, "the 304 does not match the stored response")
+        update(flight) { [selecting] in $0.remove(for: selecting) }
+        return nil
+    }
+
+    /// Sends a GET request without validators and stores the response.
+    private func reload(_ plain: Request, _ flight: CacheFlight) async throws -> Response {
+        let (result, requestTime, responseTime) = await send(plain)
+        let response = try result.get()
+        guard response.status != 304 else { throw URLError(.badServerResponse) }  // to a request without a condition
+        store(response, flight, requestTime, responseTime)
+        return response
     }
 
     /// Sends a HEAD request and updates the stored response with the header fields it receives (RFC

@@ -65,7 +65,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
         var data = Data()
         for try await bytes in self {
             guard bytes.count <= limit - data.count else {
-                throw WebServiceError(.responseTooLarge, "the body of the response is longer than \(limit) bytes")
+                throw WebServiceError.tooLarge(limit)
             }
             data.append(bytes)
         }
@@ -142,7 +142,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
             while bytes?.isEmpty == true { bytes = try await received(handle) }
             count += bytes?.count ?? 0
             if let maximum = handle.maximum, count > maximum {
-                throw WebServiceError(.responseTooLarge, "the body of the response is longer than \(maximum) bytes")
+                throw WebServiceError.tooLarge(maximum)
             }
             return bytes
         }

@@ -27,18 +27,27 @@ extension RequestRegistry {
         mutating func enter(
             _ flight: Flight, _ searches: [Search], _ mode: DuplicateMode, _ waiter: Waiter
         ) -> (entrance: Entrance, replaced: [Flight]) {
-            let same = mode == .allow ? [] : searches.last?.found.flatMap { lines[$0]?.flights } ?? []
-            if mode == .reject, !same.isEmpty { return (.duplicate, []) }
-            if mode == .join, let joined = same.last {
-                guard flights[joined]?.type == flight.type else { return (.duplicate, []) }
-                flights[joined]?.waiters[flight.id] = waiter
-                return (.waits(joined), [])
+            let equal = searches.last?.found.flatMap { lines[$0]?.flights } ?? []
+            var replaced: [Flight] = []
+            switch mode {
+            case .reject where !equal.isEmpty: return (.duplicate, [])
+            case .join:
+                if let last = equal.last { return (join(last, flight, waiter), []) }
+            case .replace:
+                // Later flights are removed first, so that removing one does not start the next.
+                replaced = equal.reversed().compactMap { remove($0) }
+            case .allow, .reject, .queue: break
             }
-            // Later flights are removed first, so that removing one does not start the next.
-            let replaced = mode == .replace ? same.reversed().compactMap { remove($0) } : []
-            let last = mode == .queue ? same.last : nil
+            let last = mode == .queue ? equal.last : nil
             insert(flight, searches, waiter, isQueued: last != nil)
             return (.starts(after: last), replaced)
+        }
+
+        /// Adds the waiter of a new flight to a flight in progress.
+        private mutating func join(_ id: UInt64, _ flight: Flight, _ waiter: Waiter) -> Entrance {
+            guard flights[id]?.type == flight.type else { return .duplicate }
+            flights[id]?.waiters[flight.id] = waiter
+            return .waits(id)
         }
 
         mutating func end(_ id: UInt64, isSuccess: Bool, _ store: (Flight) -> Void) -> Flight? {
@@ -60,15 +69,17 @@ extension RequestRegistry {
 
         private mutating func insert(_ flight: Flight, _ searches: [Search], _ waiter: Waiter, isQueued: Bool) {
             var flight = flight
-            flight.places = searches.map { place(flight.id, $0) }
+            flight.places = searches.map { enterLine(flight.id, $0) }
             flight.waiters[flight.id] = waiter
             flight.turn = isQueued ? Once<Bool>() : nil
             flights[flight.id] = flight
             if let key = flight.storageKey { byStorageKey[key, default: []].append(flight.id) }
         }
 
-        /// - Returns: The number of the equal line, or of a new one if there is none.
-        private mutating func place(_ id: UInt64, _ search: Search) -> UInt64 {
+        /// Appends a flight to the equal line, or to a new one if there is none.
+        ///
+        /// - Returns: The number of the line.
+        private mutating func enterLine(_ id: UInt64, _ search: Search) -> UInt64 {
             if let found = search.found, lines[found] != nil {
                 lines[found]?.flights.append(id)
                 return found
@@ -82,18 +93,26 @@ extension RequestRegistry {
         private mutating func remove(_ id: UInt64) -> Flight? {
             guard let flight = flights.removeValue(forKey: id) else { return nil }
             if let key = flight.storageKey { Self.drop(id, from: &byStorageKey, key) }
-            for number in flight.places {
-                lines[number]?.flights.removeAll { $0 == id }
-                guard let first = lines[number]?.flights.first else {
-                    guard let (line, hash, _) = lines.removeValue(forKey: number) else { continue }
-                    Self.drop(number, from: &linesByHash, hash)
-                    spent.append(line)
-                    continue
-                }
-                guard flights[first]?.places.last == number, let turn = flights[first]?.turn.take() else { continue }
-                turns.append(turn)
-            }
+            for number in flight.places { leaveLine(number, id) }
             return flight
+        }
+
+        /// Removes a flight from a line, which lets the following one start or removes the line.
+        private mutating func leaveLine(_ number: UInt64, _ id: UInt64) {
+            lines[number]?.flights.removeAll { $0 == id }
+            if let first = lines[number]?.flights.first { giveTurn(to: first, in: number) } else { removeLine(number) }
+        }
+
+        /// Lets a flight start if it is queued in this line, and not only found in it.
+        private mutating func giveTurn(to id: UInt64, in number: UInt64) {
+            guard flights[id]?.places.last == number, let turn = flights[id]?.turn.take() else { return }
+            turns.append(turn)
+        }
+
+        private mutating func removeLine(_ number: UInt64) {
+            guard let (line, hash, _) = lines.removeValue(forKey: number) else { return }
+            Self.drop(number, from: &linesByHash, hash)
+            spent.append(line)
         }
 
         private static func drop<Key: Hashable>(_ id: UInt64, from index: inout [Key: [UInt64]], _ key: Key) {
