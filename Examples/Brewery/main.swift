@@ -109,7 +109,7 @@ do {
             exit(unavailable)
         }
     }
-    withExtendedLifetime(logger) { server?.stop() }
+    server?.stop()
 } catch {
     complain("brewery: the demo failed: \(error)")
     exit(unavailable)

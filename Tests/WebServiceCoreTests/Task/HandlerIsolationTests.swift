@@ -129,7 +129,8 @@ struct HandlerIsolationTests {
             }
             func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws { add("validate") }
             func didFinishCollectingTaskMetrics(
-                metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?, error: (any Error)?
+                metrics: ServiceTaskMetrics, request: URLRequest, response: URLResponse?, data: Data?,
+                error: (any Error)?
             ) {
                 add("metrics")
             }
