@@ -46,8 +46,8 @@ struct Options {
           --store FOLDER    store the list of brewers there, and show it with its age
                             when the server cannot be reached
           --verbose         log every request and response, secrets redacted
-          --inspect         show every request and response in a web page, print its URL,
-                            and wait at the end until standard input ends
+          --inspect         show every request and response in a web page, print its
+                            URL, and wait at the end until standard input ends
           --help            print this
 
         'brewery fetch' downloads a file, and 'brewery chat' prints a reply while the

@@ -41,12 +41,14 @@ final class EventRecorder: Observer {
         return lines(index)
     }
 
+    /// Returns a description of an event without the age of a stored value.
     static func line(_ event: ExchangeEvent) -> String {
         switch event.kind {
         case .created: "created \(event.exchange.name)"
         case .attemptStarted(let number, let request): "attempt \(number) started \(request)"
         case .headReceived(let head): "head \(head.status)"
         case .attemptEnded(let number, let result, _): "attempt \(number) ended \(text(result))"
+        case .recorded(let entry) where entry.detail.hasPrefix("read, "): "\(entry.kind): read"
         case .recorded(let entry): "\(entry.kind)\(entry.detail.isEmpty ? "" : ": \(entry.detail)")"
         case .ended(let summary): "ended \(text(summary.result))"
         }
