@@ -197,6 +197,10 @@ extension InspectorPage {
         @media (prefers-reduced-motion: reduce) { .toast { transition: none; } }
         main.split .row { grid-template-columns: 52px 58px minmax(100px, 1fr) 68px 68px; }
         main.split .type, main.split .fall { display: none; }
+        @media (min-width: 1440px) {
+          main.split .row { grid-template-columns: 52px 58px minmax(100px, 1fr) 68px 68px minmax(90px, 20%); }
+          main.split .fall { display: block; }
+        }
         @media (max-width: 760px) {
           body { font-size: 14px; }
           .keys, .row.head, .search kbd, .tools .space { display: none; }

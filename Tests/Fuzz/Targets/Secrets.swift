@@ -11,7 +11,8 @@ extension FuzzTarget {
     private static let pieces = [
         "//", "://", "@", "?", "&", "=", "#", ";", "access_token=", "password=", "code=", "\"", "<", ">",
         "https://u:p@h/", "[redacted]", "%5F", "\u{1E}",
-        "{\"token\":", "\":", "\\\"", "[", "{",
+        "{\"token\":", "\":", "\\\"", "[", "{", "%7B%22token%22%3A", "\\u0026", "\\/\\/", "state=", "<token>", "</",
+        "%25",
     ]
 
     static let secrets: [FuzzTarget] = [
@@ -81,6 +82,13 @@ extension FuzzTarget {
             _ = Redaction.standard.body(data, contentType: type)
         }
         let form = Data("\(text(bytes))&password=\(canary)&\(text(bytes))".utf8)
+        // Within a string of JSON and within an encoded parameter, after any text.
+        let part = "\(text(bytes)) https://h/?access_token=\(canary)"
+        let json = Data("{\"a\":\"".utf8) + JSONLiteral.escaped(part.utf8) + Data("\"}".utf8)
+        let shown = Redaction.standard.body(json, contentType: "application/json") ?? ""
+        try require(!shown.contains(canary), "a parameter in a string of JSON is shown: \(shown)")
+        let encoded = part.addingPercentEncoding(withAllowedCharacters: .alphanumerics) ?? ""
+        try require(!Redaction.standard.pairs("a=\(encoded)").contains(canary), "an encoded parameter is shown")
         let first = form.first { !"\u{FEFF}\u{1E} \t\r\n".utf8.contains($0) }
         if first != UInt8(ascii: "{"), first != UInt8(ascii: "[") {
             let shown = Redaction.standard.body(form, contentType: "application/x-www-form-urlencoded")
