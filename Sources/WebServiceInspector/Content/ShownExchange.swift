@@ -18,7 +18,7 @@ struct ShownExchange: Encodable {
         events = exchange.events.map { ShownEvent($0, redaction) }
         response = exchange.response.map { ShownResponse($0, redaction) }
         // The paths of URLs can contain parameters.
-        explanation = exchange.timeline?.explain().split(separator: "\n").map { redaction.text(String($0)) } ?? []
+        explanation = exchange.explanation.split(separator: "\n").map { redaction.text(String($0)) }
         placeholder = redaction.placeholder
     }
 }

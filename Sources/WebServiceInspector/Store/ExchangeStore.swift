@@ -29,6 +29,9 @@ final class ExchangeStore: Observer {
         var exchanges: [RecordedExchange]
     }
 
+    /// The maximum number of characters of an explanation.
+    private static let maximumExplanation = 20_000
+
     let redaction: Redaction
     private let maximumExchanges: Int
     private let bodyLimit: Int
@@ -81,11 +84,16 @@ final class ExchangeStore: Observer {
             return .attemptEnd(response(of: error), error: Self.text(of: error), metrics)
         case .recorded(let event): return .event(event)
         case .ended(let summary):
+            let isStreamed = summary.isStreamed
+            let explanation = String(summary.timeline.explain().prefix(Self.maximumExplanation))
             switch summary.result {
             case .success(let response):
                 return .end(
-                    RecordedResponse(response, isStreamed: summary.isStreamed, limit: bodyLimit), error: nil, summary)
-            case .failure(let error): return .end(response(of: error), error: Self.text(of: error), summary)
+                    RecordedResponse(response, isStreamed: isStreamed, limit: bodyLimit), error: nil,
+                    isStreamed: isStreamed, explanation: explanation)
+            case .failure(let error):
+                return .end(
+                    response(of: error), error: Self.text(of: error), isStreamed: isStreamed, explanation: explanation)
             }
         }
     }

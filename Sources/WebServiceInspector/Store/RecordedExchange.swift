@@ -31,7 +31,9 @@ struct RecordedExchange: Sendable {
     private(set) var duration: Duration?
     private(set) var error: String?
     private(set) var source: Response.Source?
-    private(set) var timeline: Timeline?
+    /// The sentences that explain the timeline, one per line. The timeline itself would retain the
+    /// error with its body.
+    private(set) var explanation = ""
     /// The final response if no request was sent for it, for example that of a cache.
     private(set) var response: RecordedResponse?
 
@@ -45,7 +47,8 @@ struct RecordedExchange: Sendable {
 
     /// The number of bytes that bodies, header fields and URLs occupy, approximately.
     var size: Int {
-        attempts.reduce(512 + (response?.size ?? 0) + events.count * 128) { $0 + $1.size }
+        let own = 512 + explanation.utf8.count + events.count * 128
+        return attempts.reduce(own + (response?.size ?? 0)) { $0 + $1.size }
     }
 
     /// The status of the last response.
@@ -70,14 +73,14 @@ struct RecordedExchange: Sendable {
         case .event(let event):
             events = events.suffix(Self.maximumEntries - 1) + [event]
             if event.kind == .body, phase == .streaming { (phase, duration) = (.ended, time) }
-        case .end(let response, let error, let summary):
-            phase = summary.isStreamed ? .streaming : .ended
-            duration = summary.isStreamed ? nil : time
+        case .end(let response, let error, let isStreamed, let explanation):
+            phase = isStreamed ? .streaming : .ended
+            duration = isStreamed ? nil : time
             self.error = error
             source = response?.source
-            timeline = summary.timeline
+            self.explanation = explanation
             if attempts.isEmpty { self.response = response }
-            if summary.isStreamed { changeLastAttempt { $0.response?.isStreamed = true } }
+            if isStreamed { changeLastAttempt { $0.response?.isStreamed = true } }
         }
     }
 
@@ -93,5 +96,5 @@ enum RecordedChange: Sendable {
     case response(RecordedResponse)
     case attemptEnd(RecordedResponse?, error: String?, TransportMetrics?)
     case event(Timeline.Event)
-    case end(RecordedResponse?, error: String?, ExchangeSummary)
+    case end(RecordedResponse?, error: String?, isStreamed: Bool, explanation: String)
 }
