@@ -86,7 +86,8 @@ do {
         complain("brewery: the store \(options.store ?? "in memory") failed: \($0.error)")
     }
     let inspector = options.inspects ? setUp("the inspector") { try Inspector(observing: service) } : nil
-    if let inspector { output("The inspector is at \(inspector.url.absoluteString)") }
+    // Not wrapped, so that a terminal recognizes the whole URL.
+    if let inspector { output(piece: "The inspector is at \(inspector.url.absoluteString)\n") }
     output(
         "The server is at \(address)\(server == nil ? "" : ", started for this run").\n"
             + "Transport: \(type(of: service.session))."
