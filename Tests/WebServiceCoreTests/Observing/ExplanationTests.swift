@@ -134,8 +134,9 @@ struct ExplanationTests {
         #expect(lines(queued.task).contains("The response was stored."))
         let stored = service.stored(Get())
         _ = try await stored.value
-        #expect(
-            lines(stored.task) == ["The stored response was read: 0 s old.", "The exchange ended, source: storage."])
+        let read = lines(stored.task)
+        #expect(read.count == 2 && read.last == "The exchange ended, source: storage.")
+        #expect(read.first?.wholeMatch(of: /The stored response was read: \d+ s old\./) != nil)
         let missing = WebService.make().stored(Get())
         _ = await missing.result
         #expect(
