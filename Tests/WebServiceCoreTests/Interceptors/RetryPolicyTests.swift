@@ -118,7 +118,10 @@ struct RetryPolicyTests {
         let method = Request.Method(rawValue: method)
         let run = await run([.status(503)], policy(Collected()), method: method)
         #expect(run.session.sent.count == attempts)
-        if attempts == 1 { #expect(run.timeline.events.last { $0.kind == .noRetry }?.detail == "status 503, \(method) is not idempotent") }
+        if attempts == 1 {
+            let decision = run.timeline.events.last { $0.kind == .noRetry }
+            #expect(decision?.detail == "status 503, \(method) is not idempotent")
+        }
         let keyed = await self.run([.status(503)], policy(Collected()), method: method) {
             $0.headers["Idempotency-Key"] = "1"
         }
