@@ -98,6 +98,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(domain + ".enable")
         self.resize(width, height)
+        self.call("Page.bringToFront")
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 
