@@ -99,6 +99,7 @@ class Page:
             self.call(domain + ".enable")
         self.resize(width, height)
         self.call("Page.bringToFront")
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)
         self.call("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'")
 

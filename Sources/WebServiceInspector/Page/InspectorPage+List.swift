@@ -151,7 +151,8 @@ extension InspectorPage {
           if (!shown.length) return;
           const index = shown.findIndex(row => row.number === selected);
           const last = shown.length - 1;
-          const next = index < 0 ? (step < 0 ? last : 0) : Math.min(Math.max(index + step, 0), last);
+          const from = index < 0 ? (step < 0 ? shown.length : -1) : index;
+          const next = Math.min(Math.max(from + step, 0), last);
           select(shown[next].number, !$("detail").hidden);
         }
         function reveal(number) {
