@@ -132,7 +132,7 @@ struct RedactionTests {
             }
             length += Headers([("X-Any", value)]).description.utf8.count
         }
-        #expect(time < 5)
+        #expect(time < 20)  // quadratic time takes minutes
         #expect(length < 20 * 60_000)
     }
 
