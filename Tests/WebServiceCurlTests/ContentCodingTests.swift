@@ -44,25 +44,8 @@ struct ContentCodingTests {
         try #require(ContentCodings.system.decoder(of: coding))
     }
 
-    /// Returns the decoded string, or `nil` if the bytes are invalid or truncated.
     private func text(_ bytes: Data, _ coding: ContentCoding, pieces: Int = .max) throws -> String? {
-        let decoder = try decoder(coding)
-        var text = Data()
-        var rest = bytes[...]
-        do {
-            while !rest.isEmpty {
-                let piece = Data(rest.prefix(pieces))
-                rest = rest.dropFirst(pieces)
-                let used = try piece.withUnsafeBytes {
-                    try decoder.decodeBytes($0, limit: .max) { text.append(contentsOf: $0) }
-                }
-                #expect(used == piece.count)
-            }
-            try decoder.finish()
-        } catch let error as URLError where error.code == .cannotDecodeContentData {
-            return nil
-        }
-        return String(decoding: text, as: UTF8.self)
+        try decoder(coding).text(bytes, pieces: pieces)
     }
 
     @Test(
