@@ -132,6 +132,13 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
+    @Test("TLS works with a trusted certificate and fails with a typed error without trust", .covers("H-51"))
+    func trust() async throws {
+        let run = try await SessionProbe.run(["probe", "a server with TLS"])
+        if run.isImpossible { return print("SKIPPED: H-51: openssl is not installed") }
+        #expect(run.reason == .exit && run.status == 0, "\(run.output)")
+    }
+
     @Test(
         "With an endless body of small chunks, every task ends in time, resume() does not block and memory is bounded")
     func flood() async throws {

@@ -51,6 +51,23 @@ struct DocumentationTests {
     }
 
     @Test(
+        "Every line of the code of a tutorial is in a source of its package, in the same order",
+        arguments: paths(below: "Sources", "swift").filter { $0.contains(".docc/") })
+    func tutorialsAreCompiled(path: String) throws {
+        let code = lines(try text(path))
+        let sources = try Self.paths(below: "Examples/BreweryKit", "swift").map { lines(try text($0)) }
+        let isThere = sources.contains { source in
+            var rest = source[...]
+            return code.allSatisfy { line in
+                guard let index = rest.firstIndex(of: line) else { return false }
+                rest = rest[(index + 1)...]
+                return true
+            }
+        }
+        #expect(!code.isEmpty && isThere)
+    }
+
+    @Test(
         "Every relative link and every anchor of a page has a target",
         arguments: ["Guide.md", "Cookbook.md", "Testing.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"])
     func links(page: String) throws {

@@ -47,6 +47,7 @@ struct Probe: Sendable {
         Probe(name: "requests and their responses") { try await oneExchange() },
         Probe(name: "no network") { try await withoutNetwork() },
         Probe(name: "a server on ::1 only, by name") { try await onlyVersion6() },
+        Probe(name: "a server with TLS") { try await trust() },
     ]
 
     // MARK: Platform defects

@@ -218,9 +218,9 @@ extension Request.ParameterEncoding {
 }
 
 extension Request: RedactedReflectable {
-    /// The method and the URL without its query: safe to log.
+    /// The method and the URL without its query and secret path parameters: safe to log.
     public var description: String {
-        let text = url.map { String($0.absoluteString.prefix { $0 != "?" }) }
+        let text = url.map { Redaction.standard.urlWithoutQuery($0.absoluteString) }
         let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"
         return "\(name) \(text ?? "(invalid URL)")"
     }

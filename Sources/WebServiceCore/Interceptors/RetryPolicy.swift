@@ -180,7 +180,8 @@ public struct RetryPolicy: Interceptor {
         let seconds = min(baseDelay.inSeconds * pow(2, doubled), maximumDelay.inSeconds)
         let random = random?() ?? clock.random()
         let share = random > 0 ? 0.5 + 0.5 * min(random, 1) : 0.5  // NaN counts as 0
-        return .seconds(max(0, seconds) * share)
+        // Whole microseconds, because the pause is printed in the timeline.
+        return .microseconds((max(0, seconds) * share * 1e6).rounded())
     }
 }
 

@@ -96,6 +96,14 @@ struct RetryPolicyTests {
         #expect(run.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [503, 502, 200])
     }
 
+    @Test("A pause is whole microseconds, so that the timeline is readable")
+    func wholeMicroseconds() async throws {
+        let pauses = Collected<Duration>()
+        let run = await run([.status(503), .status(200)], policy(pauses, random: 0.217207954))
+        #expect(pauses.values == [.microseconds(304_302)])
+        #expect(run.timeline.events[1].detail == "status 503, pause of 0.304302 seconds")
+    }
+
     @Test(
         "Only transient transport errors are retried",
         arguments: [

@@ -1,0 +1,25 @@
+import BreweryKit
+import Foundation
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite(.timeLimit(.minutes(5))) struct BreweryClockTests {
+    @Test("A server that does not respond for 60 seconds is given up")
+    func silence() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        var silence = MockResponse.status(200)
+        silence.wire = .noAnswer
+        mock.on(.any, silence).times(1)
+        let client = BreweryClient(service: mock.service)
+        let brewers = Task { try await client.brewers(in: "vermont") }
+        await clock.advance(by: .seconds(61))
+        let error = await #expect(throws: URLError.self) { try await brewers.value }
+        #expect(error?.code == .timedOut)
+    }
+}

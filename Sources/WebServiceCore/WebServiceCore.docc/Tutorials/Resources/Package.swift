@@ -1,0 +1,21 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let package = Package(
+    name: "BreweryKit",
+    platforms: [.macOS(.v15), .iOS(.v18)],
+    products: [.library(name: "BreweryKit", targets: ["BreweryKit"])],
+    dependencies: [.package(name: "WebService", path: "../..")],
+    targets: [
+        .target(name: "BreweryKit", dependencies: [.product(name: "WebServiceCore", package: "WebService")]),
+        .testTarget(
+            name: "BreweryKitTests",
+            dependencies: [
+                "BreweryKit",
+                .product(name: "WebServiceMocking", package: "WebService"),
+                .product(name: "WebServiceTesting", package: "WebService"),
+            ],
+            resources: [.process("Cassettes")]
+        ),
+    ]
+)
