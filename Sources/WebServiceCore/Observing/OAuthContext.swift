@@ -1,4 +1,4 @@
-/// Distinguishes the authorization code of OAuth from an error code with the same name.
+/// Distinguishes an OAuth authorization code from an error code with the same name.
 enum OAuthContext {
     /// The parameters that accompany an authorization code (RFC 6749, sections 4.1.2 and 4.1.3, RFC
     /// 7636, section 4.5, and RFC 9207).

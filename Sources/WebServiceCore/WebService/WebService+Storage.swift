@@ -101,7 +101,7 @@ extension WebService {
     ///
     /// - Throws: ``WebServiceError/Code/noStorage``; the error of the storage; or
     ///   ``WebServiceError/Code/storage`` if the removal takes longer than 10 seconds: the entry is
-    ///   then removed when the storage continues.
+    ///   then removed when the storage responds again.
     public func deleteStored(_ request: some StorableRequest) async throws {
         let typed = typed
         guard let storage = typed.storages.first(where: { $0.isFor(request) }) else {

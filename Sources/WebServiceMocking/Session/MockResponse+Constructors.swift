@@ -46,8 +46,8 @@ extension MockResponse {
     /// Returns a response with the content of a file.
     ///
     /// - Parameters:
-    ///   - url: The URL of the file, which is read immediately. If that fails, a ``MockSession``
-    ///     fails the request with the error, and a ``MockServer`` responds with the status 500.
+    ///   - url: The URL of the file, which is read immediately. If that fails, requests over a
+    ///     ``MockSession`` fail with the error, and a ``MockServer`` responds with the status 500.
     ///   - contentType: The media type. Defaults to `nil`: that of the file name extension if it
     ///     is well known, otherwise `application/octet-stream`.
     ///   - status: The status code. Defaults to 200.

@@ -68,7 +68,7 @@ public struct MockResponse: Sendable {
     /// A ``MockServer`` calls it on the thread of the connection, after the head. The body is
     /// chunked unless ``headers`` contain `Content-Length`. If the closure throws, the connection
     /// is closed, so that the client detects an incomplete response. A ``MockSession`` calls it on
-    /// a background thread, and fails the request with the error that it throws.
+    /// a background thread. If it throws an error, the request fails with that error.
     public var writer: (@Sendable (_ body: MockBodyWriter) throws -> Void)?
 
     /// The sequence of the body; `nil` if ``data`` is the body.
@@ -136,7 +136,7 @@ public struct MockResponse: Sendable {
     /// - Parameters:
     ///   - statusCode: The status code.
     ///   - json: An object that `JSONSerialization` accepts, or a single value. Keys are sorted. If
-    ///     it cannot be encoded, a ``MockSession`` fails the request with a `WebServiceError` with
+    ///     it cannot be encoded, requests over a ``MockSession`` fail with a `WebServiceError` with
     ///     the code `encoding`, and a ``MockServer`` responds with the status 500.
     public init(statusCode: Int, json: Any) {
         self.init(statusCode: statusCode)

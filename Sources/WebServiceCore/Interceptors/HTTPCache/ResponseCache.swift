@@ -152,7 +152,7 @@ public final class ResponseCache: Interceptor {
     ///
     /// - Throws: The error of the storage, or ``WebServiceError/Code/storage`` if the removal takes
     ///   longer than 10 seconds or 64 changes are already pending; in both cases, the responses are
-    ///   removed when the storage continues.
+    ///   removed when the storage responds again.
     public func remove(_ url: URL) async throws {
         guard let key = key(for: url, account()) else { return }
         try await removal(of: key)

@@ -10,7 +10,7 @@ public struct DownloadedFile: Sendable {
     /// be used.
     public let resumedFrom: Int64
     /// The number of times that received bytes were discarded, because the server changed the file
-    /// or does not serve parts of it.
+    /// or does not support range requests.
     public let restarts: Int
     /// The response that completed the file, without its body.
     ///

@@ -15,7 +15,7 @@ struct PieceQueue {
 
     enum Outcome {
         case complete
-        /// The version has changed, or the server does not serve parts.
+        /// The version has changed, or the server does not support range requests.
         case requestWholeFile
     }
 

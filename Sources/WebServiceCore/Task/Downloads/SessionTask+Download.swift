@@ -15,14 +15,15 @@ extension SessionTask {
     /// link at the destination is replaced and not followed. Few bytes are in memory at any time.
     ///
     /// - An interrupted download is continued by a later one to the same destination, in any
-    ///   process, even if the process was killed: the request is for the remaining bytes of the
-    ///   same version (`Range`, `If-Range`). This requires a GET request and a strong entity tag or
-    ///   date of modification (RFC 9110, section 8.8). If the server has changed the file, or does
-    ///   not serve parts, the download starts over. After a power failure, only a checksum detects
-    ///   bytes that the system has not written.
-    /// - A ``RetryPolicy`` of the service or the request also applies to errors within the body.
-    ///   The next request is for the remaining bytes, and requests that delivered bytes do not
-    ///   count as attempts.
+    ///   process, even if the process was killed: only the remaining bytes of the same version are
+    ///   requested (`Range`, `If-Range`). This requires a GET request and a strong entity tag or
+    ///   `Last-Modified` date (RFC 9110, section 8.8). If the server has changed the file, or does
+    ///   not support range requests, the download starts over. After a power failure, the file may
+    ///   have wrong content where the system had not yet written the data to disk. Only a checksum
+    ///   detects this.
+    /// - A ``RetryPolicy`` of the service or the request also applies to errors that occur while
+    ///   the body is received. The next attempt requests the remaining bytes, and attempts that
+    ///   received bytes do not count toward ``RetryPolicy/maximumAttempts``.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from

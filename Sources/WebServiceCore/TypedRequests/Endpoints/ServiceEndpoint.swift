@@ -48,8 +48,8 @@ public protocol ServiceEndpoint: Sendable {
     ///   - rawData: The result of ``fetch(_:in:)``; `Data` if it comes from a storage.
     ///   - request: The request.
     ///   - isFromStorage: Whether the raw data comes from a storage.
-    /// - Returns: A value of the request's `Output`. A value of another type fails the request with
-    ///   ``WebServiceError/Code/unexpectedOutput``.
+    /// - Returns: A value of the request's `Output`. With a value of another type, the request
+    ///   fails with ``WebServiceError/Code/unexpectedOutput``.
     /// - Throws: Any error. It becomes the error of the request, and nothing is stored.
     func process(
         _ rawData: any RawDataSource, of request: any ServiceRequest, isFromStorage: Bool

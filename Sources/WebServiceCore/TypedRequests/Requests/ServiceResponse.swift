@@ -70,7 +70,7 @@ public enum ServiceResponse<Value: Sendable>: Sendable {
 }
 
 extension TypedTask {
-    /// The result as a ``ServiceResponse``. Awaits the task in the same way as ``result``.
+    /// The result as a ``ServiceResponse``. Awaits the task as ``result`` does.
     public var serviceResponse: ServiceResponse<Value> {
         get async { ServiceResponse(await result) }
     }

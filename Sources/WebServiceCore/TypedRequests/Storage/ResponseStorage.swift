@@ -14,8 +14,8 @@
 /// A service and a ``ResponseCache`` wait at most 10 seconds for an entry, including the earlier
 /// changes to its key; the read then fails with ``WebServiceError/Code/storage``. Their methods
 /// that remove entries throw the same error after 10 seconds; the entries are removed when the
-/// storage continues. At most 64 changes to one key may be pending. Beyond that, responses are not
-/// stored, which is reported as the same failure, and removals throw it immediately.
+/// storage responds again. At most 64 changes to one key may be pending. Beyond that, responses are
+/// not stored, which is reported as the same failure, and removals throw it immediately.
 public protocol ResponseStorage: Sendable {
     /// The accepted classifications; `nil` for any. Defaults to `nil`.
     var classifications: Set<DataClassification>? { get }
