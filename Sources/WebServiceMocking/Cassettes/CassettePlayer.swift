@@ -11,6 +11,8 @@ final class CassettePlayer: Sendable {
     private let name: String
     private let exchanges: [Cassette.Exchange]
     private let requests: [CassetteRequest]
+    /// The places of the exchanges with each target, in order.
+    private let places: [CassetteRequest.Target: [Int]]
     private let order: CassetteSession.Order
     private let compare: @Sendable (Cassette.Message) -> CassetteRequest
     private let used: Mutex<Set<Int>> = Mutex([])
@@ -23,7 +25,9 @@ final class CassettePlayer: Sendable {
         self.order = order
         self.compare = compare
         exchanges = cassette.exchanges
-        requests = exchanges.map { compare($0.request) }
+        let requests = exchanges.map { compare($0.request) }
+        self.requests = requests
+        places = Dictionary(grouping: requests.indices) { requests[$0].target }
     }
 
     /// Returns the exchange of a request and marks it as replayed.
@@ -31,7 +35,7 @@ final class CassettePlayer: Sendable {
     /// - Throws: `WebServiceError` with the code `cassetteMismatch`.
     func exchange(for message: Cassette.Message) throws -> Cassette.Exchange {
         let request = compare(message)
-        let matching = requests.indices.filter { requests[$0].differences(from: request).isEmpty }
+        let matching = places[request.target, default: []].filter { requests[$0].hasBody(of: request) }
         let place = used.withLock { used -> Int? in
             let place =
                 switch order {

@@ -3,26 +3,33 @@ import WebServiceCore
 
 /// A request in the form in which it is compared with those of a cassette: without secrets.
 struct CassetteRequest {
-    private let method: String
-    private let address: String
-    private let items: [String]
+    /// What a request is addressed to, without its body.
+    struct Target: Hashable {
+        let method: String
+        /// The URL without its query.
+        let address: String
+        /// The items of the query.
+        let items: [String]
+    }
+
+    let target: Target
     private let json: JSONValue?
     private let body: Data
 
     /// The method and the URL without its query.
-    var summary: String { "\(method) \(Excerpt.text(address))" }
+    var summary: String { "\(target.method) \(Excerpt.text(target.address))" }
 
     /// - Parameters:
     ///   - message: The request. Its secrets may have been redacted before.
     ///   - redaction: Its placeholder replaces all secrets.
     ///   - values: Further secrets.
     init(_ message: Cassette.Message, _ redaction: Redaction, values: [String]) {
-        method = message.method ?? ""
         let plain = { (text: String) in Self.withoutNumbers(text, redaction.placeholder, values) }
         let url = plain(redaction.url(message.url ?? ""))
         let path = url.prefix { $0 != "?" }
-        address = String(path)
-        items = ReceivedRequest.Item.decode(url[path.endIndex...].dropFirst().utf8).map { "\($0.name)=\($0.value)" }
+        let items = ReceivedRequest.Item.decode(url[path.endIndex...].dropFirst().utf8)
+        target = Target(
+            method: message.method ?? "", address: String(path), items: items.map { "\($0.name)=\($0.value)" })
         let contentType = message.fields[.contentType]
         var body = message.body
         if let boundary = contentType.flatMap(Self.boundary) { body = body.replacing(Data(boundary.utf8), with: "-") }
@@ -33,19 +40,24 @@ struct CassetteRequest {
         json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
     }
 
+    /// Returns a Boolean value that indicates whether the body is equal to that of a received request.
+    func hasBody(of received: CassetteRequest) -> Bool { bodyDifference(from: received) == nil }
+
     /// Returns one line for each difference from a received request.
     func differences(from received: CassetteRequest) -> [String] {
         var lines: [String] = []
-        if method != received.method { lines.append("method: expected \(method), received \(received.method)") }
-        if address != received.address {
-            lines.append("URL: expected \(Excerpt.text(address)), received \(Excerpt.text(received.address))")
+        let (method, address, items) = (target.method, target.address, target.items)
+        let other = received.target
+        if method != other.method { lines.append("method: expected \(method), received \(other.method)") }
+        if address != other.address {
+            lines.append("URL: expected \(Excerpt.text(address)), received \(Excerpt.text(other.address))")
         }
-        if let place = (0..<max(items.count, received.items.count)).first(where: {
-            Self.item($0, items) != Self.item($0, received.items)
+        if let place = (0..<max(items.count, other.items.count)).first(where: {
+            Self.item($0, items) != Self.item($0, other.items)
         }) {
             lines.append(
                 "query: expected \(Excerpt.text(Self.item(place, items))), "
-                    + "received \(Excerpt.text(Self.item(place, received.items)))")
+                    + "received \(Excerpt.text(Self.item(place, other.items)))")
         }
         if let difference = bodyDifference(from: received) { lines.append(difference) }
         return lines

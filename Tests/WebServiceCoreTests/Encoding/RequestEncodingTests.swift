@@ -252,8 +252,8 @@ import FoundationNetworking
 
     @Test("The description contains neither the query nor a secret path parameter", .covers("C-66"))
     func descriptionWithoutSecrets() throws {
-        let request = Request.make(.GET, "https://h/a;jsessionid=canary/b;v=1?token=canary")
-        #expect(request.description == "GET https://h/a;jsessionid=[redacted]/b;v=1")
+        let request = Request.make(.GET, "https://h/a;jsessionid=canary;v=1?token=canary")
+        #expect(request.description == "GET https://h/a;jsessionid=[redacted];v=1")
         #expect(try request.encode().description == request.description)
     }
 }
