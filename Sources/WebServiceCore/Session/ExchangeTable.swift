@@ -282,7 +282,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             exchange.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
         if let error, !(exchange.wasChallenged && (exchange.hasHead || task.response != nil)) {
-            exchange.delivery.finish(.failure(error.namingFailedConnection))
+            exchange.delivery.finish(.failure(error.namingCause))
         } else {
             exchange.delivery.finish(.success([:]))
         }
@@ -298,14 +298,18 @@ extension URLResponse {
 }
 
 extension Error {
-    /// The error, with the code for a failed connection if that is the cause. Foundation on Linux
-    /// reports an unreachable network as an unknown error; only libcurl's message identifies it.
-    fileprivate var namingFailedConnection: any Error {
-        guard let error = self as? URLError, error.code == .unknown,
-            error.localizedDescription.hasPrefix("Failed to connect to ")
-        else {
-            return self
+    /// The error, with the code of a failed connection or an untrusted certificate if that is the
+    /// cause. Foundation on Linux reports both as unknown errors; only libcurl's message identifies
+    /// them.
+    fileprivate var namingCause: any Error {
+        guard let error = self as? URLError, error.code == .unknown else { return self }
+        let message = error.localizedDescription
+        if message.hasPrefix("Failed to connect to ") {
+            return URLError(.cannotConnectToHost, userInfo: error.userInfo)
         }
-        return URLError(.cannotConnectToHost, userInfo: error.userInfo)
+        if message.hasPrefix("SSL certificate ") || message.hasPrefix("SSL: ") {
+            return URLError(.serverCertificateUntrusted, userInfo: error.userInfo)
+        }
+        return self
     }
 }
