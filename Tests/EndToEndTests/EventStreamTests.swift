@@ -196,7 +196,7 @@ struct EventStreamTests {
                 for try await _ in service.POST("/chat").events(until: { $0.data == "[DONE]" }) { count += 1 }
             }
             #expect(error?.code == .streamEndedEarly && count == 1)
-            #expect((error?.underlying as? URLError)?.code == (isCut ? session.lossCode : nil))
+            #expect((error?.underlying as? URLError)?.code == (isCut ? .networkConnectionLost : nil))
         }
     }
 

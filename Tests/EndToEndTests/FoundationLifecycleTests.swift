@@ -132,10 +132,58 @@ struct FoundationLifecycleTests {
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 
-    @Test("TLS works with a trusted certificate and fails with a typed error without trust", .covers("H-51"))
+    @Test(
+        "A connection that is lost has the same error as over CurlSession, and the request is sent again",
+        arguments: [MockResponse.Wire.disconnect, .cut(after: 200), .reset(after: 200)])
+    func lostConnection(wire: MockResponse.Wire) async throws {
+        let server = try MockServer()
+        var response = MockResponse.text(String(repeating: "ale", count: 100))
+        response.wire = wire
+        server.on(.GET, "/", [response, .text("ale")])
+        let service = WebService(baseURLString: server.baseURLString)
+        service.interceptors = [RetryPolicy(baseDelay: .milliseconds(1))]
+        let task = service.GET("/").string()
+        #expect(try await task.value == "ale")
+        #expect(task.timeline.events.first { $0.kind == .attempt }?.detail.contains("-1005") == true)
+    }
+
+    @Test("A certificate without trust is a TLS error, and the request is not sent again", .covers("H-51"))
+    func distrust() async throws {
+        guard let server = try? MockServer(tls: true) else { return print("SKIPPED: H-51: openssl is not installed") }
+        server.on(.any, .text("ale"))
+        let service = WebService(baseURLString: server.baseURLString)
+        service.interceptors = [.retry()]
+        let task = service.GET("/").string()
+        let error = await #expect(throws: URLError.self) { try await task.value }
+        #expect(error?.code == .serverCertificateUntrusted)
+        #expect(task.timeline.events.count { $0.kind == .attempt } == 1 && server.receivedRequests.isEmpty)
+    }
+
+    /// Foundation on Linux trusts only the certificates of the system, whose file another one covers
+    /// in a namespace of mounts.
+    @Test("Requests, responses and faults over TLS with a trusted certificate", .covers("H-51"))
     func trust() async throws {
-        let run = try await SessionProbe.run(["probe", "a server with TLS"])
-        if run.isImpossible { return print("SKIPPED: H-51: openssl is not installed") }
+        let unshare = "/usr/bin/unshare"
+        let trusted = "/etc/ssl/certs/ca-certificates.crt"
+        guard let server = try? MockServer(tls: true), let certificate = server.certificateFile?.path,
+            [unshare, trusted].allSatisfy(FileManager.default.fileExists)
+        else { return print("SKIPPED: H-51: openssl, \(unshare) or \(trusted) is missing") }
+        server.on(.POST, "/echo") { MockResponse(statusCode: 200, data: $0.body) }
+        let faults: [(String, MockResponse.Wire)] = [
+            ("/cut", .cut(after: 200)), ("/reset", .reset(after: 200)), ("/disconnect", .disconnect),
+        ]
+        for (path, wire) in faults {
+            var response = MockResponse.text(String(repeating: "ale", count: 100))
+            response.wire = wire
+            server.on(.GET, path, response)
+        }
+        let run = try await SessionProbe.run(
+            ["probe", "a server with TLS"],
+            launcher: [
+                unshare, "--map-root-user", "--mount", "/bin/sh", "-c",
+                "mount --bind \(certificate) \(trusted) || { echo no mount; exit 3; }; exec \"$0\" \"$@\"",
+            ], environment: ["WEBSERVICE_SERVER": server.baseURLString, "PATH": "/usr/bin:/bin"])
+        if run.isImpossible || run.output.contains("unshare: ") { return print("SKIPPED: H-51: \(run.output)") }
         #expect(run.reason == .exit && run.status == 0, "\(run.output)")
     }
 

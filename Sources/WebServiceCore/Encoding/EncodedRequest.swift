@@ -76,8 +76,8 @@ public final class EncodedRequest: URLRequestEncodable {
         EncodedRequest(source, url: url, headers: headers, body: body, contentType: contentType)
     }
 
-    /// The method and the URL without its query and secret path parameters: safe to log.
-    var summary: String { "\(method) \(Redaction.standard.urlWithoutQuery(url))" }
+    /// The method and the URL without its query and path parameters: safe to log.
+    var summary: String { "\(method) \(url.withoutParameters)" }
 
     /// The substitute for a request that cannot be encoded. No session supports its scheme.
     static let unsendable = URLRequest(url: URL(string: "invalid:") ?? URL(fileURLWithPath: "/"))
@@ -123,6 +123,6 @@ public final class EncodedRequest: URLRequestEncodable {
 }
 
 extension EncodedRequest: RedactedReflectable {
-    /// The method and the URL without its query and secret path parameters: safe to log.
+    /// The method and the URL without its query and path parameters: safe to log.
     public var description: String { summary }
 }

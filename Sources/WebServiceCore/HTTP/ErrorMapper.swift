@@ -9,7 +9,7 @@ import FoundationNetworking
 /// ```swift
 /// service.errorMapper = .decoding(APIError.self)
 /// ```
-/// Typed tasks and typed requests call it for every response whose status they do not accept: first
+/// Typed tasks and typed requests call it for every response that they do not accept: first
 /// the mapper of the request (``Request/Options/errorMapper``), then that of the service
 /// (``WebService/errorMapper``). If neither returns an error, the error is
 /// ``WebServiceError/Code/unacceptableStatus``. Transport errors are not mapped: they remain

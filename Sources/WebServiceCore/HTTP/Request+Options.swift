@@ -21,7 +21,7 @@ extension Request {
         /// connection is established, so its sessions ignore it.
         public var connectTimeout: Duration?
 
-        /// The longest wait for the server's permission to send the body.
+        /// The longest wait for an interim response before the body is sent.
         ///
         /// Defaults to `nil`, which sends the body immediately. Otherwise, `CurlSession` sends the
         /// request over HTTP/1.1 with the header field `Expect: 100-continue` (RFC 9110, section

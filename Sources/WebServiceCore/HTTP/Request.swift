@@ -218,10 +218,20 @@ extension Request.ParameterEncoding {
 }
 
 extension Request: RedactedReflectable {
-    /// The method and the URL without its query and secret path parameters: safe to log.
+    /// The method and the URL without its query and path parameters: safe to log.
     public var description: String {
-        let text = url.map { Redaction.standard.urlWithoutQuery($0.absoluteString) }
+        let text = url?.absoluteString.withoutParameters
         let name = ASCII.isToken(method.rawValue.utf8) ? method.rawValue : "(invalid method)"
         return "\(name) \(text ?? "(invalid URL)")"
+    }
+}
+
+extension String {
+    /// The URL without its query and without path parameters such as `;jsessionid=…`.
+    var withoutParameters: String {
+        let path = utf8.prefix { $0 != UInt8(ascii: "?") }
+        guard path.contains(UInt8(ascii: ";")) else { return String(Substring(path)) }
+        let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        return segments.map { Substring($0.prefix { $0 != UInt8(ascii: ";") }) }.joined(separator: "/")
     }
 }

@@ -4,7 +4,7 @@ public struct ExchangeMetrics: Sendable {
     public let exchange: ObservedExchange
     /// The duration from `resume()` to the result.
     public let duration: Duration
-    /// The number of requests that were sent, including retries and redirects.
+    /// The number of attempts, including those of retries and redirects.
     public let attempts: Int
     /// The status of the response; `nil` after an error and without an HTTP response.
     public let status: Int?

@@ -1,6 +1,6 @@
 /// One entry of a log of exchanges (``ExchangeLogger``).
 public struct LogEntry: Sendable, CustomStringConvertible {
-    /// The importance of an entry. The names are those of common log libraries.
+    /// The importance of an entry. The names are those of common logging libraries.
     public enum Level: String, Sendable, Comparable, CaseIterable {
         /// The requests and responses with header fields and bodies.
         case trace

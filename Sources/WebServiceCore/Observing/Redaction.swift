@@ -116,11 +116,6 @@ public struct Redaction: Sendable {
         return String(decoding: address, as: UTF8.self)
     }
 
-    /// Returns a URL without its query, with the secret values of its path parameters replaced.
-    func urlWithoutQuery(_ text: String) -> String {
-        url(String(text.prefix { $0 != "?" }))
-    }
-
     /// Returns the pairs of a query or a form with the secret values replaced.
     ///
     /// Values that contain URLs, pairs or JSON are redacted as well.

@@ -11,9 +11,9 @@ public struct ExchangeEvent: Sendable {
     public enum Kind: Sendable {
         /// The task was resumed.
         case created
-        /// A request is about to be sent.
+        /// An attempt is about to be sent.
         ///
-        /// The number starts at 1. Retries, redirects and requests with a newer credential count.
+        /// The number starts at 1. Retries, redirects and attempts with a newer credential count.
         case attemptStarted(number: Int, EncodedRequest)
         /// The head of a response was received.
         ///

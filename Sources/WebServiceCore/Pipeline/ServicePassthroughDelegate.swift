@@ -16,13 +16,15 @@ public import FoundationNetworking
 /// several tasks. A slow method delays only its own task. A service holds its delegate weakly. In
 /// each method, ``currentRequest`` is the request of the exchange.
 public protocol ServicePassthroughDelegate: AnyObject, Sendable {
-    /// Called before a request is sent, once for each attempt, with the request as it is sent.
+    /// Called before each attempt, with the request as it is sent.
     func requestSent(request: URLRequest)
 
-    /// Called with the response to a request or its error, once for each ``requestSent(request:)``.
+    /// Called after each attempt with its response or its error, once for each
+    /// ``requestSent(request:)``.
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?)
 
-    /// Returns the request to send instead, or `nil` to send it unchanged, which is the default.
+    /// Returns the request to send instead of an attempt's request, or `nil` to send it unchanged,
+    /// which is the default.
     ///
     /// The returned request is validated like any other. Also called for requests that follow
     /// redirects, including those to other origins: check the URL before adding credentials.

@@ -20,7 +20,7 @@ public struct Timeline: Sendable {
             description = name
         }
 
-        /// One request and its response.
+        /// One attempt and its response.
         public static let attempt = Kind("attempt")
         /// A redirect that was followed.
         public static let redirect = Kind("redirect")

@@ -282,7 +282,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             exchange.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
         if let error, !(exchange.wasChallenged && (exchange.hasHead || task.response != nil)) {
-            exchange.delivery.finish(.failure(error.namingCause))
+            exchange.delivery.finish(.failure(error.withCodeOfCause))
         } else {
             exchange.delivery.finish(.success([:]))
         }
@@ -294,22 +294,5 @@ extension URLResponse {
     fileprivate var bodyLength: Int64? {
         let isEncoded = (self as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Encoding") != nil
         return expectedContentLength < 0 || isEncoded ? nil : expectedContentLength
-    }
-}
-
-extension Error {
-    /// The error, with the code of a failed connection or an untrusted certificate if that is the
-    /// cause. Foundation on Linux reports both as unknown errors; only libcurl's message identifies
-    /// them.
-    fileprivate var namingCause: any Error {
-        guard let error = self as? URLError, error.code == .unknown else { return self }
-        let message = error.localizedDescription
-        if message.hasPrefix("Failed to connect to ") {
-            return URLError(.cannotConnectToHost, userInfo: error.userInfo)
-        }
-        if message.hasPrefix("SSL certificate ") || message.hasPrefix("SSL: ") {
-            return URLError(.serverCertificateUntrusted, userInfo: error.userInfo)
-        }
-        return self
     }
 }

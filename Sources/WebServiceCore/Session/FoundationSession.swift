@@ -6,10 +6,11 @@ public import FoundationNetworking
 
 /// The default session of a ``WebService``: one long-lived `URLSession` with an internal delegate.
 ///
-/// Only bodies with files (``Request/multipart``) are written to disk, and Foundation stores no
-/// cookies, cache entries or credentials. A 401 is an ordinary response with its body, regardless
-/// of its challenge. Completions run on the delegate queue of the `URLSession`; ``SessionTask``
-/// leaves it immediately.
+/// Bodies with files (``Request/multipart``), streamed bodies of more than 1 MiB, and received
+/// bytes beyond 256 KiB that wait for the reader of a stream are written to temporary files.
+/// Foundation stores no cookies, cache entries or credentials. A 401 is an ordinary response with
+/// its body, regardless of its challenge. Completions run on the delegate queue of the
+/// `URLSession`; ``SessionTask`` leaves it immediately.
 ///
 /// Create one session per configuration and retain it: on Linux, repeatedly creating and
 /// invalidating sessions is not safe.

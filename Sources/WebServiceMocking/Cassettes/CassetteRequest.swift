@@ -40,7 +40,7 @@ struct CassetteRequest {
         json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
     }
 
-    /// Returns a Boolean value that indicates whether the body is equal to that of a received request.
+    /// Returns a Boolean value that indicates whether the bodies are equal.
     func hasBody(of received: CassetteRequest) -> Bool { bodyDifference(from: received) == nil }
 
     /// Returns one line for each difference from a received request.

@@ -15,7 +15,7 @@ import FoundationNetworking
 /// ```
 /// The file is JSON with sorted names: for each exchange the method and the URL, the header fields
 /// in order, bodies as text where they are text, and the status or the code of the `URLError`. It
-/// contains no dates or durations, so that recording the same exchanges again does not change it.
+/// contains neither the date of the recording nor durations.
 ///
 /// Before it is written, the secrets that the redaction describes are replaced in header fields,
 /// cookies, queries, forms, JSON and text. Equal secrets have equal placeholders, such as

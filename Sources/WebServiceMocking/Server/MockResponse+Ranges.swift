@@ -2,7 +2,7 @@ public import Foundation
 import WebServiceCore
 
 extension MockResponse {
-    /// Creates the response of a server that serves parts of a file (RFC 9110, section 14).
+    /// Creates the response of a server that supports range requests (RFC 9110, section 14).
     ///
     /// ```swift
     /// server.on(.GET, "/brew.iso") { request in MockResponse(file: iso, eTag: "\"1\"", for: request) }

@@ -35,8 +35,8 @@ struct DownloadState: Sendable, Equatable, Codable {
         place = Self.hash(url.utf8.prefix { $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: "?") })
     }
 
-    /// The value for `If-Range` (RFC 9110, section 13.1.5): a strong entity tag, or else a date of
-    /// modification that is at least one second before the response (section 8.8.2.2).
+    /// The value for `If-Range` (RFC 9110, section 13.1.5): a strong entity tag, or else
+    /// `Last-Modified` if it is at least one second before `Date` (section 8.8.2.2).
     ///
     /// `nil` if the bytes of two responses cannot be joined safely.
     var validator: String? {

@@ -41,7 +41,7 @@ extension SessionTask {
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
-    ///     if the server serves parts.
+    ///     if the server supports range requests.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.

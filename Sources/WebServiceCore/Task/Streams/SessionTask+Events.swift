@@ -16,8 +16,8 @@ extension SessionTask {
     ///   - maximumSize: The maximum size of an event in bytes. A larger event throws
     ///     ``WebServiceError/Code/elementTooLarge``. Defaults to 16 MiB.
     ///   - terminator: Returns whether an event is the last one. The sequence ends after it, and
-    ///     the connection is closed. If the stream ends before that event, the sequence throws
-    ///     ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
+    ///     the connection is closed. If the stream ends before that event and is not reconnected, the
+    ///     sequence throws ``WebServiceError/Code/streamEndedEarly``, so that a truncated response is not mistaken
     ///     for a complete one. Defaults to `nil`: the end of the connection ends the sequence.
     public func events(
         _ reconnection: EventReconnection = .never, maximumSize: Int = 16 << 20,

@@ -11,8 +11,9 @@ import FoundationNetworking
 /// show(login.task)          // observers, await and cancel as with every task
 /// login.complete(token)     // or login.fail(error)
 /// ```
-/// The first call counts. Observers may be added before or after it. If the owner is deallocated
-/// before it completes the task, the task is cancelled, so that no caller waits forever.
+/// The first call counts. Observers may be added before or after it. If the `PassiveTask` is
+/// deallocated before it completes the task, the task is cancelled, so that no caller waits
+/// forever.
 ///
 /// All members may be used from any thread.
 public final class PassiveTask<Value: Sendable>: Sendable {

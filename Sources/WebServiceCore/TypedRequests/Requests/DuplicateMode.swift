@@ -1,7 +1,7 @@
 /// The handling of a request while an equal request is in flight.
 ///
-/// With a key, requests are equal if their keys are equal; without a key, if the requests
-/// themselves are equal.
+/// Requests with a key are equal if their keys are equal. A request without a key is equal to
+/// requests of the same type and value, with or without a key.
 ///
 /// The lookup and the decision are atomic: if two threads start equal requests, one of them is
 /// first. A request that is not `Hashable` and has no key is not equal to any other. Requests
