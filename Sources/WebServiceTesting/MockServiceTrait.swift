@@ -1,5 +1,5 @@
 public import Testing
-import WebServiceMocking
+public import WebServiceMocking
 
 /// A trait that creates a ``WebServiceMocking/MockService`` for each test and verifies it at the
 /// end.
@@ -18,6 +18,7 @@ import WebServiceMocking
 public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
     let baseURLString: String
     let inOrder: Bool
+    let clock: @Sendable () -> TestClock?
 
     /// `true`: a trait of a suite applies to each of its tests.
     public var isRecursive: Bool { true }
@@ -28,7 +29,7 @@ public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
     ) async throws {
         guard testCase != nil else { return try await function() }
         let place = test.sourceLocation
-        let mock = MockService(baseURLString: baseURLString)
+        let mock = MockService(baseURLString: baseURLString, clock: clock())
         try await mock.verifying(
             inOrder: inOrder,
             at: (place.fileID, place.path, place.line, place.column),
@@ -53,8 +54,13 @@ extension Trait where Self == MockServiceTrait {
     ///   - baseURLString: The base URL of the service.
     ///   - inOrder: A Boolean value that indicates whether the stubs must be used in the order of
     ///     their declaration. Defaults to `false`.
-    public static func mockService(_ baseURLString: String = "https://mock.test", inOrder: Bool = false) -> Self {
-        MockServiceTrait(baseURLString: baseURLString, inOrder: inOrder)
+    ///   - clock: The clock of the service and the session, evaluated for each test. Defaults to
+    ///     `nil`: the system clock.
+    public static func mockService(
+        _ baseURLString: String = "https://mock.test", inOrder: Bool = false,
+        clock: @autoclosure @escaping @Sendable () -> TestClock? = nil
+    ) -> Self {
+        MockServiceTrait(baseURLString: baseURLString, inOrder: inOrder, clock: clock)
     }
 }
 

@@ -21,6 +21,7 @@ extension XCTestCase {
     ///   - baseURLString: The base URL of the service.
     ///   - inOrder: A Boolean value that indicates whether the stubs must be used in the order of
     ///     their declaration. Defaults to `false`.
+    ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
     ///   - isolation: The actor of the caller, on which the closure runs.
     ///   - fileID: The module and file of the call.
     ///   - filePath: The path of that file.
@@ -28,11 +29,11 @@ extension XCTestCase {
     ///   - column: The column in that line.
     ///   - body: The part of the test.
     public func withMockService<Value>(
-        _ baseURLString: String = "https://mock.test", inOrder: Bool = false,
+        _ baseURLString: String = "https://mock.test", inOrder: Bool = false, clock: TestClock? = nil,
         isolation: isolated (any Actor)? = #isolation, fileID: String = #fileID, filePath: String = #filePath,
         line: Int = #line, column: Int = #column, _ body: (_ mock: MockService) async throws -> Value
     ) async rethrows -> Value {
-        let mock = MockService(baseURLString: baseURLString)
+        let mock = MockService(baseURLString: baseURLString, clock: clock)
         return try await mock.verifying(
             inOrder: inOrder, at: (fileID, filePath, line, column), { try await body(mock) }, report: record)
     }

@@ -83,6 +83,32 @@ struct EventStreamTests {
         #expect(request.headers["Last-Event-ID"] == nil)
     }
 
+    @Test("The events of a mock arrive unchanged")
+    func mockEvents() async throws {
+        let events: [ServerSentEvent] = [
+            .init(data: "a\nb\u{2028}c\n"), .init(type: "error", data: "{}", id: "7", retry: .milliseconds(1_500)),
+            .init(data: "", id: "7"), .init(type: "x", data: " d", id: "7"),
+        ]
+        let session = MockSession()
+        session.on(.GET, "/", .events(events))
+        let service = WebService(baseURLString: "http://h")
+        service.session = session
+        #expect(try await Self.all(service.GET("/").events()) == events)
+    }
+
+    @Test(
+        "A default Accept field for another media type does not apply to events", .covers("E-21"),
+        arguments: [("application/json", "text/event-stream"), ("text/event-stream, */*", "text/event-stream, */*")])
+    func acceptedType(field: String, expected: String) async throws {
+        let session = MockSession()
+        session.on(.GET, "/", .stream(AsyncStream { $0.finish() }, contentType: "text/event-stream"))
+        let service = WebService(baseURLString: "http://h")
+        service.session = session
+        service.headers[.accept] = field
+        for try await _ in service.GET("/").events() {}
+        #expect(session.receivedRequests.first?.headers[.accept] == expected)
+    }
+
     @Test(
         "A stream reconnects with the last ID and new credentials until the status 204", .covers("E-02", "E-09", "E-17")
     )

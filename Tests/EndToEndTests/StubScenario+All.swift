@@ -312,7 +312,7 @@ extension StubScenario {
                 let query = request.queryItems.map { "\($0.name)=\($0.value)" }
                 let start = "\(request.method) \(request.path) [\(query.joined())]"
                 let contentType = request.headers[.contentType] ?? ""
-                let json = (try? request.json) as? [String: String]  // a form is not JSON
+                let json = try? request.decode([String: String].self)  // a form is not JSON
                 let form = request.formItems.map { "\($0.name)=\($0.value)" }.joined()
                 return "\(start) \(contentType) \(json?["name"] ?? form)"
             }

@@ -79,12 +79,14 @@ struct OrdersRequest: ParameterizedRequest, Hashable {
     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 }
 
-struct CreateBrewer: ParameterizedRequest {
+struct UpdateBrewer: ParameterizedRequest {
+    var id: Int
     var brewer: Brewer
     typealias Output = Brewer
 
-    var method: Request.Method { .POST }
-    var path: String { "/brewers" }
+    var method: Request.Method { .PUT }
+    var path: String { "/brewers/{id}" }
+    var pathParameters: Parameters { ["id": id] }
     var body: some Encodable { brewer }
 }
 
@@ -331,18 +333,18 @@ struct GuideSnippets {
         let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
         service.session = session
 
-        service.GET("/brewers")
+        let task = service.GET("/brewers")
             .setQueryParameters(["state": "new york"])
             .responseJSON { json, response in .value(json) }
             .updateUI { value in print("on the main queue: \(value ?? "nothing")") }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
+        _ = await task.data().result
 
-        await service.GET("/brewers").finish()
         #expect(
-            session.recordedRequests.contains {
-                $0.url?.absoluteString == "https://brewhapi.example.com/v1/brewers?state=new%20york"
-            })
+            session.recordedRequests.map { $0.url?.absoluteString } == [
+                "https://brewhapi.example.com/v1/brewers?state=new%20york"
+            ])
     }
 
     @Test("The first requests are sent over a mock session")
@@ -656,7 +658,7 @@ struct GuideSnippets {
         #expect(session.recordedRequests.count == 2)
         let uploads = MockSession()
         service.endpoints = [
-            HTTPEndpoint(session: uploads, where: { $0 is CreateBrewer }),
+            HTTPEndpoint(session: uploads, where: { $0 is UpdateBrewer }),
             HTTPEndpoint(),
         ]
         let executor = QueueExecutor()

@@ -1,6 +1,8 @@
 import CCurl
 import Foundation
 import Testing
+import WebServiceCore
+import WebServiceMocking
 
 @testable import WebServiceCurl
 
@@ -51,6 +53,20 @@ struct CurlErrorTests {
     func userInformation(at: String) {
         let error = CurlError.error(CURLE_COULDNT_RESOLVE_PROXY, "Could not resolve u:canary\(at)h")
         #expect(!error.localizedDescription.contains("u:canar") && error.code == .cannotFindHost)
+    }
+
+    @Test(
+        "A connection that is closed within the head or the body is lost",
+        arguments: [1, 16, 17, 50, 200])
+    func cut(count: Int) async throws {
+        let server = try MockServer()
+        var response = MockResponse.text(String(repeating: "ale", count: 100))
+        response.wire = .cut(after: count)
+        server.on(.any, response)
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = try CurlSession()
+        let error = await #expect(throws: URLError.self) { try await service.GET("/").string().value }
+        #expect(error?.code == .networkConnectionLost)
     }
 
     @Test("rule 7: Every error code of libcurl is mapped to the URLError that the Guide specifies")

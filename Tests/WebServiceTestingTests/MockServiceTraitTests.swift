@@ -13,6 +13,16 @@ import WebServiceTesting
         #expect(mock.receivedRequests.map { $0.url?.absoluteString } == ["https://a.test/v1/users/7"])
     }
 
+    @Test("Each test has its own clock", .mockService(clock: TestClock()), arguments: 0..<2)
+    func clock(number: Int) async throws {
+        let mock = try MockService.current
+        let clock = try #require(mock.clock)
+        mock.on(.GET, "/", .text("ale").after(.seconds(60)))
+        let text = Task { try await mock.service.GET("/").setTimeout(.seconds(90)).string().value }
+        await clock.advance(by: .seconds(60))
+        #expect(try await text.value == "ale" && clock.elapsed == .seconds(60))
+    }
+
     @Test("Each case of a parameterized test has its own service", .mockService, arguments: 0..<20)
     func cases(number: Int) async throws {
         let mock = try MockService.current

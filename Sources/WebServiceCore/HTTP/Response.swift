@@ -42,7 +42,7 @@ public struct Response: Sendable {
     }
 
     /// The body; `nil` if a custom session completed without one.
-    var body: Data? { storage.fields.body }
+    var dataIfDelivered: Data? { storage.fields.body }
 
     /// The response as a Foundation object; `nil` if the session provided none.
     ///

@@ -63,7 +63,8 @@ public struct RetryPolicy: Interceptor {
     ///     Defaults to 0.5 seconds.
     ///   - maximumDelay: The maximum pause, except for a `Retry-After` from the server. Defaults to
     ///     20 seconds.
-    ///   - budget: The maximum duration of all attempts and pauses. Defaults to 60 seconds.
+    ///   - budget: The maximum duration of all attempts and pauses. A pause that does not fit into
+    ///     it, or into the deadline of the request, prevents a retry. Defaults to 60 seconds.
     ///   - statuses: The status codes after which a request is sent again.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
@@ -116,7 +117,9 @@ public struct RetryPolicy: Interceptor {
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
-            switch decide(request, attempt: attempt, spent: spent, asked: asked, clock) {
+            // A pause up to the deadline would replace the result by the error of the deadline.
+            let limit = min(budget, request.options.deadline)
+            switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: asked, clock) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
                 return try result.get()
@@ -159,7 +162,7 @@ public struct RetryPolicy: Interceptor {
     }
 
     private func decide(
-        _ request: Request, attempt: Int, spent: Duration, asked: RetryAfter?, _ clock: TaskClock
+        _ request: Request, attempt: Int, spent: Duration, limit: Duration, asked: RetryAfter?, _ clock: TaskClock
     ) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
@@ -168,7 +171,7 @@ public struct RetryPolicy: Interceptor {
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
         if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = asked?.delay ?? jittered(attempt, clock)
-        if spent + pause >= budget { return .stop("a pause of \(pause) does not fit into the remainder of \(budget)") }
+        if spent + pause >= limit { return .stop("a pause of \(pause) does not fit into the remainder of \(limit)") }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
@@ -190,7 +193,7 @@ extension RetryPolicy: ContinuationPolicy {
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
     ) async throws -> Bool {
         guard let reason = reason(toRetry: .failure(error)) else { return false }
-        switch decide(request, attempt: attempt, spent: spent, asked: nil, context.clock) {
+        switch decide(request, attempt: attempt, spent: spent, limit: budget, asked: nil, context.clock) {
         case .stop(let why), .fail(let why):
             context.log.record(.noRetry, "\(reason), \(why)")
             return false

@@ -14,11 +14,11 @@ import FoundationNetworking
 /// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
 /// redaction.
 public struct Redaction: Sendable {
-    /// The names of secret header fields, in lower case.
-    public var headerNames: Set<String>
-    /// The names of secret parameters and JSON keys, in lower case.
-    public var keys: Set<String>
-    /// The names of parameters that are secret in OAuth, in lower case.
+    /// The names of secret header fields. Converted to lower case.
+    public var headerNames: Set<String> { didSet { headerNames = Self.lowercased(headerNames) } }
+    /// The names of secret parameters and JSON keys. Converted to lower case.
+    public var keys: Set<String> { didSet { keys = Self.lowercased(keys) } }
+    /// The names of parameters that are secret in OAuth. Converted to lower case.
     ///
     /// `code` is an authorization code in OAuth (RFC 6749, section 4.1.2), and an error code
     /// elsewhere. A parameter of a query, a form or text is secret next to one of the parameters
@@ -26,9 +26,9 @@ public struct Redaction: Sendable {
     /// unless its value has the form of an error code: up to four digits, or words joined by
     /// underscores, such as `missing_field`. A JSON key is secret in a document with the key
     /// `code_verifier`, `grant_type` or `redirect_uri`.
-    public var parameters: Set<String>
-    /// Substrings that make any name secret, in lower case.
-    public var fragments: Set<String>
+    public var parameters: Set<String> { didSet { parameters = Self.lowercased(parameters) } }
+    /// Substrings that make any name secret. Converted to lower case.
+    public var fragments: Set<String> { didSet { fragments = Self.lowercased(fragments) } }
     /// The replacement for a secret.
     public var placeholder: String
     /// Returns the replacement for a secret in place of ``placeholder``. In a JSON body, both are
@@ -50,12 +50,14 @@ public struct Redaction: Sendable {
         ],
         placeholder: String = "[redacted]"
     ) {
-        self.headerNames = headerNames
-        self.keys = keys
-        self.parameters = parameters
-        self.fragments = fragments
+        self.headerNames = Self.lowercased(headerNames)
+        self.keys = Self.lowercased(keys)
+        self.parameters = Self.lowercased(parameters)
+        self.fragments = Self.lowercased(fragments)
         self.placeholder = placeholder
     }
+
+    private static func lowercased(_ names: Set<String>) -> Set<String> { Set(names.map { $0.asciiLowercased() }) }
 
     /// The default redaction.
     ///

@@ -103,9 +103,9 @@ struct TextRedactor {
             guard name.count < pair.count else { return nestedPair(pair) }
             let value = pair.dropFirst(name.count + 1)
             guard isSecret(parameter: Self.decodedName(name), value, isAuthorization) else {
-                return name + [UInt8(ascii: "=")] + nestedPair(value)
+                return nestedPair(name) + [UInt8(ascii: "=")] + nestedPair(value)
             }
-            return name + Array("=\(redaction.replacement(of: value))".utf8)
+            return nestedPair(name) + Array("=\(redaction.replacement(of: value))".utf8)
         }
         return Array(redacted.joined(separator: "&".utf8))
     }
@@ -152,6 +152,12 @@ struct TextRedactor {
         let content = bytes[(quote + 1)..<max(quote + 1, isClosed ? end - 1 : end)]
         let hasEscapes = content.contains(UInt8(ascii: "\\"))
         let plain = hasEscapes ? JSONLiteral.unescaped(content)[...] : content
+        let shown = plain.contains(where: Self.isDelimiter) ? nested(plain)[...] : plain
+        if shown.elementsEqual(plain) {
+            result += bytes[quote..<end]
+        } else {
+            result += [UInt8(ascii: "\"")] + JSONLiteral.escaped(shown) + (isClosed ? [UInt8(ascii: "\"")] : [])
+        }
         let colon = JSONLiteral.skippingBlanks(bytes, from: end)
         if colon < bytes.endIndex, bytes[colon] == UInt8(ascii: ":") {
             let key = String(decoding: plain, as: UTF8.self)
@@ -160,16 +166,10 @@ struct TextRedactor {
             {
                 let start = JSONLiteral.skippingBlanks(bytes, from: colon + 1)
                 let valueEnd = JSONLiteral.endOfValue(bytes, from: start)
-                result += bytes[quote...colon]
+                result += bytes[end...colon]
                 result += Array(redaction.replacement(of: bytes[start..<valueEnd], isJSON: true).utf8)
                 return valueEnd
             }
-        }
-        let shown = plain.contains(where: Self.isDelimiter) ? nested(plain)[...] : plain
-        if shown.elementsEqual(plain) {
-            result += bytes[quote..<end]
-        } else {
-            result += [UInt8(ascii: "\"")] + JSONLiteral.escaped(shown) + (isClosed ? [UInt8(ascii: "\"")] : [])
         }
         return end
     }

@@ -22,7 +22,6 @@ package enum SHA2: String, Sendable, CaseIterable {
 
 /// A hash that is computed piece by piece.
 struct RunningHash {
-    // Concrete types, because only for these does the compiler specialize the generic type.
     private enum Function {
         case sha256(SHA256)
         case sha512(SHA512)
@@ -55,66 +54,137 @@ struct RunningHash {
 }
 
 #if !canImport(CryptoKit)
-private typealias SHA256 = PortableHash<UInt32>
-private typealias SHA512 = PortableHash<UInt64>
+private typealias SHA256 = PortableHash<SHA256Function>
+private typealias SHA512 = PortableHash<SHA512Function>
 
 /// The differences between the functions: the word, the number of rounds and the rotations.
-private protocol SHA2Word: FixedWidthInteger, UnsignedInteger, BitwiseCopyable, Sendable {
-    static var rounds: Int { get }
-    /// The first bits of the fractions in the tables.
-    init(fraction: UInt64)
-    var bigSigma0: Self { get }
-    var bigSigma1: Self { get }
-    var smallSigma0: Self { get }
-    var smallSigma1: Self { get }
+///
+/// The implementations are not generic: a debug build would then look up each operation of a word.
+private protocol SHA2Function {
+    associatedtype Word: FixedWidthInteger & BitwiseCopyable & Sendable
+    /// The first bits of the fractions of the cube roots of the first primes, one for each round.
+    static var constants: [Word] { get }
+    /// The first bits of the fractions of the square roots of the first 8 primes.
+    static var initialState: [Word] { get }
+
+    /// Changes the state by a block.
+    ///
+    /// - Parameter words: Room for one word per round.
+    static func mix(
+        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<Word>, _ constants: UnsafePointer<Word>,
+        _ state: UnsafeMutablePointer<Word>)
 }
 
-extension SHA2Word {
+private enum SHA256Function: SHA2Function {
+    static let constants = fractionsOfCubeRoots.prefix(64).map { UInt32(truncatingIfNeeded: $0 >> 32) }
+    static let initialState = fractionsOfSquareRoots.map { UInt32(truncatingIfNeeded: $0 >> 32) }
+
+    static func mix(
+        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<UInt32>, _ constants: UnsafePointer<UInt32>,
+        _ state: UnsafeMutablePointer<UInt32>
+    ) {
+        var index = 0
+        while index < 16 {
+            words[index] = UInt32(bigEndian: block.loadUnaligned(fromByteOffset: index &* 4, as: UInt32.self))
+            index &+= 1
+        }
+        while index < 64 {
+            let (late, early) = (words[index &- 2], words[index &- 15])
+            let smallSigma1 = rotated(late, 17) ^ rotated(late, 19) ^ late &>> 10
+            let smallSigma0 = rotated(early, 7) ^ rotated(early, 18) ^ early &>> 3
+            words[index] = smallSigma1 &+ words[index &- 7] &+ smallSigma0 &+ words[index &- 16]
+            index &+= 1
+        }
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
+        index = 0
+        while index < 64 {
+            let bigSigma1 = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)
+            let bigSigma0 = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)
+            let sum = h &+ bigSigma1 &+ (g ^ e & (f ^ g)) &+ constants[index] &+ words[index]
+            h = g
+            g = f
+            f = e
+            e = d &+ sum
+            d = c
+            c = b
+            b = a
+            a = sum &+ bigSigma0 &+ (b & c | d & (b | c))
+            index &+= 1
+        }
+        state[0] &+= a
+        state[1] &+= b
+        state[2] &+= c
+        state[3] &+= d
+        state[4] &+= e
+        state[5] &+= f
+        state[6] &+= g
+        state[7] &+= h
+    }
+
     @inline(__always)
-    func rotated(_ count: Self) -> Self { self &>> count | self &<< (Self(Self.bitWidth) &- count) }
+    private static func rotated(_ word: UInt32, _ count: UInt32) -> UInt32 { word &>> count | word &<< (32 &- count) }
 }
 
-extension UInt32: SHA2Word {
-    static var rounds: Int { 64 }
-    init(fraction: UInt64) { self.init(truncatingIfNeeded: fraction >> 32) }
-    @inline(__always) var bigSigma0: UInt32 { rotated(2) ^ rotated(13) ^ rotated(22) }
-    @inline(__always) var bigSigma1: UInt32 { rotated(6) ^ rotated(11) ^ rotated(25) }
-    @inline(__always) var smallSigma0: UInt32 { rotated(7) ^ rotated(18) ^ self &>> 3 }
-    @inline(__always) var smallSigma1: UInt32 { rotated(17) ^ rotated(19) ^ self &>> 10 }
-}
+private enum SHA512Function: SHA2Function {
+    static let constants = fractionsOfCubeRoots.prefix(80).map { $0 }
+    static let initialState = fractionsOfSquareRoots
 
-extension UInt64: SHA2Word {
-    static var rounds: Int { 80 }
-    init(fraction: UInt64) { self = fraction }
-    @inline(__always) var bigSigma0: UInt64 { rotated(28) ^ rotated(34) ^ rotated(39) }
-    @inline(__always) var bigSigma1: UInt64 { rotated(14) ^ rotated(18) ^ rotated(41) }
-    @inline(__always) var smallSigma0: UInt64 { rotated(1) ^ rotated(8) ^ self &>> 7 }
-    @inline(__always) var smallSigma1: UInt64 { rotated(19) ^ rotated(61) ^ self &>> 6 }
+    static func mix(
+        _ block: UnsafeRawPointer, _ words: UnsafeMutablePointer<UInt64>, _ constants: UnsafePointer<UInt64>,
+        _ state: UnsafeMutablePointer<UInt64>
+    ) {
+        var index = 0
+        while index < 16 {
+            words[index] = UInt64(bigEndian: block.loadUnaligned(fromByteOffset: index &* 8, as: UInt64.self))
+            index &+= 1
+        }
+        while index < 80 {
+            let (late, early) = (words[index &- 2], words[index &- 15])
+            let smallSigma1 = rotated(late, 19) ^ rotated(late, 61) ^ late &>> 6
+            let smallSigma0 = rotated(early, 1) ^ rotated(early, 8) ^ early &>> 7
+            words[index] = smallSigma1 &+ words[index &- 7] &+ smallSigma0 &+ words[index &- 16]
+            index &+= 1
+        }
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
+        index = 0
+        while index < 80 {
+            let bigSigma1 = rotated(e, 14) ^ rotated(e, 18) ^ rotated(e, 41)
+            let bigSigma0 = rotated(a, 28) ^ rotated(a, 34) ^ rotated(a, 39)
+            let sum = h &+ bigSigma1 &+ (g ^ e & (f ^ g)) &+ constants[index] &+ words[index]
+            h = g
+            g = f
+            f = e
+            e = d &+ sum
+            d = c
+            c = b
+            b = a
+            a = sum &+ bigSigma0 &+ (b & c | d & (b | c))
+            index &+= 1
+        }
+        state[0] &+= a
+        state[1] &+= b
+        state[2] &+= c
+        state[3] &+= d
+        state[4] &+= e
+        state[5] &+= f
+        state[6] &+= g
+        state[7] &+= h
+    }
+
+    @inline(__always)
+    private static func rotated(_ word: UInt64, _ count: UInt64) -> UInt64 { word &>> count | word &<< (64 &- count) }
 }
 
 /// The hash functions for systems without a library of them.
-private struct PortableHash<Word: SHA2Word> {
-    private static var blockLength: Int { 16 * MemoryLayout<Word>.size }
+private struct PortableHash<Function: SHA2Function> {
+    private static var blockLength: Int { 16 * MemoryLayout<Function.Word>.size }
 
-    private var state = Words()
-    private let constants = fractionsOfCubeRoots.prefix(Word.rounds).map { Word(fraction: $0) }
+    private var state = Function.initialState
     /// The start of the next block; shorter than a block.
     private var pending: [UInt8] = []
     private var count: UInt64 = 0
-
-    /// The state. It begins with the fractions of the square roots of the first 8 primes.
-    private struct Words {
-        var a = Word(fraction: 0x6A09_E667_F3BC_C908)
-        var b = Word(fraction: 0xBB67_AE85_84CA_A73B)
-        var c = Word(fraction: 0x3C6E_F372_FE94_F82B)
-        var d = Word(fraction: 0xA54F_F53A_5F1D_36F1)
-        var e = Word(fraction: 0x510E_527F_ADE6_82D1)
-        var f = Word(fraction: 0x9B05_688C_2B3E_6C1F)
-        var g = Word(fraction: 0x1F83_D9AB_FB41_BD6B)
-        var h = Word(fraction: 0x5BE0_CD19_137E_2179)
-
-        var all: [Word] { [a, b, c, d, e, f, g, h] }
-    }
 
     mutating func update(bufferPointer: UnsafeRawBufferPointer) {
         var rest = bufferPointer[...]
@@ -141,72 +211,19 @@ private struct PortableHash<Word: SHA2Word> {
         withUnsafeBytes(of: (count &* 8).bigEndian) { padding += $0 }
         var padded = self
         padding.withUnsafeBytes { padded.update(bufferPointer: $0) }
-        return padded.state.all.flatMap { word in withUnsafeBytes(of: word.bigEndian) { Array($0) } }
+        return padded.state.flatMap { word in withUnsafeBytes(of: word.bigEndian) { Array($0) } }
     }
 
     /// Processes whole blocks.
     private mutating func compress(_ blocks: UnsafeRawBufferPointer) {
-        guard blocks.count >= Self.blockLength else { return }
-        constants.withUnsafeBufferPointer { constants in
-            withUnsafeTemporaryAllocation(of: Word.self, capacity: Word.rounds) { words in
-                for start in stride(from: 0, to: blocks.count, by: Self.blockLength) {
-                    Self.expand(UnsafeRawBufferPointer(rebasing: blocks[start...].prefix(Self.blockLength)), words)
-                    Self.mix(words, constants, &state)
-                }
-            }
+        let constants = Function.constants
+        var words = [Function.Word](repeating: 0, count: constants.count)
+        guard let start = blocks.baseAddress else { return }
+        var offset = 0
+        while offset < blocks.count {
+            Function.mix(start + offset, &words, constants, &state)
+            offset += Self.blockLength
         }
-    }
-
-    /// Computes one word per round from the words of a block.
-    @inline(__always)
-    private static func expand(_ block: UnsafeRawBufferPointer, _ words: UnsafeMutableBufferPointer<Word>) {
-        for index in 0..<16 {
-            let offset = index &* MemoryLayout<Word>.size
-            words[index] = Word(bigEndian: block.loadUnaligned(fromByteOffset: offset, as: Word.self))
-        }
-        for index in 16..<Word.rounds {
-            words[index] =
-                words[index &- 2].smallSigma1 &+ words[index &- 7] &+ words[index &- 15].smallSigma0
-                &+ words[index &- 16]
-        }
-    }
-
-    /// The roles of the words rotate from round to round instead of their values, so that all stay
-    /// in registers.
-    @inline(__always)
-    private static func mix(
-        _ words: UnsafeMutableBufferPointer<Word>, _ constants: UnsafeBufferPointer<Word>, _ state: inout Words
-    ) {
-        var (a, b, c, d) = (state.a, state.b, state.c, state.d)
-        var (e, f, g, h) = (state.e, state.f, state.g, state.h)
-        for index in stride(from: 0, to: Word.rounds, by: 8) {
-            round(a, b, c, &d, e, f, g, &h, constants[index] &+ words[index])
-            round(h, a, b, &c, d, e, f, &g, constants[index &+ 1] &+ words[index &+ 1])
-            round(g, h, a, &b, c, d, e, &f, constants[index &+ 2] &+ words[index &+ 2])
-            round(f, g, h, &a, b, c, d, &e, constants[index &+ 3] &+ words[index &+ 3])
-            round(e, f, g, &h, a, b, c, &d, constants[index &+ 4] &+ words[index &+ 4])
-            round(d, e, f, &g, h, a, b, &c, constants[index &+ 5] &+ words[index &+ 5])
-            round(c, d, e, &f, g, h, a, &b, constants[index &+ 6] &+ words[index &+ 6])
-            round(b, c, d, &e, f, g, h, &a, constants[index &+ 7] &+ words[index &+ 7])
-        }
-        state.a &+= a
-        state.b &+= b
-        state.c &+= c
-        state.d &+= d
-        state.e &+= e
-        state.f &+= f
-        state.g &+= g
-        state.h &+= h
-    }
-
-    @inline(__always)
-    private static func round(
-        _ a: Word, _ b: Word, _ c: Word, _ d: inout Word, _ e: Word, _ f: Word, _ g: Word, _ h: inout Word,
-        _ input: Word
-    ) {
-        let sum = h &+ e.bigSigma1 &+ (g ^ e & (f ^ g)) &+ input
-        d &+= sum
-        h = sum &+ a.bigSigma0 &+ (a & b | c & (a | b))
     }
 }
 
@@ -232,5 +249,11 @@ private let fractionsOfCubeRoots: [UInt64] = [
     0x06F0_67AA_7217_6FBA, 0x0A63_7DC5_A2C8_98A6, 0x113F_9804_BEF9_0DAE, 0x1B71_0B35_131C_471B,
     0x28DB_77F5_2304_7D84, 0x32CA_AB7B_40C7_2493, 0x3C9E_BE0A_15C9_BEBC, 0x431D_67C4_9C10_0D4C,
     0x4CC5_D4BE_CB3E_42B6, 0x597F_299C_FC65_7E2A, 0x5FCB_6FAB_3AD6_FAEC, 0x6C44_198C_4A47_5817,
+]
+
+/// The first 64 bits of the fractions of the square roots of the first 8 primes.
+private let fractionsOfSquareRoots: [UInt64] = [
+    0x6A09_E667_F3BC_C908, 0xBB67_AE85_84CA_A73B, 0x3C6E_F372_FE94_F82B, 0xA54F_F53A_5F1D_36F1,
+    0x510E_527F_ADE6_82D1, 0x9B05_688C_2B3E_6C1F, 0x1F83_D9AB_FB41_BD6B, 0x5BE0_CD19_137E_2179,
 ]
 #endif

@@ -48,7 +48,7 @@ extension SessionTask {
             }
         }
 
-        var data: Data? { if case .success(let response) = result { response.body } else { nil } }
+        var data: Data? { if case .success(let response) = result { response.dataIfDelivered } else { nil } }
         var error: (any Error)? { if case .failure(let error) = result { error } else { nil } }
     }
 

@@ -143,6 +143,10 @@ final class CurlHandle {
             if let closing = attempt.closing, !engine.tlsClosing.isClosed(closing) {
                 return .failure(TLSClosing.error)
             }
+            guard head.isComplete else {
+                return .failure(
+                    CurlError.error(.networkConnectionLost, "the connection was closed within the head"))
+            }
             return .success(head.trailers)
         }
         let detail = String(cString: detail)

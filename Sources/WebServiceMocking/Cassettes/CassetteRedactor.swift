@@ -59,10 +59,11 @@ final class CassetteRedactor: Sendable {
         return Data(replacingValues(in: text).utf8)
     }
 
-    /// Redacts the value of `name=value`.
+    /// Redacts the value of `name=value`. Without `=`, the whole is the value of a cookie without a
+    /// name (RFC 6265bis, section 5.7).
     private func pair(_ pair: Substring) -> String {
         let name = pair.prefix { $0 != "=" }
-        guard name.endIndex < pair.endIndex else { return String(pair) }
+        guard name.endIndex < pair.endIndex else { return placeholder(for: String(pair)) }
         return name + "=" + placeholder(for: String(pair[name.endIndex...].dropFirst()))
     }
 

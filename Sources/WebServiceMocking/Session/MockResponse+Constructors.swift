@@ -97,6 +97,27 @@ extension MockResponse {
         MockResponse(statusCode: status, chunks: chunks()).header(.contentType, contentType)
     }
 
+    /// Returns an event stream that ends after its events (WHATWG HTML, section 9.2).
+    ///
+    /// - Parameter events: The events. Only the first line of a type or an ID is sent.
+    public static func events(_ events: [ServerSentEvent]) -> MockResponse {
+        var response = text(events.map(fields(of:)).joined())
+        response.headers[.contentType] = "text/event-stream"
+        return response
+    }
+
+    /// Returns the fields of an event, without those that have the default value.
+    private static func fields(of event: ServerSentEvent) -> String {
+        let isLineBreak = { (character: Character) in ["\n", "\r", "\r\n"].contains(character) }
+        let firstLine = { (text: String) in text.prefix { !isLineBreak($0) } }
+        var lines: [String] = []
+        if event.type != "message" { lines.append("event: \(firstLine(event.type))") }
+        if !event.id.isEmpty { lines.append("id: \(firstLine(event.id))") }
+        if let retry = event.retry { lines.append("retry: \(Int64(retry / .milliseconds(1)))") }
+        let data = event.data.split(omittingEmptySubsequences: false, whereSeparator: isLineBreak)
+        return (lines + data.map { "data: \($0)" }).joined(separator: "\n") + "\n\n"
+    }
+
     /// Returns a response that fails.
     ///
     /// - Parameter error: The error of a request of a ``MockSession``. A ``MockServer`` closes the

@@ -15,12 +15,16 @@ public final class MockService: StubResponder {
     /// The service.
     public let service: WebService
 
+    /// The clock of the service and the session; `nil` for the system clock.
+    public let clock: TestClock?
+
     /// Creates a service over a session without stubs.
     ///
     /// - Parameters:
     ///   - baseURLString: The base URL of the service. Nothing is sent to it.
     ///   - clock: The clock of the service and the session. Defaults to `nil`: the system clock.
     public init(baseURLString: String = "https://mock.test", clock: TestClock? = nil) {
+        self.clock = clock
         session = MockSession(timekeeper: clock)
         service = WebService(baseURLString: baseURLString, passthroughDelegate: nil, timekeeper: clock)
         service.session = session

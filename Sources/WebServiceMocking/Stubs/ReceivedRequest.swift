@@ -85,12 +85,21 @@ public struct ReceivedRequest: Sendable, Hashable {
         Item.decode(body)
     }
 
-    /// The body parsed as JSON; a top-level scalar is allowed.
+    /// Decodes the body.
     ///
-    /// - Throws: The error of `JSONSerialization` for a body that is not JSON, or
-    ///   `DecodingError.dataCorrupted` for one that is nested deeper than 512 levels.
-    public var json: Any {
-        get throws { try JSON.object(from: body) }
+    /// - Throws: The error of the decoder, or `DecodingError.dataCorrupted` for JSON with more than
+    ///   512 levels.
+    public func decode<Value: Decodable>(
+        _ type: Value.Type = Value.self, decoder: some BodyDecoder = JSONDecoder()
+    ) throws -> Value {
+        try JSON.decode(type, from: body, using: decoder)
+    }
+
+    /// Returns the body as JSON of any shape.
+    ///
+    /// - Throws: The errors of ``decode(_:decoder:)``.
+    public func json() throws -> JSONValue {
+        try decode(JSONValue.self)
     }
 
     /// A name and a value of a query or a form.

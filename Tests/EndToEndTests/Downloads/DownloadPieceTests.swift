@@ -126,6 +126,26 @@ struct DownloadPieceTests {
         #expect(fixture.requests.count >= 8)
     }
 
+    @Test("A file whose pieces are all complete is not requested again", .covers("D-11", "D-31"), arguments: [1, 4])
+    func complete(connections: Int) async throws {
+        // A folder appears at the destination during the download, so the file cannot be renamed.
+        let fixture = try DownloadFixture(0)
+        let destination = fixture.destination
+        fixture.serve { request, number in
+            if number == 1 {
+                try? FileManager.default.createDirectory(at: destination, withIntermediateDirectories: false)  // tested
+            }
+            return Self.part(request)
+        }
+        await #expect(throws: WebServiceError.self) { try await Self.download(fixture) }
+        try FileManager.default.removeItem(at: fixture.destination)
+        fixture.serve { request, _ in Self.part(request) }
+        let file = try await Self.download(fixture, connections: connections)
+        #expect(try fixture.fileHas(Self.content))
+        #expect(fixture.ranges == ["bytes=\(Self.content.count)-"])
+        #expect(file.resumedFrom == Int64(Self.content.count) && file.response.status == 416)
+    }
+
     @Test(
         "Complete pieces are not downloaded again, with any number of connections", .covers("D-31"), arguments: [1, 4])
     func resumed(connections: Int) async throws {

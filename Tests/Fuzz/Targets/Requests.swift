@@ -39,7 +39,7 @@ extension FuzzTarget {
             "pieces of \(pieceLength) bytes result in different events")
         for case .request(let request) in whole {
             _ = (request.queryItems, request.formItems)
-            _ = try? request.json  // invalid JSON may throw
+            _ = try? request.json()  // invalid JSON may throw
         }
     }
 

@@ -96,6 +96,18 @@ struct RetryPolicyTests {
         #expect(run.timeline.events.filter { $0.kind == .attempt }.map(\.status) == [503, 502, 200])
     }
 
+    @Test("A pause that ends after the deadline of the request is not started, and the response is delivered")
+    func deadline() async {
+        let pauses = Collected<Duration>()
+        let run = await run([.status(503, headers: ["Retry-After": "30"])], policy(pauses)) {
+            $0.options.deadline = .seconds(5)
+        }
+        #expect(run.response?.status == 503 && pauses.values == [])
+        #expect(
+            run.timeline.events.last { $0.kind == .noRetry }?.detail
+                == "status 503, a pause of 30.0 seconds does not fit into the remainder of 5.0 seconds")
+    }
+
     @Test("A pause is whole microseconds, so that the timeline is readable")
     func wholeMicroseconds() async throws {
         let pauses = Collected<Duration>()
@@ -243,7 +255,8 @@ struct RetryPolicyTests {
         let pauses = Collected<Duration>()
         let run = await run(
             [.status(503, headers: ["Retry-After": value]), .status(200)],
-            policy(pauses) { $0.budget = .seconds(400 * 86_400) })
+            policy(pauses) { $0.budget = .seconds(400 * 86_400) }
+        ) { $0.options.deadline = .seconds(86_400) }
         #expect(run.response?.status == 200)
         #expect(pauses.values == [.seconds(6 * 3600)])
     }

@@ -117,7 +117,8 @@ import FoundationNetworking
         #expect(received[0].url?.scheme == "http" && received[0].url?.host != nil)
         #expect(received[0].queryItems == [.init(name: "page", value: "2"), .init(name: "q", value: "a b")])
         #expect(received[0].headers["accept"] == "a/b" && received[0].headers[.contentType] == "application/json")
-        #expect(try received[0].json as? [String: String] == ["name": "ale"])
+        #expect(try received[0].json() == ["name": "ale"])
+        #expect(try received[0].decode([String: String].self) == ["name": "ale"])
         #expect(received[1].formItems == [.init(name: "name", value: "päle ale")])
     }
 

@@ -133,7 +133,7 @@ struct DownloadTransfer {
 
     private mutating func pass() async throws -> Pass {
         if let state, let map = state.pieces, file != nil, !needsWholeFile,
-            map.isValid, map.total == state.total, state.validator(for: DownloadState(url: url)) != nil
+            map.isValid, !map.isComplete, map.total == state.total, state.validator(for: DownloadState(url: url)) != nil
         {
             return try await receivePieces(of: state, map, first: nil)
         }
@@ -175,7 +175,9 @@ struct DownloadTransfer {
     private func plan() -> DownloadPlan {
         let current = DownloadState(url: url)
         guard !needsWholeFile, request.method == .GET else { return DownloadPlan(wholeFile: current) }
-        let plan = DownloadPlan(continuing: state?.pieces == nil ? state : nil, length: length, current: current)
+        // The bytes of a file with missing pieces are not those before its end.
+        let continued = state?.pieces.map { $0.isValid && $0.isComplete } ?? true ? state : nil
+        let plan = DownloadPlan(continuing: continued, length: length, current: current)
         guard plan.offset == nil, connections > 1 else { return plan }
         return DownloadPlan(piece: 0...PieceMap.minimumLength - 1, of: current)
     }

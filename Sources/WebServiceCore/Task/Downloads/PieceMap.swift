@@ -36,6 +36,9 @@ struct PieceMap: Sendable, Equatable, Codable {
         bits.indices.contains(index / 8) && bits[index / 8] >> (index % 8) & 1 == 1
     }
 
+    /// A Boolean value that indicates whether all pieces are complete.
+    var isComplete: Bool { completeBytes == total }
+
     mutating func complete(_ index: Int) {
         if bits.indices.contains(index / 8) { bits[index / 8] |= 1 << (index % 8) }
     }

@@ -108,7 +108,10 @@ struct EventConnection: ElementSource {
         }
         let task = first.take() ?? SessionTask(service, request)
         task.configure { request in
-            if request.headers[.accept] == nil { request.headers[.accept] = "text/event-stream" }
+            // No other media type is accepted, so a default of the service for JSON must not apply.
+            if request.headers[.accept]?.contains("text/event-stream") != true {
+                request.headers[.accept] = "text/event-stream"
+            }
             if request.headers[.cacheControl] == nil { request.headers[.cacheControl] = "no-store" }
             let id = parser.lastEventID
             if !id.isEmpty, id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) { request.headers["Last-Event-ID"] = id }

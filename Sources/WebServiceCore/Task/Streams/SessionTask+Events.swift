@@ -6,10 +6,10 @@ extension SessionTask {
     /// ```swift
     /// for try await event in service.GET("/news").events(.reconnecting()) { print(event.data) }
     /// ```
-    /// Reading the first element sends the request, with `Accept: text/event-stream` and
-    /// `Cache-Control: no-store` unless the request already has these fields. A media type other
-    /// than `text/event-stream` throws ``WebServiceError/Code/unexpectedContentType``. The status
-    /// 204 ends the sequence.
+    /// Reading the first element sends the request, with `Accept: text/event-stream` unless its
+    /// `Accept` field contains this media type, and with `Cache-Control: no-store` unless it has
+    /// this field. A media type other than `text/event-stream` throws
+    /// ``WebServiceError/Code/unexpectedContentType``. The status 204 ends the sequence.
     ///
     /// - Parameters:
     ///   - reconnection: The policy for reconnecting. Defaults to ``EventReconnection/never``.

@@ -63,7 +63,7 @@ extension StepInput {
     func error(_ code: WebServiceError.Code, _ message: String, underlying: (any Error)? = nil) -> WebServiceError {
         let response = try? result.get()  // an error of the exchange has no response
         return WebServiceError(
-            code, message, request: request, response: response?.urlResponse, body: response?.body,
+            code, message, request: request, response: response?.urlResponse, body: response?.dataIfDelivered,
             underlying: underlying)
     }
 }

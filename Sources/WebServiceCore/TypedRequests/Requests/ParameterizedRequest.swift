@@ -11,12 +11,13 @@ import Foundation
 ///     var parameters: RequestParameters { .simple(["skip": skip, "take": 20]) }
 /// }
 ///
-/// struct CreateIssue: ParameterizedRequest {
-///     var issue: NewIssue
+/// struct UpdateIssue: ParameterizedRequest {
+///     var issue: Issue
 ///     typealias Output = Issue
 ///
-///     var method: Request.Method { .POST }
-///     var path: String { "/issues" }
+///     var method: Request.Method { .PUT }
+///     var path: String { "/issues/{id}" }
+///     var pathParameters: Parameters { ["id": issue.id] }
 ///     var body: some Encodable { issue }
 /// }
 /// ```
@@ -27,8 +28,8 @@ public protocol ParameterizedRequest: HTTPServiceRequest {
     /// The path relative to the base URL; see ``WebService/absoluteURL(_:pathParameters:)``.
     var path: String { get }
 
-    /// The values of the placeholders in the path. Defaults to `nil`.
-    var pathParameters: Parameters? { get }
+    /// The values of the placeholders in the path. Defaults to none.
+    var pathParameters: Parameters { get }
 
     /// The header fields, in addition to ``WebService/headers``, of which they replace those with
     /// the same name. Defaults to none.
@@ -77,7 +78,7 @@ extension ParameterizedRequest {
     public var method: Request.Method { .GET }
 
     /// No placeholders.
-    public var pathParameters: Parameters? { nil }
+    public var pathParameters: Parameters { [:] }
 
     /// No header fields.
     public var headers: Headers { Headers() }
@@ -101,7 +102,8 @@ extension ParameterizedRequest {
     /// - Throws: ``WebServiceError/Code/encoding`` for a body that cannot be encoded, or for a body
     ///   in addition to a multipart form.
     public func request(for service: WebService) throws -> Request {
-        var request = service.request(method, path: path, pathParameters: pathParameters)
+        let values = pathParameters.isEmpty ? nil : pathParameters
+        var request = service.request(method, path: path, pathParameters: values)
         request.headers = headers.adding(request.headers)
         request.parameterEncoding = parameterEncoding
         let hasBody = (body as? any OptionalValue)?.isNilValue != true

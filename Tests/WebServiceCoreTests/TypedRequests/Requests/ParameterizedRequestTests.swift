@@ -15,7 +15,7 @@ struct ParameterizedRequestTests {
         var parameters: RequestParameters = .simple(["q": "a b", "page": 2])
         var parameterEncoding = Request.ParameterEncoding.percent
         var path: String { "/{kind}/search" }
-        var pathParameters: Parameters? { ["kind": "a/b"] }
+        var pathParameters: Parameters { ["kind": "a/b"] }
         var headers: Headers { ["X-Part": "1"] }
 
         func configure(_ request: inout Request) {
