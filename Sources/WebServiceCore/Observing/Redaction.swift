@@ -21,11 +21,11 @@ public struct Redaction: Sendable {
     /// The names of parameters that are secret in OAuth. Converted to lower case.
     ///
     /// `code` is an authorization code in OAuth (RFC 6749, section 4.1.2), and an error code
-    /// elsewhere. A parameter of a query, a form or text is secret next to one of the parameters
-    /// `client_id`, `code_verifier`, `grant_type`, `iss`, `redirect_uri` and `state`, and otherwise
-    /// unless its value has the form of an error code: up to four digits, or words joined by
-    /// underscores, such as `missing_field`. A JSON key is secret in a document with the key
-    /// `code_verifier`, `grant_type` or `redirect_uri`.
+    /// elsewhere. A parameter of a query, a form or text is secret if they also contain one of the
+    /// parameters `client_id`, `code_verifier`, `grant_type`, `iss`, `redirect_uri` and `state`,
+    /// and otherwise unless its value has the form of an error code: up to four digits, or words
+    /// joined by underscores, such as `missing_field`. A JSON key is secret in a document with the
+    /// key `code_verifier`, `grant_type` or `redirect_uri`.
     public var parameters: Set<String> { didSet { parameters = Self.lowercased(parameters) } }
     /// Substrings that make any name secret. Converted to lower case.
     public var fragments: Set<String> { didSet { fragments = Self.lowercased(fragments) } }

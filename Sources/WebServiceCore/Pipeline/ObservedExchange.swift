@@ -16,7 +16,8 @@ public final class ObservedExchange: Sendable {
     /// first (``Timeline/Event/related``).
     public let parent: UInt64?
 
-    /// The request of the task, before the interceptors; `nil` for a typed request.
+    /// The request of the task, before the interceptors; `nil` for a typed request and
+    /// for the read of a storage.
     public let request: Request?
 
     /// A Boolean value that indicates whether the exchange consists of other exchanges

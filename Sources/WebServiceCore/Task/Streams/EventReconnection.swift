@@ -37,8 +37,8 @@ public struct EventReconnection: Sendable {
     /// ``WebServiceError/Code/bodyNotReplayable`` before it is sent.
     ///
     /// The delay is the reconnection time of the stream, or `baseDelay` if the stream has not set
-    /// one. It is doubled for each consecutive connection without an event, up to `maximumDelay`
-    /// or a longer reconnection time, and then reduced by a random amount of up to one half.
+    /// one. It is doubled for each consecutive reconnection that ended without an event, up to
+    /// `maximumDelay` or a longer reconnection time, and then reduced at random by up to half.
     ///
     /// - Parameters:
     ///   - baseDelay: The delay until the server sets one. Defaults to 1 second.
