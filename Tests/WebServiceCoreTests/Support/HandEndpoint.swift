@@ -113,6 +113,8 @@ final class HandStorage: ResponseStorage {
 
     let classifications: Set<DataClassification>?
     let calls = Collected<Call>()
+    /// The store operations that have begun, including those that wait for the gate.
+    let begun = Collected<Void>()
     private let memory = MemoryStorage()
     private let failure: (any Error)?
     private let gate: Once<Bool>?
@@ -133,6 +135,7 @@ final class HandStorage: ResponseStorage {
     }
 
     func store(_ entry: StorageEntry, for key: StorageKey) async throws {
+        begun.add(())
         _ = await gate?.value
         calls.add(.store(String(decoding: entry.data ?? Data(), as: UTF8.self)))
         if let failure { throw failure }

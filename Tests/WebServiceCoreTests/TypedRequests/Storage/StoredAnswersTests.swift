@@ -144,9 +144,11 @@ struct StoredAnswersTests {
         goOn.set(true)
 
         // A write that waits for another one of the same key until the request is cancelled.
-        service.storages = [HandStorage(gate: gate)]
+        let gated = HandStorage(gate: gate)
+        service.storages = [gated]
         service.perform(RawText()).resume()
         await endpoint.fetches.wait(for: 3)[2].answer("first")
+        await gated.begun.wait()
         let late = service.perform(RawText()).resume()
         await endpoint.fetches.wait(for: 4)[3].answer("late")
         #expect(try await late.value == "late")
