@@ -138,7 +138,7 @@ struct CurlDescriptionShellTests {
                 Data("-".utf8) + [0xC3], Data([0xC3, 0x28]),
                 Data(repeating: 0x78, count: 65_536), Data(repeating: 0x27, count: 65_536),
                 Data(repeating: 0x78, count: 200_000),
-                Data((0..<1_200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }),
+                DownloadFixture.content(1_200_000),
             ] {
                 add(.POST) { $0.body = body }
             }

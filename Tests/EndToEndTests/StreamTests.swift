@@ -57,7 +57,7 @@ struct StreamTests {
         arguments: RealSession.allCases)
     func slowReader(session: RealSession) async throws {
         let size = 8 << 20
-        let content = Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 9) })
+        let content = DownloadFixture.content(size)
         let server = try MockServer { _ in MockResponse(statusCode: 200, data: content) }
         defer { server.stop() }
         let log = try await session.service(server).GET("/").stream(bufferSize: 64 << 10).value

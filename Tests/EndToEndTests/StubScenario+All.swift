@@ -175,7 +175,7 @@ extension StubScenario {
         },
         StubScenario("a body of 1 MB is sent and returned unchanged", ["200 true"]) { stubs, service in
             stubs.on(.PUT, "/") { request in MockResponse(statusCode: 200, data: request.body) }
-            let body = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            let body = DownloadFixture.content(1_000_000)
             return [await service.PUT("/").setBody(body).outcome { "\($0.status) \($0.data == body)" }]
         },
         StubScenario("the lines of a streamed response are delivered in order", ["a,b,c"]) { stubs, service in

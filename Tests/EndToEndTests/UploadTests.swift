@@ -263,7 +263,7 @@ struct Chunks: AsyncSequence, Sendable {
     let failure: (any Error)?
 
     init(_ sizes: [Int], failure: (any Error)? = nil) {
-        chunks = sizes.map { size in Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ size) }) }
+        chunks = sizes.map { DownloadFixture.content($0, seed: $0) }
         self.failure = failure
     }
 

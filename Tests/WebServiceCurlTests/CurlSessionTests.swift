@@ -95,7 +95,7 @@ struct CurlSessionTests {
         let server = try MockServer { MockResponse($0.body) }
         defer { server.stop() }
         let service = WebService(server, try CurlSession())
-        let body = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+        let body = Data(repeating: 7, count: 3_000_000)
         let news = Box<[TransferProgress]>([])
         let task = service.POST("/").setBody(body).onProgress { progress in news.change { $0.append(progress) } }
         let told = Box(0)

@@ -55,14 +55,15 @@ struct LoopTests {
         close(old[1])
         #expect(poller.wait(milliseconds: 1_000) == 1)
         poller.closed(old[0])
-        close(old[0])
         var new: [Int32] = [-1, -1]
         #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &new) == 0)
-        let reused = try #require(new.first { $0 == old[0] })
+        // Closes the descriptor and reuses its number at once, so that no other thread can take it.
+        let reused = dup2(new[0], old[0])
+        #expect(reused == old[0])
         poller.opened(reused)
         poller.watch(reused, for: .readable)
         #expect(poller.event(0) == .outdated)
-        for descriptor in new { close(descriptor) }
+        for descriptor in new + [reused] { close(descriptor) }
     }
 
     @Test("Work that waits for work scheduled in the same batch does not deadlock")

@@ -84,7 +84,7 @@ extension MockResponse {
         if ownFraming.isEmpty, let framing { fields.append(framing) }
         if !keepsAlive, !headers.asksToClose { fields.append(Headers.Field(name: "Connection", value: "close")) }
         let heads = try interim.map { try $0.head($0.headers.fields) } + [head(fields)]
-        var message = ResponseMessage(bytes: Data(heads.joined()), ending: keepsAlive ? .keepAlive : .close)
+        var message = ResponseMessage(bytes: heads.reduce(Data(), +), ending: keepsAlive ? .keepAlive : .close)
         guard hasContent else { return message }
         let isChunked = framing?.value == "chunked" && ownFraming.isEmpty
         if let writer = writer ?? chunks.map({ chunks in { @Sendable in try chunks.write(to: $0) } }) {

@@ -76,15 +76,17 @@ final class DownloadFixture: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
+    /// Returns pseudorandom bytes with a period of at most 65,528, which is no multiple of a part.
     static func content(_ count: Int, seed: Int = 0) -> Data {
         var state = UInt64(bitPattern: Int64(seed)) &+ 1
-        var bytes = [UInt8]()
-        bytes.reserveCapacity(count + 8)
-        while bytes.count < count {
+        let period = (0..<min(8_191, count / 8 + 1)).map { _ in
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            withUnsafeBytes(of: state) { bytes += $0 }
+            return state
         }
-        return Data(bytes.prefix(count))
+        let piece = period.withUnsafeBytes { Data($0) }
+        var data = Data(capacity: count + piece.count)
+        while data.count < count { data += piece }
+        return data.prefix(count)
     }
 
     var destination: URL { folder.appendingPathComponent("a.iso") }

@@ -161,7 +161,7 @@ import FoundationNetworking
         let service = WebService(baseURLString: "http://a.test")
         service.session = session
         for path in ["/", "/slow"] {
-            let task = service.GET(path).setTimeout(.milliseconds(50)).setDeadline(.seconds(5)).data()
+            let task = service.GET(path).setTimeout(.milliseconds(50)).setDeadline(.seconds(60)).data()
             let error = await #expect(throws: URLError.self) { try await task.value }
             #expect(error?.code == .timedOut)
         }
