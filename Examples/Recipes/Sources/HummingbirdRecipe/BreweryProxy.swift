@@ -4,7 +4,7 @@ import WebServiceCore
 /// Returns a router whose handler calls another service.
 ///
 /// `service` is created once and shared by all requests of the server, so that they share its
-/// connections. If a client disconnects, its Swift task and with it the request are cancelled.
+/// connections.
 public func breweryProxy(service: WebService) -> Router<BasicRequestContext> {
     let router = Router()
     router.get("states/{state}/brewers") { request, context -> [String] in
