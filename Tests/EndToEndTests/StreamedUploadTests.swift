@@ -35,9 +35,11 @@ struct StreamedUploadTests {
             })
         let chunks = Fed()
         let task = try service(server).POST("/echo").setBody(.stream(chunks)).stream()
+        // Bytes that arrive with the head are not received by the handler.
+        let echo = try await task.value
         chunks.send("one")
         var received = ""
-        for try await chunk in try await task.value.body {
+        for try await chunk in echo.body {
             received += String(decoding: chunk, as: UTF8.self)
             if received == "3\r\none\r\n" { chunks.send("two") }
             if received.hasSuffix("two\r\n") { chunks.finish() }
@@ -61,9 +63,9 @@ struct StreamedUploadTests {
             })
         let chunks = Fed()
         let task = try service(server).POST("/").setBody(.stream(chunks, length: 1_000)).stream(bufferSize: 16 << 10)
-        async let head = task.value
+        // Bytes that arrive with the head are not received by the handler.
+        let log = try await task.value
         chunks.send("first")
-        let log = try await head
         for number in 1...19 {
             await eventually("the server receives the bytes") { received.value >= number }
             chunks.send("element \(number)")
