@@ -64,7 +64,8 @@ public final class TestClock: Sendable {
     /// The clock proceeds if nothing has been scheduled or completed for a duration of real time:
     /// - 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
     ///   ``MockSession`` with this clock;
-    /// - 250 milliseconds while a task of a service does anything else;
+    /// - 250 milliseconds while a task of a service does anything else, and longer on a busy
+    ///   machine;
     /// - 20 milliseconds otherwise, for other code that uses the clock or starts a request.
     ///
     /// Work that takes longer, such as a response over a network or a task on a busy machine,
@@ -104,13 +105,14 @@ public final class TestClock: Sendable {
             let state = state.withLock { $0 }
             if state.activity != last { (last, rounds, start) = (state.activity, 0, .now) }
             let isTracked = state.taskCount > 0 && state.hasWorked
-            let quiet = Duration.milliseconds(state.workCount > 0 ? 250 : isTracked ? 1 : 20)
-            if rounds >= 30, start.duration(to: .now) >= quiet { return }
-            if rounds < 30 {
-                await hop()
-            } else {
+            let isBusy = state.workCount > 0
+            let quiet = Duration.milliseconds(isBusy ? 250 : isTracked ? 1 : 20)
+            // On a busy machine, a round takes longer, and so does the step of a task.
+            if rounds >= (isBusy ? 150 : 30), start.duration(to: .now) >= quiet { return }
+            if rounds >= 30 {
                 try? await TaskClock.system.sleep(for: .milliseconds(1))  // ends when the task is cancelled
             }
+            await hop()
             rounds += 1
         }
     }

@@ -76,7 +76,7 @@ final class DownloadFixture: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Returns pseudorandom bytes with a period of at most 65,528, which is no multiple of a part.
+    /// Returns pseudorandom bytes that repeat after at most 65,528. No length of a part is a multiple of this.
     static func content(_ count: Int, seed: Int = 0) -> Data {
         var state = UInt64(bitPattern: Int64(seed)) &+ 1
         let period = (0..<min(8_191, count / 8 + 1)).map { _ in
