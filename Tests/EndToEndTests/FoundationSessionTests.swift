@@ -150,9 +150,7 @@ struct FoundationSessionTests {
 
     @Test("Chunked and large bodies arrive complete", arguments: FoundationBacked.allCases)
     func bodies(kind: FoundationBacked) async throws {
-        let piece = Data((0..<65_521).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-        var large = Data()
-        while large.count < 3_000_000 { large += piece }
+        let large = DownloadFixture.content(3_000_000)
         let server = try MockServer()
         defer { server.stop() }
         var chunked = MockResponse(statusCode: 200, data: large)

@@ -110,11 +110,11 @@ struct StreamedUploadTests {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }
         defer { server.stop() }
         let chunks = Fed()
-        let task = try service(server).POST("/").setBody(.stream(chunks)).setTimeout(.milliseconds(200)).data()
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setTimeout(.seconds(1)).data()
         let result = Task { await task.result }
         chunks.send("one")
         for second in 1...3 {
-            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(300 * second)) {
+            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1_500 * second)) {
                 if second < 3 { chunks.send("more") } else { chunks.finish() }
             }
         }
@@ -136,7 +136,7 @@ struct StreamedUploadTests {
                     return Data(count: 64 << 10)
                 }
             }
-        ).setTimeout(.milliseconds(500)).onProgress { progress in sent.withLock { $0 = progress.bytesSent } }.data()
+        ).setTimeout(.seconds(2)).onProgress { progress in sent.withLock { $0 = progress.bytesSent } }.data()
         let error = await #expect(throws: URLError.self) { _ = try await task.value }
         #expect(error?.code == .timedOut)
         let read = sent.withLock { $0 }
