@@ -183,6 +183,24 @@ struct StreamedUploadTests {
         #expect(error?.status == 413 && error?.body == Data("too long".utf8))
     }
 
+    @Test("A complete response ends the sequence while the connection stays open", .covers("U-08"))
+    func completeResponse() async throws {
+        let server = try MockServer()
+        defer { server.stop() }
+        let gate = StreamTests.Gate()
+        defer { gate.open() }
+        var response = MockResponse(statusCode: 200) { body in
+            try body.write(Data("early".utf8))
+            gate.wait()
+        }
+        response.headers["Content-Length"] = "5"
+        server.onHead(.POST, "/", response)
+        let chunks = Fed()
+        let task = try service(server).POST("/").setBody(.stream(chunks)).setDeadline(.seconds(30)).data()
+        #expect(try await task.value == Data("early".utf8))
+        await eventually("the sequence is cancelled") { chunks.isCancelled }
+    }
+
     @Test("Sequences are sent one after another over one session")
     func successive() async throws {
         let server = try MockServer { _ in MockResponse(statusCode: 200) }

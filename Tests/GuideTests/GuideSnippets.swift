@@ -289,12 +289,12 @@ extension WebService: ServicePassthroughDataSource {
     public var servicePassthroughDelegate: any ServicePassthroughDelegate { sharedLogger }
 }
 
-/// Stores the hosts of the requests that were sent.
+/// Counts the requests that were sent to each host.
 final class CountingDelegate: ServicePassthroughDelegate {
-    private let hosts = Mutex<[String]>([])
+    private let counts = Mutex<[String: Int]>([:])
 
     func requestSent(request: URLRequest) {
-        hosts.withLock { $0.append(request.url?.host ?? "") }
+        counts.withLock { $0[request.url?.host ?? "", default: 0] += 1 }
     }
 
     func responseReceived(response: URLResponse?, data: Data?, request: URLRequest?, error: (any Error)?) {}
@@ -306,7 +306,7 @@ final class CountingDelegate: ServicePassthroughDelegate {
     ) {}
 
     func count(of host: String) -> Int {
-        hosts.withLock { $0.filter { $0 == host }.count }
+        counts.withLock { $0[host] ?? 0 }
     }
 }
 

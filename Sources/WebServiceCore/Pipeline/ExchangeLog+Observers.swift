@@ -72,16 +72,20 @@ extension ExchangeLog {
 }
 
 extension ExchangeLog.State {
-    mutating func endAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
-        guard let attempt = record.attempt else { return nil }
-        return queue?.end(record.attempts, result, attempt.transport, at: instant)
+    /// Returns the event for the end of the last attempt.
+    mutating func reportEnd(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+        guard queue != nil else { return nil }
+        return queue?.end(record.attempts, result, record.metrics.transport, at: instant)
     }
 
     /// Ends an attempt that is still in flight.
-    mutating func endOpenAttempt(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {
+    mutating func endOpenAttempt(
+        _ result: @autoclosure () -> Result<Response, any Error>, at instant: UInt64
+    ) -> EventQueue.Delivery? {
         guard record.attemptIsOpen else { return nil }
-        record.attempt?.end(result, nil, at: instant)
-        return endAttempt(result, at: instant)
+        let result = result()
+        record.end(result, nil, at: instant)
+        return reportEnd(result, at: instant)
     }
 
     mutating func end(_ result: Result<Response, any Error>, at instant: UInt64) -> EventQueue.Delivery? {

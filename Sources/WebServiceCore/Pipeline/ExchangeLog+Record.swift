@@ -13,7 +13,7 @@ extension ExchangeLog {
         var head: ResponseHead?
         var bodySize = 0
         var error: (any Error)?
-        var transport: TransportMetrics?
+        @Boxed var transport: TransportMetrics?
 
         /// The kind of the error, without values.
         var failure: String { Self.kind(of: error) }
@@ -69,26 +69,34 @@ extension ExchangeLog {
 
     /// The recorded data, as a value.
     struct Record: Sendable {
-        /// The request as it was encoded first.
-        var encoded: EncodedRequest?
-        /// The request if it could not be encoded.
-        var unencodable: Request?
+        /// The request of the task, as it was before the interceptors.
+        enum Source: Sendable {
+            case encoded(EncodedRequest)
+            indirect case unencodable(Request)  // boxed to keep the record small
+        }
+
+        var source: Source?
         /// The request that was sent last.
         var sent: EncodedRequest?
         var metrics = ServiceTaskMetrics()
         /// The number of requests that were sent.
         var attempts = 0
         /// The attempt that was sent last, until the next one is sent.
-        var attempt: Attempt?
+        private var attempt: Attempt?
+        private(set) var attemptIsOpen = false
         /// The index of the last attempt among the events.
         private var index = 0
-        var attemptIsOpen: Bool { attempt.map { $0.end == nil } ?? false }
         var events: [Entry] = []
         /// The result; `nil` until the exchange has ended.
         var outcome: Outcome?
 
-        /// The request of the task, as it was before the interceptors.
-        var request: Request? { encoded?.source ?? unencodable }
+        var request: Request? {
+            switch source {
+            case .encoded(let encoded): encoded.source
+            case .unencodable(let request): request
+            case nil: nil
+            }
+        }
 
         /// All events in the order in which they began. An attempt without a result is not
         /// included.
@@ -110,8 +118,16 @@ extension ExchangeLog {
             index = events.count
             attempts += 1
             attempt = Attempt(request: request, start: now)
+            attemptIsOpen = true
             sent = request
             metrics.mark(.fetchStart, at: now)
+        }
+
+        /// Ends the last attempt.
+        mutating func end(_ result: Result<Response, any Error>, _ transport: TransportMetrics?, at now: UInt64) {
+            attemptIsOpen = false
+            attempt?.end(result, transport, at: now)
+            metrics.transport = attempt?.transport
         }
 
         var timeline: Timeline {

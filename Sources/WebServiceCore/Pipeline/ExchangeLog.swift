@@ -53,12 +53,12 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records the request as it was encoded first.
     func didEncode(_ request: EncodedRequest) {
-        state.withLock { $0.record.encoded = request }
+        state.withLock { $0.record.source = .encoded(request) }
     }
 
     /// Records a request that cannot be encoded.
     func didNotEncode(_ request: Request?) {
-        state.withLock { $0.record.unencodable = request }
+        state.withLock { $0.record.source = request.map { .unencodable($0) } }
     }
 
     /// The receivers of the events of one attempt.
@@ -80,7 +80,7 @@ struct ExchangeLog: ~Copyable, Sendable {
                 return (nil, nil, nil) as (Permit?, EncodedRequest?, EventQueue.Delivery?)
             }
             let replaced = state.record.sent
-            // An interceptor has abandoned the attempt before.
+            // An interceptor may have abandoned the attempt before.
             let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
             let permit = Permit(progress: state.progress, isObserved: state.queue != nil)
@@ -98,9 +98,8 @@ struct ExchangeLog: ~Copyable, Sendable {
         let now = clock.now
         let delivery = state.withLock { state in
             let isOpen = state.record.attemptIsOpen
-            state.record.attempt?.end(result, metrics, at: now)
-            state.record.metrics.transport = state.record.attempt?.transport
-            return isOpen ? state.endAttempt(result, at: now) : nil
+            state.record.end(result, metrics, at: now)
+            return isOpen ? state.reportEnd(result, at: now) : nil
         }
         deliver(delivery)
     }

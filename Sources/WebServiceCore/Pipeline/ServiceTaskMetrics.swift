@@ -21,7 +21,10 @@ public struct ServiceTaskMetrics: Sendable {
 
     /// The metrics of the session for the last attempt; `nil` if it measures nothing, as with
     /// Foundation's sessions.
-    public internal(set) var transport: TransportMetrics?
+    public internal(set) var transport: TransportMetrics? {
+        get { lastAttempt }
+        set { lastAttempt = newValue }
+    }
 
     /// The duration from ``fetchStart`` to ``responseEnd``.
     public var responseTime: Duration? { duration(.fetchStart, .responseEnd) }
@@ -35,6 +38,7 @@ public struct ServiceTaskMetrics: Sendable {
         case fetchStart, responseEnd, responseJSONStart, responseJSONEnd, updateUIStart, updateUIEnd
     }
 
+    @Boxed private var lastAttempt: TransportMetrics?
     private var wallStart = Date.distantPast
     private var start: UInt64 = 0
     private var moments: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0, 0, 0)

@@ -17,7 +17,8 @@ extension SessionTask {
             if isAdopted {
                 resume()
                 await withCheckedContinuation { continuation in
-                    if shared.withLock({ $0.wait(continuation) }) { continuation.resume() }
+                    let isOver = shared.withLock { state in state.wait { continuation.resume() } }
+                    if isOver { continuation.resume() }
                 }
                 if shared.withLock({ $0.takeOver() }) { runHandlers(isAdopted: true) }
                 if shared.withLock({ $0.chain.isDrained }) { return }

@@ -96,7 +96,7 @@ extension SessionTask {
 
     private func proceed(_ action: TaskState.CompleteAction) {
         if action.runsHandlers { scheduleHandlers() }
-        action.adopter?.resume()
+        action.adopter?()
     }
 }
 

@@ -26,7 +26,7 @@ public final class SessionTask: Sendable {
 
     var service: any PipelineSource { context.service }
 
-    init(_ service: any PipelineSource, _ request: Request) {
+    init(_ service: any PipelineSource, _ request: consuming Request) {
         context = ExchangeContext(service)
         shared = Mutex(TaskState(request: request))
     }
@@ -64,14 +64,14 @@ public final class SessionTask: Sendable {
             let held = state.isSuspended ? context.gate.open() : []
             return (state.resume(), held)
         }
-        switch action {
+        switch consume action {
         case .start(let request, let driver):
             context.log.begin(at: context.clock.now)
             if let driver {
                 driver(self, request)
             } else {
                 context.clock.recordWork(1, tasks: 1)
-                start(request)
+                start(consume request)
             }
         case .runHandlers: scheduleHandlers()
         case .none: break

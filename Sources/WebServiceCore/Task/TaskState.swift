@@ -13,7 +13,7 @@ import FoundationNetworking
 /// ```
 struct TaskState: Sendable {
     private enum Phase: Sendable {
-        case created(Request, revision: Int)
+        indirect case created(Request, revision: Int)  // boxed to keep the state small
         case running
         case complete(Result<Response, any Error>, wasCancelled: Bool)
     }
@@ -52,7 +52,7 @@ struct TaskState: Sendable {
 
     typealias Driver = @Sendable (SessionTask, Request) -> Void
 
-    init(request: Request, driver: Driver? = nil) {
+    init(request: consuming Request, driver: Driver? = nil) {
         phase = .created(request, revision: 0)
         self.driver = driver
     }
@@ -65,7 +65,7 @@ struct TaskState: Sendable {
         if case .complete(let result, _) = phase { result } else { nil }
     }
 
-    private var isComplete: Bool { result != nil }
+    private var isComplete: Bool { if case .complete = phase { true } else { false } }
 
     /// The request with the changes of all setters, and their number; `nil` after the task was
     /// resumed.
@@ -123,7 +123,7 @@ struct TaskState: Sendable {
         isSuspended = false
         if case .created(let request, _) = phase {
             phase = .running
-            return .start(request, driver)
+            return .start(consume request, driver)
         }
         return chain.claim() ? .runHandlers : .none
     }
@@ -159,7 +159,8 @@ struct TaskState: Sendable {
     // MARK: Completion
 
     struct CompleteAction: Sendable {
-        var adopter: CheckedContinuation<Void, Never>?
+        /// Continues the adopter.
+        var adopter: (@Sendable () -> Void)?
         var runsHandlers = false
         var early: (any Prelude)?
         var alarm: Alarm?
@@ -190,7 +191,7 @@ struct TaskState: Sendable {
             isDriven: driver != nil, wasSending: wasRunning && driver == nil)
         switch adopter {
         case .coming: break
-        case .waiting(let continuation): action.adopter = continuation
+        case .waiting(let resume): action.adopter = resume
         case nil: action.runsHandlers = !isSuspended && chain.claim()
         }
         return action
@@ -210,7 +211,7 @@ struct TaskState: Sendable {
 
     private enum Adopter: Sendable {
         case coming
-        case waiting(CheckedContinuation<Void, Never>)
+        case waiting(@Sendable () -> Void)
     }
 
     /// Registers a Swift task that is about to await the end.
@@ -222,12 +223,12 @@ struct TaskState: Sendable {
         return true
     }
 
-    /// Stores the continuation of the adopter until there is a result.
+    /// Stores the closure that continues the adopter until there is a result.
     ///
     /// - Returns: Whether there already is a result.
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+    mutating func wait(_ resume: @escaping @Sendable () -> Void) -> Bool {
         if isComplete { return true }
-        adopter = .waiting(continuation)
+        adopter = .waiting(resume)
         return false
     }
 

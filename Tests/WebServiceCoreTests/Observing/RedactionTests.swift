@@ -277,12 +277,16 @@ struct RedactionTests {
 
     @Test("A value with more nested encodings than are decoded is redacted as a whole", .covers("C-66"))
     func deepNesting() {
-        var value = "pin=canary"
+        func nested(_ value: String) -> String {
+            #"{"a":"\#(String(decoding: JSONLiteral.escaped(value.utf8), as: UTF8.self))"}"#
+        }
+        var (secret, text) = ("pin=canary", "ale")
         for level in 1...8 {
-            value =
-                #"{"a":\#(JSONLiteral.escaped(value.utf8).withUnsafeBufferPointer { "\"\(String(decoding: $0, as: UTF8.self))\"" })}"#
-            let shown = redaction.body(Data(value.utf8), contentType: "application/json") ?? "canary"
+            (secret, text) = (nested(secret), nested(text))
+            let shown = redaction.body(Data(secret.utf8), contentType: "application/json") ?? "canary"
             #expect(!shown.contains("canary") && shown.contains("[redacted]"), "level \(level)")
+            let shownText = redaction.body(Data(text.utf8), contentType: "application/json") ?? ""
+            #expect(shownText.contains("ale") == (level <= 1 + TextRedactor.maximumDepth), "level \(level)")
         }
     }
 

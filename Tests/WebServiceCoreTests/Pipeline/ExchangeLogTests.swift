@@ -38,6 +38,30 @@ struct ExchangeLogTests {
         #expect(attempts.last?.detail == (isInFlight ? "TestError" : ""))
     }
 
+    @Test("Attempts and other events at the same instant keep their order")
+    func simultaneousEvents() throws {
+        let log = ExchangeLog(TaskClock(clock))
+        log.begin(at: clock.now)
+        let request = try Request(url: "https://h/").encode()
+        for _ in 0..<2 {
+            try log.willSend(request)
+            log.didReceive(.success(Response(body: Data(), source: .mock)), nil)
+            log.record(.redirect)
+        }
+        #expect(log.record.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
+    }
+
+    @Test("A request that is about to be sent when the exchange ends is not reported to observers")
+    func lateAttempt() throws {
+        let log = ExchangeLog(TaskClock(clock))
+        let recorder = EventRecorder()
+        log.begin(at: clock.now)
+        log.observe(by: [recorder], Request(url: "https://h/"))
+        _ = log.end(.failure(TestError()))
+        try log.willSend(try Request(url: "https://h/").encode())
+        #expect(recorder.lines().count == 2 && recorder.lines().last?.hasPrefix("ended") == true)
+    }
+
     @Test("An exchange that ends without a request has no end of a response")
     func nothingSent() {
         let log = ExchangeLog(TaskClock(clock))

@@ -29,14 +29,14 @@ struct EventBlock: Sendable {
         if start < line.count, line[start] == UInt8(ascii: " ") { start += 1 }
         let value = line.bytes(start..<line.count)
         switch name.count {
-        case 4 where name.elementsEqual("data".utf8):
+        case 4 where name.equals("data"):
             data.append(contentsOf: value)
             data.append(.lineFeed)
-        case 5 where name.elementsEqual("event".utf8):
+        case 5 where name.equals("event"):
             type = String(decoding: value, as: UTF8.self)
-        case 2 where name.elementsEqual("id".utf8):
+        case 2 where name.equals("id"):
             if value.firstIndex(of: 0, from: 0) == nil { id = String(decoding: value, as: UTF8.self) }
-        case 5 where name.elementsEqual("retry".utf8):
+        case 5 where name.equals("retry"):
             guard let time = Self.reconnectionTime(value) else { return }
             reconnectionTime = time
             retry = time

@@ -68,6 +68,13 @@ extension UnsafeRawBufferPointer {
         return length == sequence.count ? true : nil
     }
 
+    /// Returns whether the bytes are those of a text.
+    @inline(__always)
+    func equals(_ text: StaticString) -> Bool {
+        guard let baseAddress, count == text.utf8CodeUnitCount else { return false }
+        return memcmp(baseAddress, text.utf8Start, count) == 0
+    }
+
     /// Returns the bytes of a range of indices.
     @inline(__always)
     func bytes(_ range: Range<Int>) -> UnsafeRawBufferPointer {

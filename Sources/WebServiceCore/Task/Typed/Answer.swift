@@ -4,20 +4,33 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The result of a typed request, produced outside its task and stored until the task's first step
-/// reads it.
+/// The result of a typed task or of one of its steps, set before the handlers that read it run.
 final class Answer<Value: Sendable>: Sendable {
-    private let state = Mutex<Result<Value, any Error>?>(nil)
+    /// The value is stored with any type, because each access to a lock of a generic type costs
+    /// several lookups of type metadata.
+    private let state = Mutex<Result<any Sendable, any Error>?>(nil)
 
     func set(_ result: Result<Value, any Error>) {
-        state.withLock { $0 = result }
-    }
-
-    var value: Value {
-        get throws {
-            // The task completes only after the result is set, so a missing result is unreachable.
-            guard let result = state.withLock({ $0 }) else { throw URLError(.unknown) }
-            return try result.get()
+        switch result {
+        case .success(let value): state.withLock { $0 = .success(value) }
+        case .failure(let error): state.withLock { $0 = .failure(error) }
         }
     }
+
+    /// The value. All readers follow the setter, so a missing result is unreachable.
+    var value: Value {
+        get throws {
+            switch state.withLock({ $0 }) {
+            case .success(let value as Value): return value
+            case .failure(let error): throw error
+            default: throw URLError(.unknown)
+            }
+        }
+    }
+
+    /// The result; see ``value``.
+    var result: Result<Value, any Error> { Result { try value } }
+
+    /// The result; `nil` until it is set.
+    var settled: Result<Value, any Error>? { state.withLock { $0 != nil } ? result : nil }
 }

@@ -34,7 +34,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     let rules: ResponseRules
     /// The value delivered before the result; `nil` for tasks without one.
     let early: EarlyValue<Value>?
-    private let box = ResultBox<Value>()
+    private let answer = Answer<Value>()
     /// Retains the service of a typed request, which may be a temporary.
     ///
     /// `nil` for other tasks, which use only the core of the service (``ExchangeContext``).
@@ -53,9 +53,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         self.early = early
         self.owner = owner
-        let settle: @Sendable (StepInput) -> (any Error)? = { [box, weak owner] input in
+        let settle: @Sendable (StepInput) -> (any Error)? = { [answer, weak owner] input in
             owner?.release()
-            return box.set(step(input), input)
+            return answer.set(step(input), input)
         }
         task.add(.step(settle, isOwn: isOwn))
     }
@@ -73,8 +73,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         // task-local value that marks it as part of a refresh.
         let refreshing = Authentication.refreshing
         task.add(
-            .asyncStep { [box] input in
-                box.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
+            .asyncStep { [answer] input in
+                answer.set(await Authentication.$refreshing.withValue(refreshing) { await asyncStep(input) }, input)
             })
     }
 
@@ -87,9 +87,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         self.rules = rules
         early = nil
         self.owner = owner
-        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [box, weak owner] input in
+        let settle: @MainActor @Sendable (StepInput) -> (any Error)? = { [answer, weak owner] input in
             owner?.release()
-            return box.set(mainStep(input), input)
+            return answer.set(mainStep(input), input)
         }
         task.add(.mainStep(.init(applies: { true }, isUI: false, body: settle)))
     }
@@ -114,14 +114,17 @@ public final class TypedTask<Value: Sendable>: Sendable {
     /// - Throws: `URLError` for transport errors, ``WebServiceError`` for errors of this library,
     ///   and errors thrown by steps.
     public var value: Value {
-        get async throws { try await result.get() }
+        get async throws {
+            await task.finished()
+            return try answer.value
+        }
     }
 
     /// The result. Awaits the task as ``value`` does, without throwing.
     public var result: Result<Value, any Error> {
         get async {
             await task.finished()
-            return box.result
+            return answer.result
         }
     }
 
@@ -138,12 +141,12 @@ public final class TypedTask<Value: Sendable>: Sendable {
     }
 
     /// The result; `nil` until this step has run.
-    var settled: Result<Value, any Error>? { box.settled }
+    var settled: Result<Value, any Error>? { answer.settled }
 
     /// Adds an observer after all handlers added so far.
     func observe(_ observer: @escaping @Sendable (Result<Value, any Error>) -> Void) -> Self {
-        let step: @Sendable (StepInput) -> (any Error)? = { [box] _ in
-            observer(box.result)
+        let step: @Sendable (StepInput) -> (any Error)? = { [answer] _ in
+            observer(answer.result)
             return nil
         }
         task.add(.step(step, isOwn: false))
@@ -155,9 +158,9 @@ public final class TypedTask<Value: Sendable>: Sendable {
         _ part: @escaping @Sendable (Result<Value, any Error>) -> Part?,
         _ observer: @escaping @MainActor @Sendable (Part) -> Void
     ) -> Self {
-        let applies: @Sendable () -> Bool = { [box] in part(box.result) != nil }
-        let step = Handler.MainStep(applies: applies, isUI: true) { [box] _ in
-            if let part = part(box.result) { observer(part) }
+        let applies: @Sendable () -> Bool = { [answer] in part(answer.result) != nil }
+        let step = Handler.MainStep(applies: applies, isUI: true) { [answer] _ in
+            if let part = part(answer.result) { observer(part) }
             return nil
         }
         task.add(.mainStep(step))
@@ -168,7 +171,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func then<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, step: { [box] _ in step(box.result) })
+        TypedTask<Next>(task, rules, owner: owner, step: { [answer] _ in step(answer.result) })
     }
 
     /// Transforms the value and the response in the background. The response of a value that
@@ -178,8 +181,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
     ) -> TypedTask<Next> {
         TypedTask<Next>(
             task, rules, owner: owner,
-            step: { [box] input in
-                box.result.flatMap { value in
+            step: { [answer] input in
+                answer.result.flatMap { value in
                     let response = try? input.result.get()  // the error was replaced by the value
                     return Result {
                         try transform(value, response ?? Response(body: nil, source: .endpoint, attempts: 0))
@@ -193,8 +196,8 @@ public final class TypedTask<Value: Sendable>: Sendable {
         on executor: any TaskExecutor, _ observer: @escaping @Sendable (Result<Value, any Error>) -> Void
     ) -> Self {
         task.add(
-            .asyncStep { [box] _ in
-                await withTaskExecutorPreference(executor) { observer(box.result) }
+            .asyncStep { [answer] _ in
+                await withTaskExecutorPreference(executor) { observer(answer.result) }
                 return nil
             })
         return self
@@ -204,7 +207,7 @@ public final class TypedTask<Value: Sendable>: Sendable {
     func thenAsync<Next: Sendable>(
         _ step: @escaping @Sendable (Result<Value, any Error>) async -> Result<Next, any Error>
     ) -> TypedTask<Next> {
-        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [box] _ in await step(box.result) })
+        TypedTask<Next>(task, rules, owner: owner, asyncStep: { [answer] _ in await step(answer.result) })
     }
 }
 
@@ -251,22 +254,14 @@ final class TaskOwner: Sendable {
     }
 }
 
-/// The result of one step, set once by the step and read by later handlers.
-private final class ResultBox<Value: Sendable>: Sendable {
-    private let state = Mutex<Result<Value, any Error>?>(nil)
-
+extension Answer {
+    /// Sets the result of a step.
+    ///
     /// - Returns: The error, if it originated in this step.
-    func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
+    fileprivate func set(_ result: Result<Value, any Error>, _ input: StepInput) -> (any Error)? {
         let result = result.mapError(input.locating)
-        state.withLock { $0 = result }
+        set(result)
         guard input.failure == nil, case .failure(let error) = result else { return nil }
         return error
-    }
-
-    var settled: Result<Value, any Error>? { state.withLock { $0 } }
-
-    /// The result. All readers are after the step in the chain, so a missing result is unreachable.
-    var result: Result<Value, any Error> {
-        state.withLock { $0 } ?? .failure(URLError(.unknown))
     }
 }

@@ -1,0 +1,21 @@
+/// An optional value on the heap, for a large value that is copied more often than it is read.
+@propertyWrapper struct Boxed<Value: Sendable>: Sendable {
+    private final class Box: Sendable {
+        let value: Value
+
+        init(_ value: Value) {
+            self.value = value
+        }
+    }
+
+    private var box: Box?
+
+    init(wrappedValue: Value?) {
+        box = wrappedValue.map(Box.init)
+    }
+
+    var wrappedValue: Value? {
+        get { box?.value }
+        set { box = newValue.map(Box.init) }
+    }
+}
