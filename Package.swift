@@ -43,7 +43,8 @@ let sqliteTargets: [Target] =
             name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
         .target(name: "WebServiceSQLite", dependencies: ["WebServiceCore", "CSQLite"], swiftSettings: settings),
         .testTarget(
-            name: "WebServiceSQLiteTests", dependencies: ["WebServiceCore", "WebServiceSQLite", "CSQLite"],
+            name: "WebServiceSQLiteTests",
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceSQLite", "CSQLite"],
             swiftSettings: settings
         ),
     ]

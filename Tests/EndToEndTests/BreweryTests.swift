@@ -22,14 +22,11 @@ struct BreweryTests {
     }
 
     private func run(_ program: URL, _ arguments: [String], writingTo file: FileHandle? = nil) async throws -> Run {
-        let process = Process()
         let output = Pipe()
         let errors = Pipe()
-        process.executableURL = program
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = file ?? output
-        process.standardError = errors
+        let process = ChildProcess(
+            program.path, arguments, input: .null, output: file.map { .file($0) } ?? .pipe(output),
+            errors: .pipe(errors))
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 do {
@@ -37,9 +34,8 @@ struct BreweryTests {
                     if file != nil { try output.fileHandleForWriting.close() }  // otherwise `run` closed it
                     let text = try output.fileHandleForReading.readToEnd() ?? Data()
                     let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-                    process.waitUntilExit()
                     let run = Run(
-                        status: process.terminationStatus,
+                        status: process.waitUntilExit(),
                         output: String(decoding: text, as: UTF8.self),
                         errors: String(decoding: complaints, as: UTF8.self)
                     )

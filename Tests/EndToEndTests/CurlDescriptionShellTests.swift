@@ -279,22 +279,17 @@ struct Shell: Sendable, CustomTestStringConvertible {
         lines += commands.enumerated().map { "\($1) || echo 'command \($0) failed' >&2" }
         try Data(lines.map { $0 + "\n" }.joined().utf8).write(to: folder.appendingPathComponent("script"))
 
-        let process = Process()
         let errors = Pipe()
-        process.executableURL = program
-        process.arguments = ["../script"]
-        process.currentDirectoryURL = home
-        process.environment = ["PATH": Self.path, "HOME": home.path, "LC_ALL": locale]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = errors
+        let process = ChildProcess(
+            "/usr/bin/env", ["-C", home.path, program.path, "../script"],
+            environment: ["PATH": Self.path, "HOME": home.path, "LC_ALL": locale], input: .null, output: .null,
+            errors: .pipe(errors))
         let (status, complaints) = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 let result = Result {
                     try process.run()
                     let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-                    process.waitUntilExit()
-                    return (process.terminationStatus, String(decoding: complaints, as: UTF8.self))
+                    return (process.waitUntilExit(), String(decoding: complaints, as: UTF8.self))
                 }
                 continuation.resume(with: result)
             }

@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WebServiceMocking
 
 /// A process that forks while it uses sessions and storages.
 @Suite("Fork", .timeLimit(.minutes(10)))
@@ -15,23 +16,17 @@ struct ForkTests {
     /// Runs `session-probe` in a separate process, because the test process has threads that must
     /// not be forked.
     private func probe(_ arguments: [String]) async throws -> (status: Int32, lines: [String]) {
-        let process = Process()
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appendingPathComponent("session-probe")
-        process.arguments = arguments
-        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
+        let process = ChildProcess(
+            SessionProbe.path, arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null,
+            output: .pipe(output))
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 do {
                     try process.run()
                     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    process.waitUntilExit()
-                    let status =
-                        process.terminationReason == .exit ? process.terminationStatus : -process.terminationStatus
-                    continuation.resume(returning: (status, text.split(separator: "\n").map(String.init)))
+                    continuation.resume(
+                        returning: (process.waitUntilExit(), text.split(separator: "\n").map(String.init)))
                 } catch {
                     continuation.resume(throwing: error)
                 }

@@ -60,15 +60,10 @@ enum MultipartParser {
     }
 
     private static func run(_ executable: String, _ arguments: [String]) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
+        let process = ChildProcess(executable, arguments, input: .null)
         try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw Failure(description: "the parser ended with status \(process.terminationStatus)")
-        }
+        let status = process.waitUntilExit()
+        guard status == 0 else { throw Failure(description: "the parser ended with status \(status)") }
     }
 
     /// Names are read from the raw header field and compared with the result of the parser, except

@@ -1,15 +1,20 @@
 import Foundation
+import WebServiceMocking
 
 /// The executable `session-probe`, which runs code that may end its process.
 enum SessionProbe {
     struct Run {
-        let reason: Process.TerminationReason
+        /// The exit status, or the negative number of a signal.
         let status: Int32
         let output: String
 
         /// A Boolean value that indicates whether the environment lacks what the probe needs.
-        var isImpossible: Bool { reason == .exit && status == 3 }
+        var isImpossible: Bool { status == 3 }
     }
+
+    /// The path of the executable, which is in the folder of the test executable.
+    static let path = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+        .appendingPathComponent("session-probe").path
 
     /// Runs the executable and waits for its end.
     ///
@@ -20,26 +25,18 @@ enum SessionProbe {
     static func run(
         _ arguments: [String], launcher: [String] = [], environment: [String: String] = [:]
     ) async throws -> Run {
-        let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
-            "session-probe")
-        let command = launcher + [probe.path] + arguments
-        let process = Process()
+        let command = launcher + [path] + arguments
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: command[0])
-        process.arguments = Array(command.dropFirst())
-        process.environment = environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { own, _ in own }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
+        let process = ChildProcess(
+            command[0], Array(command.dropFirst()),
+            environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { own, _ in own }, input: .null,
+            output: .pipe(output), errors: .pipe(output))
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 do {
                     try process.run()
                     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    process.waitUntilExit()
-                    continuation.resume(
-                        returning: Run(
-                            reason: process.terminationReason, status: process.terminationStatus, output: text))
+                    continuation.resume(returning: Run(status: process.waitUntilExit(), output: text))
                 } catch {
                     continuation.resume(throwing: error)
                 }

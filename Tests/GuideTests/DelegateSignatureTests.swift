@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WebServiceMocking
 
 /// Compiles delegates with the Swift compiler and the modules of this build.
 @Suite("Signatures of delegates", .timeLimit(.minutes(10)))
@@ -35,21 +36,17 @@ struct DelegateSignatureTests {
             """
         try Data((imports + source).utf8).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }  // best effort
-        let process = Process()
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["swiftc", "-typecheck", "-swift-version", "6", "-I", Self.modules, file.path]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
+        let process = ChildProcess(
+            "/usr/bin/env", ["swiftc", "-typecheck", "-swift-version", "6", "-I", Self.modules, file.path],
+            input: .null, output: .pipe(output), errors: .pipe(output))
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
                         try process.run()
                         let data = try output.fileHandleForReading.readToEnd() ?? Data()
-                        process.waitUntilExit()
-                        return (process.terminationStatus == 0, String(decoding: data, as: UTF8.self))
+                        return (process.waitUntilExit() == 0, String(decoding: data, as: UTF8.self))
                     })
             }
         }

@@ -68,23 +68,20 @@ struct CurlProxyTests {
 
     /// Runs the test ``child()`` of this suite in a process with these environment variables.
     private func run(_ environment: [String: String]) async throws -> (status: Int32, output: String) {
-        let process = Process()
         let output = Pipe()
-        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["--testing-library", "swift-testing", "--filter", "CurlProxyTests/child"]
+        let process = ChildProcess(
+            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+            ["--testing-library", "swift-testing", "--filter", "CurlProxyTests/child"],
+            environment: environment.merging(Self.variables.filter { $0.key.hasSuffix("SAN_OPTIONS") }) { $1 }
+                .merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }, input: .null,
+            output: .pipe(output), errors: .pipe(output))
         // A sanitizer has the same options in both processes.
-        process.environment = environment.merging(Self.variables.filter { $0.key.hasSuffix("SAN_OPTIONS") }) { $1 }
-            .merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
         return try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
                 do {
                     try process.run()
                     let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    process.waitUntilExit()
-                    continuation.resume(returning: (process.terminationStatus, text))
+                    continuation.resume(returning: (process.waitUntilExit(), text))
                 } catch {
                     continuation.resume(throwing: error)
                 }

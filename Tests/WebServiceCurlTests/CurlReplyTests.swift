@@ -68,19 +68,14 @@ struct CurlReplyTests {
             DispatchQueue.global().async {
                 continuation.resume(
                     with: Result {
-                        let process = Process()
-                        process.executableURL = URL(fileURLWithPath: tool)
-                        process.arguments =
-                            ["-q", "-s", "--noproxy", "*", "--max-time", "5", "-w", "\n%{http_code}", url] + options
-                        process.environment = [:]
                         let output = Pipe()
-                        process.standardInput = FileHandle.nullDevice
-                        process.standardOutput = output
-                        process.standardError = FileHandle.nullDevice
+                        let process = ChildProcess(
+                            tool,
+                            ["-q", "-s", "--noproxy", "*", "--max-time", "5", "-w", "\n%{http_code}", url] + options,
+                            environment: [:], input: .null, output: .pipe(output), errors: .null)
                         try process.run()
                         let bytes = output.fileHandleForReading.readDataToEndOfFile()
-                        process.waitUntilExit()
-                        guard process.terminationStatus == 0, let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else {
+                        guard process.waitUntilExit() == 0, let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else {
                             return (Data(), 0)
                         }
                         let status = Int(String(decoding: bytes[(end + 1)...], as: UTF8.self)) ?? 0

@@ -159,16 +159,13 @@ struct CurlTLSRulesTests {
     }
 
     private func certificate(_ name: String, in folder: URL) throws -> String {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: SecureServer.openssl ?? "")
-        process.arguments = [
-            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
-            "/CN=\(name)", "-keyout",
-            "\(name).key", "-out", "\(name).pem",
-        ]
-        process.currentDirectoryURL = folder
-        process.standardError = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
+        let process = ChildProcess(
+            SecureServer.openssl ?? "",
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                "/CN=\(name)", "-keyout", folder.appendingPathComponent("\(name).key").path,
+                "-out", folder.appendingPathComponent("\(name).pem").path,
+            ], output: .null, errors: .null)
         try process.run()
         process.waitUntilExit()
         return try String(contentsOf: folder.appendingPathComponent("\(name).pem"), encoding: .utf8)

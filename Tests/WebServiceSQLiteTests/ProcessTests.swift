@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 import WebServiceCore
+import WebServiceMocking
 import WebServiceSQLite
 
 @Suite("Storages of several processes", .timeLimit(.minutes(10)))
@@ -62,7 +63,7 @@ struct ProcessTests {
             let path = kind == "file" ? folder.path : folder.appendingPathComponent("a.db").path
             let (lines, status) = try await blocking {
                 let probe = try Probe([kind, path, "fork", "200", "7"])
-                return (try probe.lines(), probe.process.terminationStatus)
+                return (try probe.lines(), probe.process.waitUntilExit())
             }
             #expect(lines == ["done"] && status == 0)
             guard kind == "sqlite" else { return }

@@ -1,6 +1,7 @@
 import CSQLite
 import Foundation
 import Testing
+import WebServiceMocking
 public import WebServiceCore
 
 @testable import WebServiceSQLite
@@ -106,17 +107,15 @@ final class ManualClock: Timekeeper {
 
 /// The program `storage-probe`, which is in the folder of the test executable.
 struct Probe {
-    let process = Process()
+    let process: ChildProcess
     private let output = Pipe()
 
     init(_ arguments: [String]) throws {
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
+        let program = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
             .appendingPathComponent("storage-probe")
-        process.arguments = arguments
-        process.environment = ["SWIFT_BACKTRACE": "enable=no"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
+        process = ChildProcess(
+            program.path, arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .pipe(output),
+            errors: .null)
         try process.run()
     }
 
@@ -125,12 +124,12 @@ struct Probe {
     func lines(killAfter count: Int = .max) throws -> [String] {
         var text = Data()
         var lines = 0
-        if count == 0 { kill(process.processIdentifier, SIGKILL) }
+        if count == 0 { process.send(SIGKILL) }
         while case let more = output.fileHandleForReading.availableData, !more.isEmpty {
             text += more
             let before = lines
             lines += more.count { $0 == UInt8(ascii: "\n") }
-            if before < count, lines >= count { kill(process.processIdentifier, SIGKILL) }
+            if before < count, lines >= count { process.send(SIGKILL) }
         }
         process.waitUntilExit()
         // An incomplete last line is dropped.

@@ -1,6 +1,7 @@
 #if os(Linux)
 import Foundation
 import Testing
+import WebServiceMocking
 import WebServiceCore
 import WebServiceSQLite
 
@@ -9,7 +10,7 @@ enum Strace {
     /// A Boolean value that indicates whether strace is installed and the system permits tracing.
     static let works: Bool = {
         // If strace cannot be started, it does not work.
-        let works = (try? run(["-o", "/dev/null", "true"]))?.status == 0
+        let works = (try? run(["-o", "/dev/null", "true"])) == 0
         if !works {
             print("SKIPPED: system calls that fail need strace and the permission to trace (apt-get install strace)")
         }
@@ -25,7 +26,7 @@ enum Strace {
         var number: Int
     }
 
-    /// - Returns: The exit status of the probe, or 128 plus the signal that ended it (137 after a
+    /// - Returns: The exit status of the probe, 128 plus the signal that ended it (137 after a
     ///   minute), and the lines of the trace.
     static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
         let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
@@ -33,7 +34,7 @@ enum Strace {
         let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
             "storage-probe"
         ).path
-        let status = try run(["-f", "-qq", "-o", trace.path] + options + [probe] + arguments).status
+        let status = try run(["-f", "-qq", "-o", trace.path] + options + [probe] + arguments)
         let lines = try String(decoding: Data(contentsOf: trace), as: UTF8.self).split(separator: "\n").map(String.init)
         return (status, lines)
     }
@@ -47,18 +48,13 @@ enum Strace {
         return (status, trace.contains { $0.hasSuffix("(INJECTED)") }, trace)
     }
 
-    private static func run(_ arguments: [String]) throws -> (status: Int32, isSignal: Bool) {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-        process.arguments = ["-s", "KILL", "60", "strace"] + arguments
-        process.environment = ["SWIFT_BACKTRACE": "enable=no", "PATH": "/usr/bin:/bin"]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+    private static func run(_ arguments: [String]) throws -> Int32 {
+        let process = ChildProcess(
+            "/usr/bin/timeout", ["-s", "KILL", "60", "strace"] + arguments,
+            environment: ["SWIFT_BACKTRACE": "enable=no", "PATH": "/usr/bin:/bin"], input: .null, output: .null,
+            errors: .null)
         try process.run()
-        process.waitUntilExit()
-        let isSignal = process.terminationReason == .uncaughtSignal
-        return (process.terminationStatus + (isSignal ? 128 : 0), isSignal)
+        return process.waitUntilExit()
     }
 }
 

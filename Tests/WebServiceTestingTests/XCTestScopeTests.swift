@@ -33,12 +33,11 @@ final class MockServiceCases: XCTestCase {
     @Test("A scope of XCTest records unused stubs and wrong numbers of calls as failures at the lines of the stubs")
     func failures() async throws {
         let output = Pipe()
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-        process.arguments = ["WebServiceTestingTests.MockServiceCases"]
-        process.environment = ProcessInfo.processInfo.environment.merging(["WEBSERVICE_XCTEST_CHILD": "1"]) { $1 }
-        process.standardOutput = output
-        process.standardError = output
+        let process = ChildProcess(
+            URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().path,
+            ["WebServiceTestingTests.MockServiceCases"],
+            environment: ProcessInfo.processInfo.environment.merging(["WEBSERVICE_XCTEST_CHILD": "1"]) { $1 },
+            output: .pipe(output), errors: .pipe(output))
         try process.run()
         let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         process.waitUntilExit()

@@ -20,7 +20,7 @@ final class ServerCertificate: Sendable {
         do {
             try FileManager.default.createDirectory(
                 at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try Self.run(command, Self.arguments, in: folder)
+            try create(with: command)
         } catch {
             remove()
             throw WebServiceError(.tlsUnavailable, "openssl cannot create a certificate", underlying: error)
@@ -35,26 +35,18 @@ final class ServerCertificate: Sendable {
         try? FileManager.default.removeItem(at: folder)  // in the temporary folder; it may not exist
     }
 
-    private static let arguments = [
-        "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
-        "/CN=localhost", "-addext",
-        "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", "key.pem", "-out", "certificate.pem",
-    ]
-
-    private static func run(_ command: String, _ arguments: [String], in folder: URL) throws {
+    private func create(with command: String) throws {
         #if os(macOS) || os(Linux)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: command)
-        process.arguments = arguments
-        process.currentDirectoryURL = folder
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
+        let process = ChildProcess(
+            command,
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                "-keyout", key.path, "-out", certificate.path,
+            ], input: .null, output: .null, errors: .null)
         try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else {
-            throw WebServiceError(.tlsUnavailable, "openssl ended with the status \(process.terminationStatus)")
-        }
+        let status = process.waitUntilExit()
+        guard status == 0 else { throw WebServiceError(.tlsUnavailable, "openssl ended with the status \(status)") }
         #else
         throw WebServiceError(.tlsUnavailable, "this system starts no processes")
         #endif

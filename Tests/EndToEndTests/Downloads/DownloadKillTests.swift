@@ -10,7 +10,7 @@ struct DownloadKillTests {
 
     /// The process that downloads, and the bytes that the server sends before it kills it.
     private struct Victim {
-        var process: Process?
+        var process: ChildProcess?
         var rest: Int
         var sent: Int64 = 0
 
@@ -22,7 +22,7 @@ struct DownloadKillTests {
             rest -= count
             guard rest <= 0, let process else { return false }
             self.process = nil
-            kill(process.processIdentifier, SIGKILL)
+            process.send(SIGKILL)
             return true
         }
     }
@@ -80,30 +80,25 @@ struct DownloadKillTests {
         var (kills, lost, isComplete): (Int, Int64, Bool) = (0, 0, true)
         while kills < count || !isComplete {
             if isComplete { try? FileManager.default.removeItem(at: fixture.destination) }
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-                .appendingPathComponent("session-probe")
-            process.arguments = [
-                "download", fixture.server.baseURLString + "/a.iso", fixture.destination.path, "\(connections)",
-            ]
-            process.environment = ["SWIFT_BACKTRACE": "enable=no"]
-            process.standardInput = FileHandle.nullDevice
-            process.standardOutput = FileHandle.nullDevice
+            let process = ChildProcess(
+                SessionProbe.path,
+                [
+                    "download", fixture.server.baseURLString + "/a.iso", fixture.destination.path, "\(connections)",
+                ], environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .null)
             let limit = kills < count ? Int.random(in: 0...size) : .max
             let before = connections == 1 ? Int64((try? fixture.part.count) ?? 0) : 0
             victim.withLock { $0 = Victim(process: process, rest: limit) }
             try process.run()
             let status = await withCheckedContinuation { continuation in
                 DispatchQueue.global().async {
-                    process.waitUntilExit()
-                    continuation.resume(returning: process.terminationReason == .exit ? process.terminationStatus : -1)
+                    continuation.resume(returning: process.waitUntilExit())
                 }
             }
             let sent = victim.withLock { victim in
                 victim.process = nil
                 return victim.sent
             }
-            try #require([0, -1].contains(status))
+            try #require([0, -SIGKILL].contains(status))
             isComplete = status == 0
             if isComplete {
                 try #require(try fixture.fileHas(content))

@@ -168,13 +168,6 @@ struct ExchangeLoggerTests {
         #expect(text == body.replacingOccurrences(of: "canary", with: "[redacted]"))
     }
 
-    @Test("JSON with 100,000 nested levels is redacted without recursion", .covers("C-38"))
-    func deepJSON() {
-        let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#
-        let text = Redaction.standard.body(Data(deep.utf8), contentType: "application/json")
-        #expect(text?.hasSuffix(#"{"token":"[redacted]"}"#) == true)
-    }
-
     @Test("Line breaks, terminal escape sequences and bidirectional controls are escaped", .covers("C-67"))
     func controls() async {
         let lines = await log(

@@ -275,6 +275,13 @@ struct RedactionTests {
         #expect(redaction.pairs("pin%3Dcanary=2") == "pin%3D%5Bredacted%5D=2")
     }
 
+    @Test("JSON with 100,000 nested levels is redacted without recursion", .covers("C-38"))
+    func deepJSON() {
+        let deep = String(repeating: #"{"a":["#, count: 100_000) + #"{"token":"canary"}"#
+        let text = Redaction.standard.body(Data(deep.utf8), contentType: "application/json")
+        #expect(text?.hasSuffix(#"{"token":"[redacted]"}"#) == true)
+    }
+
     @Test("A value with more nested encodings than are decoded is redacted as a whole", .covers("C-66"))
     func deepNesting() {
         func nested(_ value: String) -> String {

@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceMocking
 
 /// nginx without TLS, on loopback and on a Unix domain socket.
 ///
@@ -12,7 +13,7 @@ final class PlainServer: @unchecked Sendable {
     private let folder: URL
     /// The port for HTTP/2 without TLS. It supports no other version.
     private(set) var port = 0
-    private var process = Process()
+    private var process: ChildProcess?
 
     /// The path of the Unix domain socket, for HTTP/1.1.
     var socket: String { folder.appendingPathComponent("socket").path }
@@ -28,8 +29,8 @@ final class PlainServer: @unchecked Sendable {
     }
 
     deinit {
-        if process.isRunning {
-            process.terminate()
+        if let process {
+            process.send(SIGTERM)
             process.waitUntilExit()
         }
         try? FileManager.default.removeItem(at: folder)  // it is in the temporary folder
@@ -59,12 +60,10 @@ final class PlainServer: @unchecked Sendable {
             server { listen unix:\(socket); \(locations) }
         }
         """.write(to: folder.appendingPathComponent("nginx.conf"), atomically: true, encoding: .utf8)
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: SecureServer.nginx ?? "")
-        process.arguments = ["-p", ".", "-c", "nginx.conf", "-e", "error.log"]
-        process.currentDirectoryURL = folder
-        process.standardError = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
+        let process = ChildProcess(
+            SecureServer.nginx ?? "", ["-p", folder.path, "-c", "nginx.conf", "-e", "error.log"], output: .null,
+            errors: .null)
+        self.process = process
         try process.run()
         // nginx writes this file after it has opened its sockets.
         let pid = folder.appendingPathComponent("nginx.pid").path

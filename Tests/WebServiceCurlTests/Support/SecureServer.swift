@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceMocking
 
 /// nginx with TLS on loopback: certificates that openssl creates for this run, HTTP/2, and a port
 /// that requests a client certificate.
@@ -17,7 +18,7 @@ final class SecureServer: @unchecked Sendable {
     private let backend: String?
     private let certificate: Certificate
     private let address: String
-    private var process = Process()
+    private var process: ChildProcess?
 
     /// The certificate of the server.
     enum Certificate: String, CaseIterable {
@@ -61,8 +62,8 @@ final class SecureServer: @unchecked Sendable {
     }
 
     deinit {
-        if process.isRunning {
-            process.terminate()
+        if let process {
+            process.send(SIGTERM)
             process.waitUntilExit()
         }
         try? FileManager.default.removeItem(at: folder)  // it is in the temporary folder
@@ -108,7 +109,8 @@ final class SecureServer: @unchecked Sendable {
         guard Set(chosen).count == 3 else { return false }
         (port, oldPort, askingPort) = (chosen[0], chosen[1], chosen[2])
         try configuration.write(toFile: path("nginx.conf"), atomically: true, encoding: .utf8)
-        process = try Self.launch(Self.nginx, ["-p", ".", "-c", "nginx.conf", "-e", "error.log"], in: folder)
+        let process = try Self.launch(Self.nginx, ["-p", ".", "-c", "nginx.conf", "-e", "error.log"], in: folder)
+        self.process = process
         // nginx writes this file after it has opened its ports.
         while process.isRunning, !FileManager.default.fileExists(atPath: path("nginx.pid")) { sched_yield() }
         return process.isRunning
@@ -151,18 +153,13 @@ final class SecureServer: @unchecked Sendable {
         }
         for command in commands.split(separator: "\n") {
             let process = try launch(program, command.split(separator: " ").map(String.init), in: folder)
-            process.waitUntilExit()
-            guard process.terminationStatus == 0 else { throw Failure(description: "openssl \(command) failed") }
+            guard process.waitUntilExit() == 0 else { throw Failure(description: "openssl \(command) failed") }
         }
     }
 
-    private static func launch(_ program: String?, _ arguments: [String], in folder: URL) throws -> Process {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: program ?? "")
-        process.arguments = arguments
-        process.currentDirectoryURL = folder
-        process.standardError = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
+    private static func launch(_ program: String?, _ arguments: [String], in folder: URL) throws -> ChildProcess {
+        let process = ChildProcess(
+            "/usr/bin/env", ["-C", folder.path, program ?? ""] + arguments, output: .null, errors: .null)
         try process.run()
         return process
     }

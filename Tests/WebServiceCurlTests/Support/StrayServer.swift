@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceMocking
 
 /// An HTTP/1.1 server over TLS that sends bytes that no request asked for. Written in Python,
 /// because nginx sends no such bytes.
@@ -11,7 +12,7 @@ final class StrayServer {
     struct Failure: Error {}
 
     private(set) var port = 0
-    private let process = Process()
+    private let process: ChildProcess
     private let input = Pipe()
     private let output = Pipe()
 
@@ -20,10 +21,10 @@ final class StrayServer {
 
     /// - Parameter certificates: The server that provides the certificate and its key.
     init(_ certificates: SecureServer) throws {
-        process.executableURL = URL(fileURLWithPath: Self.python ?? "")
-        process.arguments = ["-c", Self.script, certificates.path("server.pem"), certificates.path("server.key")]
-        process.standardInput = input
-        process.standardOutput = output
+        process = ChildProcess(
+            Self.python ?? "",
+            ["-c", Self.script, certificates.path("server.pem"), certificates.path("server.key")], input: .pipe(input),
+            output: .pipe(output))
         try process.run()
         guard let port = Int(readLine()) else { throw Failure() }
         self.port = port

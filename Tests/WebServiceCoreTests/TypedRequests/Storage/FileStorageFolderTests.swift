@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 
@@ -303,13 +304,9 @@ private struct SmallDisk {
     }
 
     private static func run(_ arguments: String...) -> Bool {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = arguments
-        process.standardError = FileHandle.nullDevice
+        let process = ChildProcess("/usr/bin/env", arguments, errors: .null)
         guard (try? process.run()) != nil else { return false }
-        process.waitUntilExit()
-        return process.terminationStatus == 0
+        return process.waitUntilExit() == 0
     }
 
     private struct TestFailure: Error {}

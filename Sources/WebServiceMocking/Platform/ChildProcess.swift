@@ -1,0 +1,160 @@
+#if os(macOS) || os(Linux)
+package import Foundation
+import WebServiceCore
+
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
+/// A process that this process starts and waits for.
+///
+/// On Linux, `Process` of Foundation reads beyond a buffer if this process has more than about
+/// 1,300 open descriptors, and does not notice the end of a child while another one, which a
+/// different thread started at the same time, is running (pull request 5472 of
+/// swift-corelibs-foundation, Swift 6.3).
+package final class ChildProcess: Sendable {
+    /// Where a standard descriptor of the process leads.
+    package enum Stream: Sendable {
+        case inherited
+        case null
+        case file(FileHandle)
+        /// ``ChildProcess/run()`` closes the end that the child uses.
+        case pipe(Pipe)
+    }
+
+    private enum State {
+        case created
+        case running(pid_t)
+        /// With the result of ``ChildProcess/waitUntilExit()``.
+        case ended(Int32)
+    }
+
+    private let state = Mutex(State.created)
+    private let executable: String
+    private let arguments: [String]
+    private let environment: [String: String]
+    /// By descriptor.
+    private let streams: [(Int32, Stream)]
+
+    /// - Parameters:
+    ///   - executable: The path of the program.
+    ///   - environment: Defaults to the environment of this process.
+    package init(
+        _ executable: String, _ arguments: [String] = [],
+        environment: [String: String] = ProcessInfo.processInfo.environment,
+        input: Stream = .inherited, output: Stream = .inherited, errors: Stream = .inherited
+    ) {
+        (self.executable, self.arguments, self.environment) = (executable, arguments, environment)
+        streams = [(0, input), (1, output), (2, errors)]
+    }
+
+    /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has
+    /// the default action for each signal.
+    package func run() throws {
+        #if canImport(Darwin)
+        var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?)
+        #else
+        var (actions, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
+        #endif
+        posix_spawn_file_actions_init(&actions)
+        posix_spawnattr_init(&attributes)
+        defer {
+            posix_spawn_file_actions_destroy(&actions)
+            posix_spawnattr_destroy(&attributes)
+        }
+        for (number, stream) in streams {
+            switch stream {
+            case .inherited: posix_spawn_file_actions_adddup2(&actions, number, number)
+            case .null: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
+            case .file(let file): posix_spawn_file_actions_adddup2(&actions, file.fileDescriptor, number)
+            case .pipe(let pipe): posix_spawn_file_actions_adddup2(&actions, pipe.end(number).fileDescriptor, number)
+            }
+        }
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        posix_spawnattr_setsigmask(&attributes, &signals)
+        sigfillset(&signals)
+        posix_spawnattr_setsigdefault(&attributes, &signals)
+        #if canImport(Darwin)
+        let others = POSIX_SPAWN_CLOEXEC_DEFAULT
+        #else
+        let others: Int32 = 0
+        _ = Self.closeFrom?(&actions, 3)
+        #endif
+        posix_spawnattr_setflags(
+            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF) | others))
+
+        var pid: pid_t = 0
+        var arguments = ([executable] + arguments).map { strdup($0) } + [nil]
+        var environment = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+        defer { (arguments + environment).forEach { free($0) } }
+        let number = posix_spawn(&pid, executable, &actions, &attributes, &arguments, &environment)
+        for case (let number, .pipe(let pipe)) in streams {
+            try? pipe.end(number).close()  // closed already if it is used twice
+        }
+        guard number == 0 else { throw POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO) }
+        state.withLock { $0 = .running(pid) }
+    }
+
+    #if !canImport(Darwin)
+    private typealias CloseFrom = @convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, Int32) -> Int32
+
+    /// A function that glibc has since version 2.34. Without it, a process inherits the descriptors
+    /// that are not closed by `exec`.
+    private static let closeFrom = dlsym(nil, "posix_spawn_file_actions_addclosefrom_np").map {
+        unsafeBitCast($0, to: CloseFrom.self)
+    }
+    #endif
+
+    /// Waits until the process has ended. Blocks the thread.
+    ///
+    /// - Returns: The exit status, or the negative number of the signal that ended the process.
+    @discardableResult
+    package func waitUntilExit() -> Int32 {
+        if case .running(let pid) = state.withLock(\.self) {
+            var info = siginfo_t()
+            // The process identifier remains reserved.
+            while waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT) == -1, errno == EINTR {}
+        }
+        return reap(0) ?? 0
+    }
+
+    package var isRunning: Bool {
+        if case .created = state.withLock(\.self) { return false }
+        return reap(WNOHANG) == nil
+    }
+
+    /// Sends a signal. Has no effect before the start and after the end.
+    package func send(_ signal: Int32) {
+        state.withLock { state in
+            guard case .running(let pid) = state else { return }
+            kill(pid, signal)
+        }
+    }
+
+    /// Returns the result of ``waitUntilExit()``; `nil` if the process has not ended.
+    private func reap(_ options: Int32) -> Int32? {
+        state.withLock { state in
+            switch state {
+            case .created: return nil
+            case .ended(let result): return result
+            case .running(let pid):
+                var status: Int32 = 0
+                guard waitpid(pid, &status, options) == pid else { return nil }
+                let result = status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F)
+                state = .ended(result)
+                return result
+            }
+        }
+    }
+}
+
+extension Pipe {
+    /// The end that a child process uses as a standard descriptor.
+    fileprivate func end(_ number: Int32) -> FileHandle { number == 0 ? fileHandleForReading : fileHandleForWriting }
+}
+#endif
