@@ -1,4 +1,5 @@
 import Foundation
+import WebServiceMocking
 
 #if canImport(Darwin)
 import Darwin
@@ -51,31 +52,31 @@ struct Supervisor: Sendable {
     private func start(_ arguments: [String], _ path: String, isSilent: Bool = false) -> String? {
         guard let file = try? InputFile(path: path)  // reported by the caller
         else { return "\(path) cannot be mapped" }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0])
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }
-        if isSilent {
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = FileHandle.nullDevice
-        }
-        let end = DispatchSemaphore(value: 0)
-        process.terminationHandler = { _ in end.signal() }
+        let stream = isSilent ? ChildProcess.Stream.null : .inherited
+        let process = ChildProcess(
+            CommandLine.arguments[0], arguments,
+            environment: ProcessInfo.processInfo.environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 },
+            output: stream, errors: stream)
         do { try process.run() } catch { return "\(error)" }
+        let end = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            process.waitUntilExit()
+            end.signal()
+        }
         var count = file.count
         while end.wait(timeout: .now() + 60) == .timedOut {
             if file.count == count {
-                kill(process.processIdentifier, SIGKILL)
+                process.send(SIGKILL)
                 end.wait()
                 return Self.hang
             }
             count = file.count
         }
-        switch (process.terminationReason, process.terminationStatus) {
-        case (.exit, 0): return nil
-        case (.exit, Runner.findingStatus): return "finding"
-        case (.exit, let status): return "exit \(status)"
-        case (_, let signal): return "signal \(signal)"
+        switch process.waitUntilExit() {
+        case 0: return nil
+        case Runner.findingStatus: return "finding"
+        case let status where status > 0: return "exit \(status)"
+        case let signal: return "signal \(-signal)"
         }
     }
 

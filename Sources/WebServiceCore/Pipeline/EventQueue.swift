@@ -10,6 +10,8 @@ struct EventQueue: Sendable {
     private let observers: [any Observer]
     /// The instant at which the exchange was resumed.
     private let start: UInt64
+    /// The instant of the last event.
+    private var latest: UInt64
     private var pending: [ExchangeEvent] = []
     /// The end of a streamed body that precedes the end of the exchange.
     private var body: ExchangeLog.Entry?
@@ -22,11 +24,14 @@ struct EventQueue: Sendable {
         self.exchange = exchange
         self.observers = observers
         self.start = start
+        latest = start
     }
 
+    /// - Parameter instant: Read before the lock: another thread may have added a later event.
     /// - Returns: The event, if the caller must deliver it and then all that follow (``next()``).
     mutating func add(_ kind: ExchangeEvent.Kind, at instant: UInt64) -> Delivery? {
-        let event = ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: instant - min(start, instant))
+        latest = max(latest, instant)
+        let event = ExchangeEvent(exchange: exchange, kind: kind, nanoseconds: latest - start)
         guard !isDelivering else {
             pending.append(event)
             return nil

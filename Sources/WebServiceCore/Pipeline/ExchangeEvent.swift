@@ -43,7 +43,8 @@ public struct ExchangeEvent: Sendable {
     /// The nanoseconds since the exchange was resumed.
     let nanoseconds: UInt64
 
-    /// The duration since the task was resumed, measured by a monotonic clock.
+    /// The duration since the task was resumed, measured by a monotonic clock. Not less than that
+    /// of the previous event of the exchange.
     public var time: Duration { .nanoseconds(Int64(clamping: nanoseconds)) }
 
     /// The date of the event: the date when the task was resumed plus ``time``.

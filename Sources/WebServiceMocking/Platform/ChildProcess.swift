@@ -56,7 +56,7 @@ package final class ChildProcess: Sendable {
     /// the default action for each signal.
     package func run() throws {
         #if canImport(Darwin)
-        var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?)
+        var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?) = (nil, nil)
         #else
         var (actions, attributes) = (posix_spawn_file_actions_t(), posix_spawnattr_t())
         #endif

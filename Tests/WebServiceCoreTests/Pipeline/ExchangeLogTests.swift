@@ -51,6 +51,18 @@ struct ExchangeLogTests {
         #expect(log.record.timeline.events.map(\.kind) == [.attempt, .redirect, .attempt, .redirect])
     }
 
+    @Test("The time of an event is not before that of the previous one, also if another thread read the clock earlier")
+    func lateEvents() {
+        let exchange = ObservedExchange(
+            id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date())
+        var queue = EventQueue(exchange, [], start: 10)
+        let events = ([10, 15, 12, 16, 3] as [UInt64]).map { instant in
+            defer { _ = queue.next() }
+            return queue.add(.created, at: instant)?.event.nanoseconds
+        }
+        #expect(events == [0, 5, 5, 6, 6])
+    }
+
     @Test("A request that is about to be sent when the exchange ends is not reported to observers")
     func lateAttempt() throws {
         let log = ExchangeLog(TaskClock(clock))
