@@ -26,7 +26,7 @@ enum Strace {
         var number: Int
     }
 
-    /// - Returns: The exit status of the probe, 128 plus the signal that ended it (137 after a
+    /// - Returns: The exit status of the probe, or of `timeout` if a signal ended it (137 after a
     ///   minute), and the lines of the trace.
     static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
         let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
