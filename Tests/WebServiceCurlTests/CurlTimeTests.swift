@@ -95,7 +95,7 @@ struct CurlTimeTests {
         defer { server.stop() }
         let session = try CurlSession()
         var times: [Duration] = []
-        // Other tests keep the processors busy, so the best of five measurements counts.
+        // Other processes may keep the processors busy, so the best of five rounds counts.
         for attempt in 0..<5 {
             times = []
             for round in 1...100 {

@@ -17,7 +17,7 @@ import Glibc
 /// different thread started at the same time, is running (pull request 5472 of
 /// swift-corelibs-foundation, Swift 6.3).
 package final class ChildProcess: Sendable {
-    /// Where a standard descriptor of the process leads.
+    /// The target of a standard descriptor of the process.
     package enum Stream: Sendable {
         case inherited
         case null
@@ -37,7 +37,7 @@ package final class ChildProcess: Sendable {
     private let executable: String
     private let arguments: [String]
     private let environment: [String: String]
-    /// By descriptor.
+    /// The targets of the standard descriptors, with their numbers.
     private let streams: [(Int32, Stream)]
 
     /// - Parameters:
@@ -68,7 +68,11 @@ package final class ChildProcess: Sendable {
         }
         for (number, stream) in streams {
             switch stream {
-            case .inherited: posix_spawn_file_actions_adddup2(&actions, number, number)
+            case .inherited:
+                #if canImport(Darwin)
+                posix_spawn_file_actions_addinherit_np(&actions, number)
+                #endif
+                break  // a descriptor that is closed remains closed
             case .null: posix_spawn_file_actions_addopen(&actions, number, "/dev/null", O_RDWR, 0)
             case .file(let file): posix_spawn_file_actions_adddup2(&actions, file.fileDescriptor, number)
             case .pipe(let pipe): posix_spawn_file_actions_adddup2(&actions, pipe.end(number).fileDescriptor, number)
@@ -92,11 +96,11 @@ package final class ChildProcess: Sendable {
         var arguments = ([executable] + arguments).map { strdup($0) } + [nil]
         var environment = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { (arguments + environment).forEach { free($0) } }
-        let number = posix_spawn(&pid, executable, &actions, &attributes, &arguments, &environment)
+        let failure = posix_spawn(&pid, executable, &actions, &attributes, &arguments, &environment)
         for case (let number, .pipe(let pipe)) in streams {
             try? pipe.end(number).close()  // closed already if it is used twice
         }
-        guard number == 0 else { throw POSIXError(POSIXErrorCode(rawValue: number) ?? .EIO) }
+        guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         state.withLock { $0 = .running(pid) }
     }
 
