@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.3
 import PackageDescription
 
 let settings: [SwiftSetting] = [
@@ -22,7 +22,7 @@ let curlTargets: [Target] =
         .target(name: "WebServiceCurl", dependencies: ["WebServiceCore", "CCurl"], swiftSettings: settings),
         .testTarget(
             name: "WebServiceCurlTests",
-            dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceMocking", "CCurl"],
+            dependencies: ["WebServiceCore", "WebServiceCurl", "WebServiceMocking", "CCurl", "TestSupport"],
             swiftSettings: settings
         ),
     ]
@@ -44,7 +44,7 @@ let sqliteTargets: [Target] =
         .target(name: "WebServiceSQLite", dependencies: ["WebServiceCore", "CSQLite"], swiftSettings: settings),
         .testTarget(
             name: "WebServiceSQLiteTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceSQLite", "CSQLite"],
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceSQLite", "CSQLite", "TestSupport"],
             swiftSettings: settings
         ),
     ]
@@ -113,27 +113,33 @@ let package = Package(
             path: "Tests/InspectorProbe",
             swiftSettings: settings
         ),
+        .target(
+            name: "TestSupport", dependencies: ["WebServiceCore"], path: "Tests/TestSupport", swiftSettings: settings),
         .testTarget(
-            name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking"],
+            name: "WebServiceMockingTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "WebServiceTestingTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting"], swiftSettings: settings),
+            dependencies: ["WebServiceCore", "WebServiceMocking", "WebServiceTesting", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "WebServiceInspectorTests",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking"], swiftSettings: settings),
+            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "GuideTests",
-            dependencies: ["WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceTesting"]
+            dependencies: [
+                "WebServiceCore", "WebServiceInspector", "WebServiceMocking", "WebServiceTesting", "TestSupport",
+            ]
                 + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["WebServiceCore", "WebServiceMocking"] + curlDependency + sqliteDependency,
+            dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"] + curlDependency + sqliteDependency,
             swiftSettings: optionalSettings
         ),
     ] + curlTargets + sqliteTargets + fuzzTargets

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.3
 import PackageDescription
 
 /// Without libcurl, only the benchmarks that need no transport are built, and nothing is fetched

@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.3
 import PackageDescription
 
 /// A Boolean value that indicates whether the package contains the recipe with Hummingbird, whose

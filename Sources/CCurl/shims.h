@@ -43,23 +43,27 @@ static inline CURLcode ccurl_set_close_socket_callback(CURL *easy, ccurl_close_s
     return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback);
 }
 
-// Only http and https, whatever libcurl was built with.
+// Only http and https, whatever libcurl was built with. The option is CURLOPT_PROTOCOLS_STR of libcurl 7.85, or the older
+// CURLOPT_PROTOCOLS, which is deprecated. The libcurl that runs can be older or newer than its header.
 static inline CURLcode ccurl_restrict_protocols(CURL *easy) {
-#if LIBCURL_VERSION_NUM >= 0x075500
-    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-#else
-    return curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
-#endif
+    CURLcode code = curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_STRINGPOINT + 318), "http,https");
+    if (code != CURLE_UNKNOWN_OPTION) return code;
+    return curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_LONG + 181), (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 }
 
 // CURLOPT_QUICK_EXIT of libcurl 7.87: a name look-up that is no longer of use is left to its thread. Older ones do not know it and wait for the look-up.
 static inline CURLcode ccurl_set_quick_exit(CURL *easy) { return curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_LONG + 322), 1L); }
+
+// CURLMOPT_QUICK_EXIT of libcurl 8.20, which has one set of look-up threads for each multi handle, and would wait for them.
+static inline CURLMcode ccurl_multi_set_quick_exit(CURLM *multi) { return curl_multi_setopt(multi, (CURLMoption)(CURLOPTTYPE_LONG + 21), 1L); }
 
 // Whether libcurl joins a folded header line to a field of the response before, whose memory was freed: from 7.83 until it was mended in 8.1.
 static inline int ccurl_joins_freed_headers(void) {
     unsigned version = curl_version_info(CURLVERSION_NOW)->version_num;
     return version >= 0x075300 && version < 0x080100;
 }
+
+static inline int ccurl_supports_https_proxies(void) { return (curl_version_info(CURLVERSION_NOW)->features & CURL_VERSION_HTTPS_PROXY) != 0; }
 
 // Whether a connection can be used again for HTTP/2 without negotiation: mended in 8.0 (curl issue 10634).
 static inline int ccurl_reuses_known_http2(void) { return curl_version_info(CURLVERSION_NOW)->version_num >= 0x080000; }
@@ -82,9 +86,7 @@ static inline CURLMcode ccurl_multi_set_callbacks(CURLM *multi, ccurl_socket_cal
 
 // How long parsed certificates are used before their file is read again, where libcurl keeps them.
 static inline void ccurl_set_certificate_lifetime(CURL *easy, long seconds) {
-#if LIBCURL_VERSION_NUM >= 0x075700
-    curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, seconds);
-#endif
+    curl_easy_setopt(easy, (CURLoption)(CURLOPTTYPE_LONG + 321), seconds);  // CURLOPT_CA_CACHE_TIMEOUT of libcurl 7.87
 }
 
 // What the handles of one loop share, all on one thread: so no locks.
@@ -202,6 +204,40 @@ static inline int ccurl_load_zstd(ccurl_zstd *_Nonnull zstd) {
     return 1;
 }
 
+// The result of dladdr, Dl_info, which glibc declares only with _GNU_SOURCE.
+typedef struct {
+    const char *_Nullable file;
+    void *_Nullable base;
+    const char *_Nullable name;
+    void *_Nullable address;
+} ccurl_location;
+
+// The library that contains libcurl, for functions of the libraries that libcurl was linked with. The program can contain another OpenSSL, whose functions must not
+// receive the connections of libcurl.
+static inline void *_Nullable ccurl_library(void) {
+    void *program = dlopen(NULL, RTLD_NOW);
+    if (!program) return NULL;
+    void *function = dlsym(program, "curl_easy_init");
+    int (*locate)(const void *, ccurl_location *) = (int (*)(const void *, ccurl_location *))dlsym(program, "dladdr");
+    ccurl_location location = {NULL, NULL, NULL, NULL};
+    if (!function || !locate || !locate(function, &location) || !location.file) return program;
+    void *library = dlopen(location.file, RTLD_NOW | RTLD_NOLOAD);
+    return library ? library : program;
+}
+
+// Whether OpenSSL's functions in a library are those of the OpenSSL that libcurl reports, "OpenSSL/3.0.1" for "OpenSSL 3.0.1 14 Dec 2021". They are not if libcurl
+// contains its OpenSSL without exporting it, and another library that libcurl uses has one of its own.
+static inline int ccurl_contains_openssl(void *_Nonnull library) {
+    const char *reported = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    const char *(*version)(int) = (const char *(*)(int))dlsym(library, "OpenSSL_version");
+    const char *found = version ? version(0) : NULL;
+    if (!reported || !found) return 0;
+    for (; *reported && *reported != ' '; reported++, found++) {
+        if (*found != (*reported == '/' ? ' ' : *reported)) return 0;
+    }
+    return *found == ' ' || !*found;
+}
+
 // OpenSSL, where libcurl uses it: what tells of the end of a connection, found when the program runs, so that no headers of it are needed.
 
 typedef void (*ccurl_ssl_message_callback)(int is_sent, int version, int type, const void *bytes, size_t count, void *ssl, void *context);
@@ -214,9 +250,9 @@ typedef struct {
 
 // Whether libcurl uses OpenSSL and its functions can be called.
 static inline int ccurl_load_openssl(ccurl_openssl *_Nonnull openssl) {
-    void *program = dlopen(NULL, RTLD_NOW);
-    if (!program) return 0;
-    void *shutdown = dlsym(program, "SSL_get_shutdown"), *callback = dlsym(program, "SSL_set_msg_callback"), *ctrl = dlsym(program, "SSL_ctrl");
+    void *library = ccurl_library();
+    if (!library || !ccurl_contains_openssl(library)) return 0;
+    void *shutdown = dlsym(library, "SSL_get_shutdown"), *callback = dlsym(library, "SSL_set_msg_callback"), *ctrl = dlsym(library, "SSL_ctrl");
     if (!shutdown || !callback || !ctrl) return 0;
     openssl->SSL_get_shutdown = (int (*)(const void *))shutdown;
     openssl->SSL_set_msg_callback = (void (*)(void *, ccurl_ssl_message_callback))callback;
@@ -233,18 +269,46 @@ static inline void *_Nullable ccurl_openssl_connection(CURL *_Nonnull easy) {
 
 // What the TLS library under libcurl has decrypted and not handed over: OpenSSL's function, or that of GnuTLS.
 
+// gnutls_datum_t
+typedef struct {
+    unsigned char *_Nullable data;
+    unsigned size;
+} ccurl_datum;
+
 typedef struct {
     int (*_Nullable SSL_has_pending)(const void *_Nonnull);
     size_t (*_Nullable gnutls_record_check_pending)(void *_Nonnull);
+    void (*_Nullable SSL_get0_alpn_selected)(const void *_Nonnull, const unsigned char *_Nullable *_Nonnull protocol, unsigned *_Nonnull length);
+    int (*_Nullable gnutls_alpn_get_selected_protocol)(void *_Nonnull, ccurl_datum *_Nonnull protocol);
 } ccurl_tls;
 
 static inline ccurl_tls ccurl_load_tls(void) {
-    void *program = dlopen(NULL, RTLD_NOW);
-    ccurl_tls tls = {NULL, NULL};
-    if (!program) return tls;
-    tls.SSL_has_pending = (int (*)(const void *))dlsym(program, "SSL_has_pending");
-    tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(program, "gnutls_record_check_pending");
+    void *library = ccurl_library();
+    ccurl_tls tls = {NULL, NULL, NULL, NULL};
+    if (!library) return tls;
+    if (ccurl_contains_openssl(library)) {
+        tls.SSL_has_pending = (int (*)(const void *))dlsym(library, "SSL_has_pending");
+        tls.SSL_get0_alpn_selected = (void (*)(const void *, const unsigned char **, unsigned *))dlsym(library, "SSL_get0_alpn_selected");
+    }
+    tls.gnutls_record_check_pending = (size_t (*)(void *))dlsym(library, "gnutls_record_check_pending");
+    tls.gnutls_alpn_get_selected_protocol = (int (*)(void *, ccurl_datum *))dlsym(library, "gnutls_alpn_get_selected_protocol");
     return tls;
+}
+
+// Whether the TLS handshake of a connection has selected HTTP/2; 1 without TLS, where prior knowledge selects it, and 0 where the TLS library does not tell.
+static inline int ccurl_tls_selected_http2(CURL *easy, ccurl_tls tls) {
+    struct curl_tlssessioninfo *info = NULL;
+    ccurl_datum name = {NULL, 0};
+    if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info || !info->internals) return 1;
+    if (info->backend == CURLSSLBACKEND_OPENSSL && tls.SSL_get0_alpn_selected) {
+        const unsigned char *bytes = NULL;
+        tls.SSL_get0_alpn_selected(info->internals, &bytes, &name.size);
+        return name.size == 2 && bytes && bytes[0] == 'h' && bytes[1] == '2';
+    }
+    if (info->backend == CURLSSLBACKEND_GNUTLS && tls.gnutls_alpn_get_selected_protocol && !tls.gnutls_alpn_get_selected_protocol(info->internals, &name)) {
+        return name.size == 2 && name.data && name.data[0] == 'h' && name.data[1] == '2';
+    }
+    return 0;
 }
 
 // Whether the connection of an exchange holds decrypted bytes; 0 without TLS, and where the TLS library does not tell.

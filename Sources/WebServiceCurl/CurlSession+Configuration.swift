@@ -1,3 +1,6 @@
+// The header of libcurl declares the constants of sockets as well.
+import CCurl
+
 import WebServiceCore
 
 #if canImport(Darwin)
@@ -44,7 +47,8 @@ extension CurlSession {
         /// Defaults to 30 seconds.
         public var connectTimeout = Duration.seconds(30)
 
-        /// The maximum size of the response header fields, interim responses included, in bytes.
+        /// The maximum size of the response header fields in bytes, including those of interim
+        /// responses and the trailer fields.
         ///
         /// Defaults to 128 KiB.
         public var maximumHeaderBytes = 128 << 10
@@ -88,6 +92,12 @@ extension CurlSession {
         /// The proxy configuration. Defaults to ``Proxy/environment``.
         public var proxy = Proxy.environment
 
+        /// The TLS configuration of the connection to an `https` proxy.
+        ///
+        /// Defaults to `nil`: the trusted certificates and the minimum version of ``tls``, without
+        /// its pins and its client certificate, which belong to the servers.
+        public var proxyTLS: TLS?
+
         /// The `User-Agent` of requests without one; `nil` sends none. Defaults to `"WebService"`.
         public var userAgent: String? = "WebService"
 
@@ -111,21 +121,6 @@ extension CurlSession {
         /// `expectsContinue`.
         case priorKnowledge
     }
-
-    /// The proxy configuration of a session.
-    public enum Proxy: Sendable {
-        /// The proxy specified by the environment.
-        ///
-        /// libcurl evaluates `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
-        case environment
-        /// A direct connection, regardless of the environment.
-        case none
-        /// The proxy with this URL, such as `http://host:port`.
-        ///
-        /// The scheme is `http`, `https`, `socks5` or `socks5h`. The URL may contain a user and a
-        /// password.
-        case url(String)
-    }
 }
 
 // MARK: - Checks
@@ -133,8 +128,7 @@ extension CurlSession {
 extension CurlSession.Configuration {
     /// Validates the strings that are passed to libcurl.
     ///
-    /// libcurl ends strings at NUL and copies the user agent and the proxy host into requests
-    /// unchanged.
+    /// libcurl ends strings at NUL and copies the user agent into requests unchanged.
     ///
     /// - Throws: `WebServiceError.Code.curl`.
     func check() throws(WebServiceError) {
@@ -145,22 +139,20 @@ extension CurlSession.Configuration {
             throw WebServiceError(.curl, "\(what) contains a control character")
         }
         try check(userAgent, "the user agent") { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
-        try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
-        try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
-        try check(tls.clientCertificate?.keyFile, "the path of the private key")
-        try check(tls.clientCertificate?.keyPassword, "the password of the private key")
-        for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
+        for tls in [tls, proxyTLS].compactMap(\.self) {
+            try check(tls.trustedCertificatesFile, "the path of the trusted certificates")
+            try check(tls.clientCertificate?.certificateFile, "the path of the client certificate")
+            try check(tls.clientCertificate?.keyFile, "the path of the private key")
+            try check(tls.clientCertificate?.keyPassword, "the password of the private key")
+            for key in tls.pinnedPublicKeys { try check(key, "a pinned public key") }
+        }
         try check(unixSocketPath, "the path of the Unix domain socket")
         if let unixSocketPath, !(1...Self.maximumSocketPath).contains(unixSocketPath.utf8.count) {
             throw WebServiceError(
                 .curl, "the path of the Unix domain socket is empty or longer than \(Self.maximumSocketPath) bytes")
         }
         _ = try resolutions()
-        guard case .url(let url) = proxy else { return }
-        try check(url, "the proxy URL") { $0 >= 0x20 && $0 != 0x7F }
-        guard !url.isEmpty else {
-            throw WebServiceError(.curl, "the proxy URL is empty; use 'none' to connect directly")
-        }
+        try proxy.check()
     }
 }
 
@@ -193,29 +185,4 @@ extension CurlSession.Configuration {
                     || inet_pton(AF_INET6, text, address.baseAddress) == 1)
         }
     }
-}
-
-// MARK: - Descriptions without secrets
-
-extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The kind of proxy, or scheme, host and port without user and password; safe to log.
-    public var description: String {
-        switch self {
-        case .environment: return "environment"
-        case .none: return "none"
-        case .url(let url):
-            // UTF-8 bytes, because a delimiter and a combining character form another `Character`.
-            let bytes = Array(url.utf8)
-            let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]
-            let authority = bytes[(bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? scheme.endIndex)...]
-            if scheme.contains(UInt8(ascii: "@")) { return "url" }
-            return String(decoding: scheme + authority.prefix { !"/?#".utf8.contains($0) }, as: UTF8.self)
-        }
-    }
-
-    /// The same as ``description``.
-    public var debugDescription: String { description }
-
-    /// The mirror of ``description``, because the URL may contain a password.
-    public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
 }

@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 public import WebServiceCore
 
 #if canImport(FoundationNetworking)
@@ -13,18 +13,25 @@ import FoundationNetworking
 /// ```
 /// The session only transfers bytes. The service handles redirects, cookies, credentials and
 /// retries; libcurl's implementations are disabled. An idempotent request (RFC 9110, section 9.2.2)
-/// is sent again when a reused connection turns out to be closed before the first byte of the
-/// response; no other request is.
+/// is sent again when a reused connection turns out to be closed, or an HTTP/2 connection fails,
+/// before the first byte of the response; no other request is.
 ///
 /// - Limits: the idle timeout (`Request.Options.timeout`) and the connect timeout
 ///   (`Request.Options.connectTimeout`), both in milliseconds, and the size of header and
 ///   decompressed body, checked as they arrive. The task enforces `Request.Options.deadline`, not
 ///   the session.
+///   Bytes of other requests, and HTTP/2 frames that belong to no request, do not extend the idle
+///   timeout. Bytes of an HTTP/1.1 connection that are not delivered, such as chunk extensions,
+///   extend it to at most its tenfold. A request that ends before its response is complete closes
+///   its connection, unless other requests use it.
 /// - Content coding: the session requests, decodes and verifies gzip and, if the libraries
-///   libbrotlidec and libzstd are available when the program runs, brotli and zstd. A corrupt or
-///   truncated body fails with `URLError.cannotDecodeContentData`; brotli has no checksum, so
-///   damage that results in a valid body is not detected. Other codings, received only if the
-///   request asks for them, are not decoded. Header fields are delivered as received.
+///   libbrotlidec and libzstd are available when the program runs, brotli and zstd. It decodes
+///   deflate as well, with and without the zlib format (RFC 1950), but does not request it. A
+///   corrupt or truncated body fails with `URLError.cannotDecodeContentData`; brotli and deflate
+///   without the zlib format have no checksum, so damage that results in a valid body is not
+///   detected. A body with another coding, or with several, fails with the same error, whose
+///   description names the coding, also if the request asks for it. Header fields are delivered as
+///   received.
 /// - Errors: transport errors are `URLError`s, as listed in the Guide. An oversized header or body
 ///   fails with `WebServiceError.Code.responseTooLarge`, a response with contradictory framing (RFC
 ///   9112, section 6.3) with `URLError.badServerResponse`, and an incomplete response with
@@ -49,8 +56,9 @@ public final class CurlSession: UploadingSession {
     /// Creates a session and starts its threads.
     ///
     /// - Throws: `WebServiceError.Code.curl` if the system provides no thread or no descriptor, if
-    ///   libcurl rejects the configuration, or if a string cannot be passed to libcurl: a user
-    ///   agent with control characters, an empty proxy URL, a path that contains NUL.
+    ///   libcurl is older than 7.80 or rejects the configuration, or if a string cannot be passed
+    ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that
+    ///   contains NUL.
     public init(configuration: Configuration = Configuration()) throws {
         try configuration.check()
         self.configuration = configuration
@@ -73,14 +81,17 @@ public final class CurlSession: UploadingSession {
     public enum Closing: Sendable, Hashable {
         /// Requests in flight and waiting requests are completed.
         case finishing
-        /// Requests in flight and waiting requests fail with `URLError.cancelled`.
+        /// All tasks that were resumed before fail with `URLError.cancelled`, including those that
+        /// prepare a request or wait for a retry.
         case cancelling
     }
 
     /// Closes the session, its connections and its threads. It accepts no further requests.
     ///
     /// Returns after all requests have ended. With ``Closing/finishing``, this includes waiting for
-    /// their responses. All completions have then been called or dispatched to their queues. May be
+    /// their responses. A response whose receiver stays paused, or a request whose body produces no
+    /// bytes, for the duration of the request's idle timeout after this call is cancelled. All
+    /// completions have then been called or dispatched to their queues. May be
     /// called repeatedly; a later call with ``Closing/cancelling`` cancels the remaining requests.
     /// Tasks resumed afterwards fail with `WebServiceError.Code.sessionClosed`.
     public func close(_ closing: Closing = .finishing) {
@@ -100,6 +111,9 @@ public final class CurlSession: UploadingSession {
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         CurlTransfer(request, on: self, loop: nextLoop(), receiver: receiver)
     }
+
+    /// Returns whether the configuration has a client certificate.
+    public func addsCredentials(to url: URL) -> Bool { configuration.tls.clientCertificate != nil }
 
     private func nextLoop() -> CurlLoop {
         guard loops.count > 1 else { return loops[0] }

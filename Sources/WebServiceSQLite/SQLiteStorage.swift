@@ -155,6 +155,15 @@ public final class SQLiteStorage: ResponseStorage {
         try await connections.later(connections.writer, "remove all entries") { try $0.removeAll() }
     }
 
+    /// Removes the entries with a classification, or none in case of an error.
+    ///
+    /// - Throws: `WebServiceError.Code.storage` if the database cannot be written or is busy for
+    ///   one minute.
+    public func removeEntries(of classification: DataClassification) async throws {
+        let prefix = StorageKey.prefix(of: classification)
+        try await connections.later(connections.writer, "remove entries") { try $0.removeAll(keysWith: prefix) }
+    }
+
     /// Closes the database, after the operations in progress. The next use opens it again.
     ///
     /// Deallocating the storage closes the database as well.

@@ -32,7 +32,7 @@ public struct MockServiceTrait: TestTrait, SuiteTrait, TestScoping {
         let mock = MockService(baseURLString: baseURLString, clock: clock())
         try await mock.verifying(
             inOrder: inOrder,
-            at: (place.fileID, place.path, place.line, place.column),
+            at: (place.fileID, place.filePath, place.line, place.column),
             { try await MockService.$scoped.withValue(mock) { try await function() } },
             report: { violation in
                 let place = violation.location
@@ -61,16 +61,5 @@ extension Trait where Self == MockServiceTrait {
         clock: @autoclosure @escaping @Sendable () -> TestClock? = nil
     ) -> Self {
         MockServiceTrait(baseURLString: baseURLString, inOrder: inOrder, clock: clock)
-    }
-}
-
-extension SourceLocation {
-    /// The path of the file.
-    fileprivate var path: String {
-        #if compiler(>=6.3)
-        filePath
-        #else
-        _filePath
-        #endif
     }
 }

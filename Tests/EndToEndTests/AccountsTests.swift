@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 import WebServiceMocking
@@ -12,7 +13,7 @@ import FoundationNetworking
 #endif
 
 /// Two accounts and one URL, over a real server. No account receives the data of the other.
-@Suite("Two accounts, one URL", .timeLimit(.minutes(10)))
+@Suite("Two accounts, one URL", .permit)
 struct AccountsTests {
     struct Profile: HTTPServiceRequest, RawStorableRequest {
         typealias Output = String

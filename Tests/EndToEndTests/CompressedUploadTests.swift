@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 import WebServiceMocking
@@ -8,12 +9,13 @@ import FoundationNetworking
 #endif
 
 /// Bodies of requests with the content coding gzip. The server returns them with the same coding.
-@Suite("Compressed uploads", .timeLimit(.minutes(5)))
+@Suite("Compressed uploads", .permit)
 struct CompressedUploadTests {
     private func echo() throws -> MockServer {
         try MockServer { request in
             var response = MockResponse(statusCode: 200, data: request.body)
-            response.headers["Content-Encoding"] = request.headers["Content-Encoding"]
+            // The client need not decode other codings.
+            if request.headers["Content-Encoding"] == "gzip" { response.headers["Content-Encoding"] = "gzip" }
             return response
         }
     }

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
 /// A process that forks while it uses sessions and storages.
-@Suite("Fork", .timeLimit(.minutes(10)))
+@Suite("Fork", .permit)
 struct ForkTests {
     private static let sessions: [String] = {
         #if WEBSERVICE_CURL

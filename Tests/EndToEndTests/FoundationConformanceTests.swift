@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -10,7 +11,7 @@ import FoundationNetworking
 /// H-48: Foundation keeps the promises of every session, apart from its known defects.
 ///
 /// Scenarios run one at a time because they measure time and share one connection pool.
-@Suite("The conformance suite over Foundation", .covers("H-48", "G20"), .serialized, .timeLimit(.minutes(10)))
+@Suite("The conformance suite over Foundation", .covers("H-48"), .serialized, .permit)
 struct FoundationConformanceTests {
     @Test(
         "Foundation passes all other scenarios",

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -9,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// The life cycle of tasks and sessions over Foundation, beyond the promises of every session.
-@Suite("The life cycle of tasks over Foundation", .serialized, .timeLimit(.minutes(10)))
+@Suite("The life cycle of tasks over Foundation", .serialized, .permit)
 struct FoundationLifecycleTests {
     @Test(
         "A task that is resumed, suspended and cancelled completes once, as cancelled", .covers("F2"),

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -51,7 +52,7 @@ extension SessionTask {
     }
 }
 
-@Suite("Foundation over real sockets", .timeLimit(.minutes(10)))
+@Suite("Foundation over real sockets", .permit)
 struct FoundationSessionTests {
     @Test(
         "Every method reaches the server with its path, query, header fields and body",
@@ -97,6 +98,28 @@ struct FoundationSessionTests {
             ])
         #expect(received.map { $0.headers.values(for: .contentLength) } == [["5"], ["23"], ["7"], ["0"]])
         #expect(received[1].formItems.map { [$0.name, $0.value] } == [["name", "A & B"], ["plus", "1+2"]])
+    }
+
+    @Test(
+        "The delegate of a URLSession receives challenges, and a 401 completes if it has no credential",
+        .covers("C-240", "C-36"), arguments: [nil, "proper", "wrong"] as [String?])
+    func challengesOfADelegate(password: String?) async throws {
+        let server = try MockServer { request in
+            if request.headers[.authorization] == "Basic YW5uOnByb3Blcg==" { return .text("welcome") }
+            var response = MockResponse(statusCode: 401)
+            response.headers["WWW-Authenticate"] = "Basic realm=\"x\""
+            return response
+        }
+        defer { server.stop() }
+        let delegate = ChallengedDelegate(password)
+        let session = URLSession(
+            configuration: FoundationSession.defaultConfiguration, delegate: delegate, delegateQueue: nil)
+        let service = WebService(baseURLString: server.baseURLString)
+        service.session = session
+        let answer = await service.GET("/private").setDeadline(.seconds(20)).answer()
+        #expect(answer.status == (password == "proper" ? 200 : 401), "\(String(describing: answer.error))")
+        #expect(delegate.challenges.withLock { $0 } == (password == "wrong" ? 2 : 1))
+        #expect(server.receivedRequests.count == (password == nil ? 1 : 2))
     }
 
     @Test(
@@ -222,5 +245,26 @@ struct FoundationSessionTests {
         }
         await eventually { released == nil }
         #expect(released == nil)
+    }
+}
+
+/// A delegate that responds to the first challenge of a task with a password, if it has one.
+private final class ChallengedDelegate: NSObject, URLSessionTaskDelegate {
+    let challenges = Mutex(0)
+    private let password: String?
+
+    init(_ password: String?) {
+        self.password = password
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        challenges.withLock { $0 += 1 }
+        guard let password, challenge.previousFailureCount == 0 else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        completionHandler(.useCredential, URLCredential(user: "ann", password: password, persistence: .none))
     }
 }

@@ -95,7 +95,7 @@ final class HTTPCacheRun: Sendable {
     /// - Returns: The deviations from the test. Empty if there are none.
     func play(with service: WebService) async -> [String] {
         let cache = ResponseCache(
-            storage: MemoryStorage(), account: { nil }, usesHeuristics: true, storageErrorObserver: nil,
+            storage: MemoryStorage(), account: { "suite" }, usesHeuristics: true, storageErrorObserver: nil,
             timekeeper: clock)
         service.interceptors = [cache]
         var complaints: [String] = []

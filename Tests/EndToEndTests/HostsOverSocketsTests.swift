@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -18,7 +19,7 @@ import Darwin
 #endif
 
 /// The host that a URL identifies, verified by the connections that two servers receive.
-@Suite("Hosts of URLs and redirects, over sockets", .timeLimit(.minutes(10)))
+@Suite("Hosts of URLs and redirects, over sockets", .permit)
 struct HostsOverSocketsTests {
     /// Returns a server that redirects `/start` and responds to every other request with its
     /// target.
@@ -36,7 +37,7 @@ struct HostsOverSocketsTests {
     @Test(
         "A redirect target with backslashes stays on the origin, and no other server gets a connection",
         .covers("C-16", "H-09"),
-        arguments: RealSession.allCases)
+        arguments: RealSession.transports)
     func backslashes(kind: RealSession) async throws {
         let other = try MockServer()
         defer { other.stop() }
@@ -59,7 +60,7 @@ struct HostsOverSocketsTests {
     @Test(
         "A redirect or a path with an ambiguous IPv4 address fails, and no other server gets a connection",
         .covers("M-02"),
-        arguments: RealSession.allCases)
+        arguments: RealSession.transports)
     func numericHosts(kind: RealSession) async throws {
         let other = try MockServer()
         defer { other.stop() }
@@ -79,7 +80,7 @@ struct HostsOverSocketsTests {
 
     @Test(
         "A redirect to the same host in full-width characters is followed as the same origin", .covers("M-01"),
-        arguments: RealSession.allCases)
+        arguments: RealSession.transports)
     func internationalHosts(kind: RealSession) async throws {
         let home = try server { request in
             let host = request.headers["Host"] ?? ""

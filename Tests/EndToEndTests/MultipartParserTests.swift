@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies, read by an independent parser", .timeLimit(.minutes(10)))
+@Suite("Multipart bodies, read by an independent parser", .permit)
 struct MultipartParserTests {
     @Test(
         "An independent parser reads each part as it was added", .covers("C-27", "C-28", "M-11"),

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies over real sockets", .timeLimit(.minutes(10)))
+@Suite("Multipart bodies over real sockets", .permit)
 struct MultipartTests {
     /// A folder for the files of one test.
     final class Folder {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Long lists over real sockets.
-@Suite("Pagination over sockets", .timeLimit(.minutes(10)))
+@Suite("Pagination over sockets", .permit)
 struct PaginationTests {
     /// A server of the numbers from 0 to 639, as four lists: `/offset`, `/number`, `/cursor` and
     /// `/link`.

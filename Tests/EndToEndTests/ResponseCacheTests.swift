@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -12,7 +13,7 @@ import FoundationNetworking
 #endif
 
 /// The cache as an interceptor, over real sessions and real storages.
-@Suite("ResponseCache, over sockets", .timeLimit(.minutes(10)))
+@Suite("ResponseCache, over sockets", .permit)
 struct ResponseCacheTests {
     private let clock = TurnedClock()
 

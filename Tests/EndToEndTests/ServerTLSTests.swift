@@ -1,5 +1,6 @@
 #if WEBSERVICE_CURL
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -10,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// A mock server with TLS, and a client that trusts its certificate.
-@Suite(.timeLimit(.minutes(10))) struct ServerTLSTests {
+@Suite(.permit) struct ServerTLSTests {
     private func service(_ server: MockServer, trusts: Bool = true) throws -> WebService {
         var configuration = CurlSession.Configuration()
         if trusts { configuration.tls.trustedCertificatesFile = server.certificateFile?.path }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import WebServiceSQLite
 #endif
 
 /// The files on disk after requests that were full of secrets.
-@Suite("Secrets and storages", .timeLimit(.minutes(10)))
+@Suite("Secrets and storages", .permit)
 struct StoredSecretsTests {
     struct RawSecrets: SecretiveRequest, RawStorableRequest {
         typealias Output = String

@@ -1,5 +1,6 @@
 #if WEBSERVICE_CURL
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 import WebServiceCurl
@@ -10,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
-@Suite("Streams over CurlSession in unusual conditions", .timeLimit(.minutes(10)))
+@Suite("Streams over CurlSession in unusual conditions", .permit)
 struct StreamEdgeTests {
     private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 

@@ -1,17 +1,15 @@
 #if WEBSERVICE_CURL && os(Linux)
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
-
-/// A Boolean value that indicates whether the tests run under the thread sanitizer.
-private let isSanitized = ProcessInfo.processInfo.environment["WEBSERVICE_SANITIZED"] == "1"
 
 /// The memory of transfers, each in a process of its own. The full sizes require `WEBSERVICE_SOAK`.
 @Suite(
     "Memory of streams and uploads",
     .disabled(if: isSanitized, "the sanitizer needs memory for each access"),
-    .timeLimit(.minutes(60)))
+    .permit(minutes: 60))
 struct StreamMemoryTests {
     private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Streamed responses over every session that uses the network, and over a session with one method.
-@Suite("Streamed responses", .timeLimit(.minutes(5)))
+@Suite("Streamed responses", .permit)
 struct StreamTests {
     /// Opens a gate for each step of a handler, from the test.
     final class Gate: Sendable {
@@ -238,6 +239,70 @@ struct StreamTests {
         let log = try await session.service(server).GET("/").setDeadline(.seconds(15)).stream().value
         let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
         #expect(error?.code == .deadline)
+    }
+
+    @Test(
+        "The deadline and the maximum size of a service end its requests, not its streams and downloads",
+        .covers("H-281"), arguments: RealSession.allCases.map { $0 } + [nil])
+    func serviceLimits(session: RealSession?) async throws {
+        let clock = TestClock()
+        let mock = MockSession(clock: clock)
+        let server = try MockServer()
+        defer { server.stop() }
+        let service = try session?.service(server) ?? WebService(baseURLString: "https://brewery.example.com")
+        if session == nil { service.session = mock }
+        let content = Data(repeating: 7, count: 1_000)
+        server.on(.any) { MockResponse(file: content, eTag: "\"1\"", for: $0) }
+        mock.on(.any) { MockResponse(file: content, eTag: "\"1\"", for: $0) }
+        service.options.maximumResponseBytes = 9
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/a").data().value }
+        #expect(error?.code == .responseTooLarge)
+        #expect(try await service.GET("/a").stream().value.body.collect(upTo: 2_000) == content)
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("limits-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
+        let file = folder.appendingPathComponent("a")
+        _ = try await service.GET("/a").download(to: file).value
+        #expect(try Data(contentsOf: file) == content)
+        // Limits of the request apply, also if they are the defaults.
+        for maximum in [9, 100] {
+            let task = service.GET("/a").configure { $0.options.maximumResponseBytes = maximum }
+            let failure = await #expect(throws: WebServiceError.self) {
+                try await task.stream().value.body.collect(upTo: 2_000)
+            }
+            #expect(failure?.code == .responseTooLarge)
+        }
+        let all = try await service.GET("/a").configure { $0.options.maximumResponseBytes = .max }.data().value
+        #expect(all == content)
+    }
+
+    @Test("A deadline of the service ends a request, not a stream; one of the stream does", .covers("H-281"))
+    func serviceDeadline() async throws {
+        let clock = TestClock()
+        let mock = MockSession(clock: clock)
+        let service = WebService(baseURLString: "https://brewery.example.com", clock: clock)
+        service.session = mock
+        let (elements, feed) = AsyncStream<Data>.makeStream()
+        mock.addStub(MockResponse(statusCode: 200, chunks: elements))
+        service.options.deadline = .seconds(5)
+        let log = try await service.GET("/log").stream().value
+        feed.yield(Data("one".utf8))
+        var chunks = log.body.makeAsyncIterator()
+        #expect(try await chunks.next() == Data("one".utf8))
+        await clock.advance(by: .seconds(20))
+        feed.yield(Data("two".utf8))
+        #expect(try await chunks.next() == Data("two".utf8))
+        feed.finish()
+        #expect(try await chunks.next() == nil)
+        // The default of requests, set explicitly, is a deadline.
+        let (others, silence) = AsyncStream<Data>.makeStream()
+        mock.addStub(MockResponse(statusCode: 200, chunks: others))
+        let limited = try await service.GET("/log").setDeadline(.seconds(600)).setTimeout(.seconds(10_000)).stream()
+            .value
+        await clock.advance(by: .seconds(601))
+        let error = await #expect(throws: WebServiceError.self) { for try await _ in limited.body {} }
+        #expect(error?.code == .deadline)
+        silence.finish()
     }
 
     @Test("A second iteration is an error", .covers("S-24"))

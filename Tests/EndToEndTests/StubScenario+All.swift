@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -212,7 +213,7 @@ extension StubScenario {
             _ = try await task.data().value
             let progress = last.withLock { $0 }
             return [
-                "\(progress.bytesSent) of \(progress.bytesToSend), "
+                "\(progress.bytesSent) of \(progress.bytesToSend ?? -1), "
                     + "\(progress.bytesReceived) of \(progress.bytesToReceive ?? -1)"
             ]
         },

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 /// The same stubs and requests over a mock session, and over a server with real sessions.
-@Suite("Stubs over all transports", .timeLimit(.minutes(10))) struct StubScenarioTests {
+@Suite("Stubs over all transports", .permit) struct StubScenarioTests {
     @Test("A stub responds in the same way over every transport", arguments: StubTransport.allCases, StubScenario.all)
     func same(transport: StubTransport, scenario: StubScenario) async throws {
         let (stubs, service) = try transport.make()

@@ -1,11 +1,12 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 /// A deliberate data race. The thread sanitizer must report it; otherwise a run without reports
 /// proves nothing. `scripts/test` runs this suite alone.
 @Suite(
-    "Canary", .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_CANARY"] != nil), .timeLimit(.minutes(10)))
+    "Canary", .enabled(if: ProcessInfo.processInfo.environment["WEBSERVICE_CANARY"] != nil), .permit)
 struct ThreadSanitizerCanary {
     // Deliberately unsafe.
     private nonisolated(unsafe) static var racing = 0

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Bodies of requests over every session that uses the network.
-@Suite("Uploads", .timeLimit(.minutes(5)))
+@Suite("Uploads", .permit)
 struct UploadTests {
     private struct Failure: Error, Equatable { var number = 7 }
 
@@ -290,6 +291,7 @@ final class Fed: AsyncSequence, Sendable {
     private let continuation: AsyncStream<Data>.Continuation
     private let cancellations = StreamTests.Count()
     private let reads = StreamTests.Count()
+    private let results = StreamTests.Count()
 
     init() {
         (stream, continuation) = AsyncStream.makeStream()
@@ -297,6 +299,8 @@ final class Fed: AsyncSequence, Sendable {
     }
 
     var isCancelled: Bool { cancellations.value > 0 }
+    /// A Boolean value that indicates whether an element is awaited.
+    var isAwaited: Bool { reads.value > results.value }
     /// The number of elements that were requested.
     var readCount: Int { reads.value }
 
@@ -306,12 +310,16 @@ final class Fed: AsyncSequence, Sendable {
     struct AsyncIterator: AsyncIteratorProtocol {
         var base: AsyncStream<Data>.AsyncIterator
         let reads: StreamTests.Count
+        let results: StreamTests.Count
 
         mutating func next() async -> Data? {
             reads.add()
+            defer { results.add() }
             return await base.next()
         }
     }
 
-    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: stream.makeAsyncIterator(), reads: reads) }
+    func makeAsyncIterator() -> AsyncIterator {
+        AsyncIterator(base: stream.makeAsyncIterator(), reads: reads, results: results)
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -62,7 +63,7 @@ private struct OrderService {
     }
 }
 
-@Suite("Coming from CoreNetKit", .timeLimit(.minutes(10)))
+@Suite("Coming from CoreNetKit", .permit)
 struct ComingFromCoreNetKitTests {
     private let server: MockServer
     private let service: WebService

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -130,7 +131,7 @@ private struct SiteProvider: ServiceProvider {
     }
 }
 
-@Suite("Coming from WebServiceSwift", .timeLimit(.minutes(10)))
+@Suite("Coming from WebServiceSwift", .permit)
 struct ComingFromWebServiceSwiftTests {
     private let server: MockServer
     private let base: String

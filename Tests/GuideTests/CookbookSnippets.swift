@@ -1,5 +1,6 @@
 import Foundation
 import Observation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -24,7 +25,58 @@ struct User: Codable, Sendable {
 }
 
 struct Login: Codable, Sendable {
-    var token: String
+    var access_token: String
+    var refresh_token: String?
+}
+
+actor LoginStore {
+    private(set) var login: Login?
+    private let file: URL
+
+    init(file: URL) {
+        self.file = file
+        login = try? JSONDecoder().decode(Login.self, from: Data(contentsOf: file))  // nil: logged out
+    }
+
+    /// Stores new tokens. If they contain no refresh token, the earlier one stays valid.
+    func store(_ new: Login) throws {
+        var new = new
+        new.refresh_token = new.refresh_token ?? login?.refresh_token
+        try JSONEncoder().encode(new).write(to: file, options: .atomic)
+        login = new
+    }
+
+    /// Removes the tokens at log-out.
+    func clear() throws {
+        login = nil
+        try FileManager.default.removeItem(at: file)
+    }
+}
+
+actor OngoingWork {
+    private var tasks: [Int: (cancel: @Sendable () -> Void, end: @Sendable () async -> Void)] = [:]
+    private var last = 0
+
+    /// Runs work of the user who is logged in, and returns its result.
+    func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        last += 1
+        let number = last
+        let task = Task { try await work() }
+        tasks[number] = ({ task.cancel() }, { _ = await task.result })
+        defer { tasks[number] = nil }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            task.cancel()
+        }
+    }
+
+    /// Cancels the work and waits until it has ended.
+    func end() async {
+        let tasks = Array(tasks.values)
+        for task in tasks { task.cancel() }
+        for task in tasks { await task.end() }
+    }
 }
 
 struct Release: Decodable, Sendable {
@@ -70,7 +122,7 @@ struct GraphQL<Value: Decodable & Sendable>: Decodable, Sendable {
     }
 }
 
-@Suite("Cookbook", .timeLimit(.minutes(5)))
+@Suite("Cookbook", .permit)
 struct CookbookSnippets {
     private let mock = MockService()
     private var service: WebService { mock.service }
@@ -99,26 +151,104 @@ struct CookbookSnippets {
         #expect(user.name == "ann")
     }
 
-    @Test("A rejected token is refreshed once")
+    @Test("A rejected token is refreshed with the refresh token of the last refresh")
     func login() async throws {
         let server = try MockServer()
         defer { server.stop() }
-        server.on(.POST, "/token", .json(Login(token: "new"))).times(1)
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }  // it does not exist after `clear()`
+        let password = "canary"
+        server.on(.POST, "/token", .json(Login(access_token: "a", refresh_token: "one")))
+        for (old, login) in [
+            ("one", Login(access_token: "b", refresh_token: "two")), ("two", Login(access_token: "c")),
+        ] {
+            let refresh = RequestMatcher.form(["grant_type": "refresh_token", "refresh_token": old])
+            server.on(.path("/token") && refresh, .json(login)).times(1)
+        }
         server.on(.GET, "/me", .status(401))
-        server.on(.path("/me") && .header("Authorization", "Bearer new"), .json(User(name: "ann")))
+        server.on(.path("/me") && .header("Authorization", "Bearer b"), .json(User(name: "ann"))).times(1)
+        server.on(.path("/me") && .header("Authorization", "Bearer c"), .json(User(name: "bob"))).times(1)
         let address = server.baseURLString
         let service = WebService(baseURLString: address)
         let logins = WebService(baseURLString: address)
-        let stored = Tokens()
+        let store = LoginStore(file: file)
         let authentication = Authentication(
-            TokenSource({ .bearer(stored.current) }) { rejected in
-                let login = logins.POST("/token").setFormParameters(["grant_type": "refresh_token"])
-                return .bearer(try await login.decode(Login.self).value.token)
+            TokenSource({ await store.login.map { .bearer($0.access_token) } }) { rejected in
+                let token = await store.login?.refresh_token
+                let refresh = logins.POST("/token")
+                    .setFormParameters(["grant_type": "refresh_token", "refresh_token": token])
+                let login = try await refresh.decode(Login.self).value
+                try await store.store(login)
+                return .bearer(login.access_token)
             }
         )
         service.interceptors = [.retry(), authentication]
+
+        let form: Parameters = ["grant_type": "password", "username": "ann", "password": password]
+        let login = try await logins.POST("/token").setFormParameters(form).decode(Login.self).value
+        try await store.store(login)
+        authentication.update(.bearer(login.access_token))
+
         #expect(try await service.GET("/me").decode(User.self).value.name == "ann")
+        #expect(await LoginStore(file: file).login?.refresh_token == "two")
+        #expect(try await service.GET("/me").decode(User.self).value.name == "bob")
+        #expect(await LoginStore(file: file).login?.refresh_token == "two")
+        #expect(await LoginStore(file: file).login?.access_token == "c")
+        try await store.clear()
+        #expect(await LoginStore(file: file).login?.access_token == nil)
         try server.verify()
+    }
+
+    @Test("C-332: a log-out ends the work of the user and removes the user's data")
+    func logOut() async throws {
+        let (chunks, writer) = AsyncStream<Data>.makeStream()
+        let (file, started) = AsyncStream<Data>.makeStream()
+        mock.on(.GET, "/feed", MockResponse(statusCode: 200, chunks: chunks))
+        mock.on(.GET, "/file", MockResponse(statusCode: 200, chunks: file))
+        mock.on(.GET, "/slow", MockResponse(statusCode: 200).after(.seconds(3600)))
+        mock.on(.GET, "/me", .json(User(name: "ann")).header("Cache-Control", "max-age=60").header("Set-Cookie", "a=b"))
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }  // a folder of this test
+        let store = LoginStore(file: folder.appendingPathComponent("login"))
+        try await store.store(Login(access_token: "canary"))
+        let authentication = Authentication(TokenSource { await store.login.map { .bearer($0.access_token) } })
+        let cache = ResponseCache(storage: MemoryStorage())
+        let (service, work) = (service, OngoingWork())
+        service.cookieJar = CookieJar()
+        service.interceptors = [cache, authentication]
+        _ = try await service.GET("/me").decode(User.self).value
+        let target = folder.appendingPathComponent("file")
+        let download = Task { _ = try await work.run { try await service.GET("/file").download(to: target).value } }
+        let slow = Task { _ = try await work.run { try await service.GET("/slow").data().value } }
+        @Sendable func readFeed() async throws -> String {
+            let text = try await work.run {
+                var text = ""
+                for try await line in service.GET("/feed").lines() { text += line }
+                return text
+            }
+            return text
+        }
+        let feed = Task { _ = try await readFeed() }
+        let end = ContinuousClock.now + .seconds(30)
+        while mock.receivedRequests.count < 4, ContinuousClock.now < end { await Task.yield() }
+
+        try await store.clear()
+        authentication.clear()
+        service.cancelRequests()
+        await work.end()
+        service.cookieJar?.removeAll()
+        try await cache.removeAll()
+        try await service.deleteAllStored()
+
+        await #expect(throws: URLError(.cancelled)) { try await download.value }
+        await #expect(throws: URLError(.cancelled)) { try await slow.value }
+        await #expect(throws: URLError(.cancelled)) { try await feed.value }
+        _ = try await service.GET("/me").decode(User.self).value
+        let last = try #require(mock.receivedRequests.last)
+        #expect(mock.receivedRequests.count == 5)
+        #expect(last.headers["Authorization"] == nil)
+        #expect(last.headers["Cookie"] == nil)
+        withExtendedLifetime((writer, started)) {}
     }
 
     @Test("The decoder of a service applies to its tasks")
@@ -252,7 +382,7 @@ struct CookbookSnippets {
         service.interceptors = [.bearer("canary")]
         let signed = try await service.POST("/uploads").decode(SignedURL.self).value
         let upload = service.PUT(signed.url).setBody(file: video, contentType: "video/mp4")
-            .onProgress { progress in print(progress.fractionSent) }
+            .onProgress { progress in print(progress.fractionSent ?? 0) }
             .intercepted(by: .retry())
         let entityTag = try await upload.empty().response.header("ETag")
         #expect(entityTag == "\"1\"")

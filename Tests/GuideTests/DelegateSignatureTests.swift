@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
 /// Compiles delegates with the Swift compiler and the modules of this build.
-@Suite("Signatures of delegates", .timeLimit(.minutes(10)))
+@Suite("Signatures of delegates", .permit)
 struct DelegateSignatureTests {
     /// The methods of a delegate that a program needs, by name.
     private static let methods = [

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Spellings that a new user tries before reading the Guide.
-@Suite("Guessed spellings", .timeLimit(.minutes(10)))
+@Suite("Guessed spellings", .permit)
 struct GuessedSpellingTests {
     private struct Rename: ParameterizedRequest {
         typealias Output = Void

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 public import WebServiceCore
 import WebServiceInspector
@@ -21,7 +22,7 @@ import WebServiceSQLite
 import FoundationNetworking
 #endif
 
-// Every snippet of Guide.md and README.md, with its expected behavior.
+// Every snippet of Guide.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.
 
 struct Brewer: Codable, Equatable, Sendable {
@@ -29,29 +30,23 @@ struct Brewer: Codable, Equatable, Sendable {
 }
 
 enum BreweryError: Error {
-    case notFound, soldOut, unexpectedAnswer
+    case notFound, soldOut, unexpectedResponse
 }
 
 func drawLabel() async throws -> Data { Data([0x89]) }
 
-protocol BreweryAPI {
+protocol BreweryAPI: Sendable {
     var webService: WebService { get }
 }
 
 extension BreweryAPI {
-    func brewers(inState state: String) -> ServiceTask {
-        webService.GET("/brewers").setQueryParameters(["state": state])
+    func brewers(inState state: String) -> TypedTask<[Brewer]> {
+        webService.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self)
     }
-}
 
-extension ServiceTask {
-    func responseAsBrewers(handler: @escaping @MainActor @Sendable ([Brewer]) -> Void) -> Self {
-        responseJSON { json, response in
-            guard let list = json as? [[String: String]] else { return .failure(BreweryError.unexpectedAnswer) }
-            return .value(list.compactMap { $0["name"].map(Brewer.init(name:)) })
-        }
-        .updateUI { value in
-            if let brewers = value as? [Brewer] { handler(brewers) }
+    func labels() -> Paginator<String, URL> {
+        Paginator.links(from: webService.request(.GET, path: "/labels")) { [webService] request in
+            webService.sessionTask(request: request).decode([String].self)
         }
     }
 }
@@ -249,7 +244,7 @@ final class Tokens: Sendable {
 final class StatusCheck: ServicePassthroughDelegate {
     func validateResponse(response: URLResponse?, data: Data?, error: (any Error)?) throws {
         guard let response = response as? HTTPURLResponse else { return }
-        guard response.statusCode == 200 else { throw BreweryError.unexpectedAnswer }
+        guard response.statusCode == 200 else { throw BreweryError.unexpectedResponse }
     }
 
     func requestSent(request: URLRequest) {
@@ -310,7 +305,7 @@ final class CountingDelegate: ServicePassthroughDelegate {
     }
 }
 
-@Suite("Snippets of the documentation", .timeLimit(.minutes(10)))
+@Suite("Snippets of the documentation", .permit)
 struct GuideSnippets {
     let session = MockSession()
     let service = WebService(baseURLString: "https://brewhapi.example.com/v1")
@@ -510,18 +505,19 @@ struct GuideSnippets {
         await service.GET("/brewers").finish()
     }
 
-    @Test("An API client delivers its models to custom handlers")
-    func client() async {
+    @Test("An API client returns typed tasks and pages")
+    func client() async throws {
         let client = BreweryClient(webService: service)
+        let brewers = try await client.brewers(inState: "vermont").value
         client.brewers(inState: "vermont")
-            .responseAsBrewers { brewers in print(brewers.map(\.name)) }
+            .updateUI { brewers in print(brewers.map(\.name)) }
             .updateErrorUI { error in print("I AM ERROR: \(error)") }
             .resume()
-        let names = Mutex<[String]>([])
-        await client.brewers(inState: "vermont").responseAsBrewers { brewers in
-            names.withLock { $0 = brewers.map(\.name) }
-        }.finish()
-        #expect(names.withLock { $0 } == ["Long Trail"])
+        #expect(brewers.map(\.name) == ["Long Trail"])
+        let mock = MockService()
+        mock.on(.GET, "/labels", .json(["red", "blue"]))
+        let labels = try await BreweryClient(webService: mock.service).labels().moveNext()
+        #expect(labels?.items == ["red", "blue"])
     }
 
     @Test("A typed task decodes, maps and recovers its value")
@@ -713,7 +709,7 @@ struct GuideSnippets {
     func limits() async throws {
         service.cookieJar = CookieJar()
         service.GET("/archive").setTimeout(.seconds(5)).setDeadline(.seconds(60)).configure { request in
-            request.options.maximumResponseBytes = nil
+            request.options.maximumResponseBytes = .max
             request.options.redirectPolicy = .manual
         }.resume()
         await service.GET("/archive").finish()
@@ -756,6 +752,10 @@ struct GuideSnippets {
         await archive.finish()
         let text = try String(contentsOf: folder.appendingPathComponent("session.har"), encoding: .utf8)
         #expect(text.contains("https://brewhapi.example.com/v1/brewers"))
+
+        let redaction = Redaction(secretNames: ["station-mark"], harmlessNames: ["ticket"])
+        service.observers = [.log(.trace, redaction: redaction) { print($0) }]
+        #expect(redaction.isSecret(header: "Station-Mark"))
     }
 
     @Test("A task provides a timeline, an HTTP archive and a redacted curl command")
@@ -903,7 +903,7 @@ struct GuideSnippets {
         let service = WebService(baseURLString: server.baseURLString)
 
         service.PUT("/videos/7").setBody(file: video, contentType: "video/mp4")
-            .onProgress { print($0.fractionSent) }
+            .onProgress { print($0.fractionSent ?? 0) }
             .resume()
         _ = try await service.POST("/readings").setBody(.stream(length: nil) { sensor.readings() }).data().value
         _ = try await service.POST("/log").setBody(.stream(lines, contentType: "text/plain")).data().value
@@ -1033,7 +1033,7 @@ struct GuideSnippets {
         let failures = Mutex<[String]>([])
         await self.service.GET("/brewers").responseError { error in failures.withLock { $0.append("\(error)") } }
             .finish()
-        #expect(failures.withLock { $0 } == ["unexpectedAnswer"])
+        #expect(failures.withLock { $0 } == ["unexpectedResponse"])
         withExtendedLifetime(check) {}
     }
 
@@ -1345,7 +1345,7 @@ struct GuideSnippets {
         let mock = try MockService.current
         mock.on(.path("/brewers") && .query("state", "vermont"), .json([Brewer(name: "Long Trail")]))
         let client = BreweryClient(webService: mock.service)
-        let brewers = try await client.brewers(inState: "vermont").decode([Brewer].self).value
+        let brewers = try await client.brewers(inState: "vermont").value
         #expect(brewers == [Brewer(name: "Long Trail")])
     }
 
@@ -1378,7 +1378,7 @@ struct GuideSnippets {
         #expect(seen.withLock { $0 } == ["200 35", "404 0", "201 1", "-1009"])
     }
 
-    @Test("A test clock drives retries")
+    @Test("A test clock drives retries", .exclusive)
     func testClocks() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
@@ -1449,7 +1449,7 @@ final class BreweryCases: XCTestCase {
         try await withMockService { mock in
             mock.on(.GET, "/brewers", .json([Brewer(name: "Long Trail")]))
             let client = BreweryClient(webService: mock.service)
-            let brewers = try await client.brewers(inState: "vermont").decode([Brewer].self).value
+            let brewers = try await client.brewers(inState: "vermont").value
             XCTAssertEqual(brewers.count, 1)
         }
     }

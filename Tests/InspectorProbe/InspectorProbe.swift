@@ -42,6 +42,7 @@ final class InspectorProbe: Sendable {
         case "many":
             for number in 0..<(argument.flatMap { Int($0) } ?? 0) { await send(service.GET("/any/\(number)")) }
         case "one": await send(service.GET("/any/\(argument ?? "")"))
+        case "failures": await failures()
         case "hold": _ = service.GET("/held").resume()
         case "release": gate.open()
         case "stop": inspector.stop()
@@ -51,6 +52,32 @@ final class InspectorProbe: Sendable {
 
     func send(_ task: SessionTask) async {
         _ = await task.data().result
+    }
+
+    // MARK: Failures
+
+    private func failures() async {
+        let direct = WebService(baseURL: server.baseURL)
+        direct.observers = [inspector.observer]
+        var cut = MockResponse(statusCode: 200)
+        cut.wire = .raw(
+            Data("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99\r\n\r\nLong Trail".utf8))
+        server.on(.GET, "/cut", cut)
+        await send(direct.GET("/cut"))
+        session.on(.GET, "/v1/undecodable", .json(["name": 7]))
+        _ = await service.GET("/undecodable").decode([String].self).result
+        session.on(
+            .GET, "/v1/broken-stream",
+            MockResponse(statusCode: 200) { body in
+                try body.write(Data("Trashboat".utf8))
+                throw URLError(.networkConnectionLost)
+            }.header("Content-Type", "text/plain"))
+        do { for try await _ in service.GET("/broken-stream").lines() {} } catch {}  // as expected
+        session.on(.GET, "/v1/cancelled", MockResponse(statusCode: 200).after(.seconds(3600)))
+        let task = service.GET("/cancelled").data()
+        task.resume()
+        task.cancel()
+        _ = await task.result
     }
 
     // MARK: An example

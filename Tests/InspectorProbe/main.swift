@@ -9,6 +9,7 @@ import WebServiceInspector
 //     hostile        header fields and bodies that try to add markup or to forge events
 //     many COUNT     requests without delay
 //     one PATH       one request
+//     failures       responses that fail after their head, and cancelled requests
 //     hold           a request that is in progress until `release`
 //     release
 //     stop           ends the inspector

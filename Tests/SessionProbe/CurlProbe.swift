@@ -26,12 +26,43 @@ enum CurlProbe {
             switch name {
             case "lookup": try await lookup(base)
             case "descriptors": try await descriptors(base)
+            case "fork": try await fork(base)
             default: return false
             }
         } catch {
             print("thrown 1 \(error)")
         }
         return true
+    }
+
+    // MARK: Forks
+
+    /// Sends a request, forks, and sends a request over the same session in the child.
+    private static func fork(_ base: String) async throws {
+        let session = try CurlSession()
+        let service = WebService(baseURLString: base)
+        service.session = session
+        _ = try await service.GET("/").data().value
+        guard let symbol = dlsym(nil, "fork") else { return }
+        let child = unsafeBitCast(symbol, to: (@convention(c) () -> pid_t).self)()
+        if child == 0 {
+            alarm(10)  // terminates a child that hangs
+            // No task of Swift runs in the child, so the session completes the exchange inside.
+            let refused = Synchronization.Mutex(false)
+            let request = Request(.GET, url: base)
+            let receiver = BodyCollector(request, source: session.responseSource, progress: nil) { result, _ in
+                guard case .failure(let error as WebServiceError) = result else { return }
+                refused.withLock { $0 = error.code == .sessionClosed }
+            }
+            session.streamTask(request: request, receiver: receiver).resume()
+            session.close()
+            print("refused \(refused.withLock { $0 ? 1 : 0 })")
+            fflush(nil)
+            _exit(0)
+        }
+        var status: Int32 = -1
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        print("status", status)
     }
 
     // MARK: Slow name resolution

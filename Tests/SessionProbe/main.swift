@@ -6,6 +6,10 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
+#if WEBSERVICE_CURL
+import WebServiceCurl
+#endif
+
 // Runs a scenario with one kind of session in a separate process, for scenarios that may end the
 // process:
 //
@@ -14,6 +18,7 @@ import FoundationNetworking
 //     session-probe fork …, see probeFork(_:_:)
 //     session-probe download <URL> <path of a file> <number of connections>
 //     session-probe latency <URL of a file> <path> <URL of other requests>
+//     session-probe curl version
 //     session-probe memory upload|read|idle <URL> <argument>, see MemoryProbe
 //
 // Without a name, all scenarios run one after another, and the duration of each is printed. The
@@ -62,7 +67,11 @@ if arguments.first == "probe", let probe = Probe.all.first(where: { $0.name == a
     }
 }
 #if WEBSERVICE_CURL
-// session-probe curl lookup|descriptors <base URL of a server>
+// session-probe curl lookup|descriptors|fork <base URL of a server>
+if arguments == ["curl", "version"] {
+    print("version", CurlSession.library)
+    exit(0)
+}
 if arguments.first == "curl", arguments.count == 3 { exit(await CurlProbe.run(arguments[1], arguments[2]) ? 0 : 2) }
 #endif
 let named = SessionScenario.all.filter { arguments.count < 2 || $0.name == arguments[1] }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -10,7 +11,7 @@ import FoundationNetworking
 
 /// Unix domain sockets and configured addresses.
 @Suite(
-    "Curl session: Unix domain sockets", .timeLimit(.minutes(10)),
+    "Curl session: Unix domain sockets", .permit,
     .enabled(if: SecureServer.nginx != nil, "nginx is needed"))
 struct CurlUnixSocketTests {
     private func service(_ path: String, _ change: (inout CurlSession.Configuration) -> Void = { _ in }) throws
@@ -85,7 +86,7 @@ struct CurlUnixSocketTests {
     }
 }
 
-@Suite("Curl session: configured addresses", .timeLimit(.minutes(10)))
+@Suite("Curl session: configured addresses", .permit)
 struct CurlAddressTests {
     @Test("A host with configured addresses is not looked up, also after all connections were closed")
     func addresses() async throws {

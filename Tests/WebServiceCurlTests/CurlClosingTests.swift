@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: closing", .serialized, .timeLimit(.minutes(10)))
+@Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {
     @Test("Closing finishes running requests, refuses new ones, and can be repeated", .covers("C-35"))
     func finishing() async throws {
@@ -60,11 +61,66 @@ struct CurlClosingTests {
             session.close(.cancelling)
             for task in tasks { #expect(await task.result.urlErrorCode == .cancelled) }
             server.stop()
-            guard isAlone else { return }
             await eventually("threads and descriptors are released") {
                 Resources.descriptors <= descriptors + 2 && Resources.threads <= threads + 4
             }
         }
+    }
+
+    @Test(
+        "Closing waits at most the idle timeout for the program that reads a response or produces a body",
+        .covers("H-223"), arguments: [true, false])
+    func waiting(isUpload: Bool) async throws {
+        let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let service = WebService(server, session)
+        let (chunks, source) = AsyncStream.makeStream(of: Data.self)
+        source.yield(Data(count: 10))
+        let unread = isUpload ? nil : try await service.GET("/").setTimeout(.milliseconds(300)).stream().value
+        let upload =
+            isUpload
+            ? service.POST("/").setBody(.stream(length: nil) { chunks }).setTimeout(.milliseconds(300)).data().resume()
+            : nil
+        // A wait of the program has no timeout before.
+        try await TaskClock.system.sleep(for: .milliseconds(500))
+        let start = ContinuousClock.now
+        await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                session.close()
+                continuation.resume()
+            }
+        }
+        #expect(ContinuousClock.now - start >= .milliseconds(290))
+        if let upload { #expect(await upload.result.urlErrorCode == .cancelled) }
+        if let unread {
+            let error = await #expect(throws: (any Error).self) { for try await _ in unread.body {} }
+            #expect((error as? URLError)?.code == .cancelled)
+        }
+        source.finish()
+    }
+
+    @Test("Closing waits for a response that is being read")
+    func reading() async throws {
+        let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let response = try await WebService(server, session).GET("/").setTimeout(.seconds(60)).stream().value
+        async let closed: Void = withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                session.close()
+                continuation.resume()
+            }
+        }
+        var refused: WebServiceError.Code?
+        for _ in 0..<10_000 where refused == nil {
+            refused = await WebService(server, session).GET("/").setDeadline(.milliseconds(20)).data().result.code
+            if refused != .sessionClosed { refused = nil }
+        }
+        var count = 0
+        for try await piece in response.body { count += piece.count }
+        #expect(count == 4_000_000)
+        await closed
     }
 
     @Test("A session without references is deallocated after its last task, and its threads end")
@@ -82,7 +138,62 @@ struct CurlClosingTests {
             await eventually("the response arrives") { ended.value }
         }
         await eventually("the session is deallocated") { released == nil }
-        if isAlone { await eventually("no thread remains") { Resources.threads < 60 } }
+        await eventually("no thread remains") { Resources.threads < 60 }
+    }
+
+    /// An interceptor that waits before it sends the request.
+    private struct Waiting: Interceptor {
+        let hasArrived = Box(false)
+        let gate = Once<Bool>()
+
+        func intercept(_ request: Request, next: Next) async throws -> Response {
+            hasArrived.change { $0 = true }
+            _ = await gate.value
+            return try await next(request)
+        }
+    }
+
+    @Test(
+        "A task that prepares its request when the session cancels its requests is cancelled, and a later one refused",
+        .covers("C-285"), arguments: ["data", "stream", "download"])
+    func cancellingBeforeSending(kind: String) async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let service = WebService(server, session)
+        let waiting = Waiting()
+        service.interceptors = [waiting]
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("closing-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }  // in the temporary folder
+        let run: @Sendable () async -> Result<Void, any Error> = {
+            switch kind {
+            case "data": await service.GET("/").data().result.map { _ in }
+            case "stream": await service.GET("/").stream().result.map { _ in }
+            default: await service.GET("/").download(to: file).result.map { _ in }
+            }
+        }
+        let running = Task { await run() }
+        await eventually("the interceptor waits") { waiting.hasArrived.value }
+        session.close(.cancelling)
+        waiting.gate.set(true)
+        #expect(await running.value.urlErrorCode == .cancelled)
+        #expect(await run().code == .sessionClosed)
+        #expect(server.receivedRequests.isEmpty)
+    }
+
+    @Test("A session that finishes its requests refuses a request that was being prepared", .covers("C-285"))
+    func finishingBeforeSending() async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let session = try CurlSession()
+        let service = WebService(server, session)
+        let waiting = Waiting()
+        service.interceptors = [waiting]
+        let task = service.GET("/").data().resume()
+        await eventually("the interceptor waits") { waiting.hasArrived.value }
+        session.close(.finishing)
+        waiting.gate.set(true)
+        #expect(await task.result.code == .sessionClosed)
     }
 
     @Test("A completion may close the session, and may hold the last reference to it", .covers("H-28"))
@@ -100,29 +211,5 @@ struct CurlClosingTests {
             }
             await eventually("the request completes") { done.value }
         }
-    }
-
-    // Other tests may hold locks that the child would wait for.
-    @Test(
-        "In a forked child, requests are refused, and the exit does not wait",
-        .enabled(if: isAlone))
-    func fork() throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
-        let session = try CurlSession()
-        typealias ForkCall = @convention(c) () -> Int32
-        let call = unsafeBitCast(try #require(dlsym(nil, "fork")), to: ForkCall.self)
-        let child = call()
-        if child == 0 {
-            let refused = Box(false)
-            session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) { result, _ in
-                refused.change { $0 = result.code == .sessionClosed }
-            }.resume()
-            session.close()
-            _exit(refused.value ? 0 : 1)
-        }
-        var status: Int32 = -1
-        #expect(waitpid(child, &status, 0) == child)
-        #expect(status == 0)
     }
 }

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 import WebServiceCurl
 import WebServiceMocking
 
-@Suite("Curl session: conformance", .serialized, .timeLimit(.minutes(10)))
+@Suite("Curl session: conformance", .serialized, .permit)
 struct CurlConformanceTests {
     private static let session = Result { try CurlSession() }
 

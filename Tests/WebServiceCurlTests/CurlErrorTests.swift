@@ -1,5 +1,6 @@
 import CCurl
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -10,7 +11,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: errors", .timeLimit(.minutes(10)))
+@Suite("Curl session: errors", .permit)
 struct CurlErrorTests {
     /// The error codes of libcurl that the Guide names.
     private static let names: [String: UInt32] = [

@@ -1,5 +1,6 @@
 import CCurl
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -11,7 +12,7 @@ import FoundationNetworking
 
 /// HTTP/2 without TLS, and limits of the rate.
 @Suite(
-    "Curl session: HTTP/2 without TLS", .timeLimit(.minutes(10)),
+    "Curl session: HTTP/2 without TLS", .permit,
     .enabled(if: SecureServer.nginx != nil, "nginx is needed"))
 struct CurlHTTPVersionTests {
     private func service(_ url: String, _ version: CurlSession.HTTPVersion = .priorKnowledge) throws -> WebService {
@@ -92,7 +93,7 @@ struct CurlHTTPVersionTests {
     }
 }
 
-@Suite("Curl session: limits of the rate", .timeLimit(.minutes(10)))
+@Suite("Curl session: limits of the rate", .permit)
 struct CurlRateTests {
     private static let body = Data((0..<384 << 10).map { UInt8($0 % 251) })
 

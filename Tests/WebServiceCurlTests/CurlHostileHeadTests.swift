@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -9,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Responses that are malformed or exceed a limit, byte for byte over a socket.
-@Suite("Curl session: hostile responses", .timeLimit(.minutes(10)))
+@Suite("Curl session: hostile responses", .permit)
 struct CurlHostileHeadTests {
     private static let ok = "HTTP/1.1 200 OK\r\n"
     private static let chunked = ok + "Transfer-Encoding: chunked\r\n\r\n3\r\nale\r\n"
@@ -38,16 +39,14 @@ struct CurlHostileHeadTests {
     @Test(
         "An ambiguous head is badServerResponse", .covers("H-34", "C-46"),
         arguments: [
-            "\(ok)Content-Length: 2\r\n 00\r\n\r\nale", "\(ok)Content-Length:\r\n 3\r\n\r\nale",
-            "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
-            "\(ok)X-Brew: a\r\nContent-Encoding: identity,\r\n\tgzip\r\nContent-Length: 3\r\n\r\nale",
+            "\(ok)Content-Length: 2\r\n 00\r\n\r\nale",
             "\(ok)X Bad: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok)\"x\": 1\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X{}: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok)X\tBad: 1\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X\u{e9}: 1\r\nContent-Length: 3\r\n\r\nale", "\(ok): 1\r\nContent-Length: 3\r\n\r\nale",
             "\(ok):status: 404\r\nContent-Length: 3\r\n\r\nale", "\(ok)Xyz\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X-Brew: a\rb\r\nContent-Length: 3\r\n\r\nale", "\(ok)X-Brew: a\r\r\nContent-Length: 3\r\n\r\nale",
             "\(ok)X-Brew: a\rContent-Length: 3\r\n\r\nale", "HTTP/1.1 200 O\rK\r\nContent-Length: 3\r\n\r\nale",
-            "\(ok) X-Brew\r\nContent-Length: 3\r\n\r\nale",
+            "\(ok) X-Brew\r\nContent-Length: 3\r\n\r\nale", "\(ok)\rX-Brew: 1\r\nContent-Length: 3\r\n\r\nale",
             "HTTP/2 200\r\nContent-Length: 3\r\n\r\nale", "HTTP/2.0 200 OK\r\nContent-Length: 3\r\n\r\nale",
             "HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200\r\nContent-Length: 3\r\n\r\nale",
             "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\r\n",
@@ -56,6 +55,26 @@ struct CurlHostileHeadTests {
     func ambiguous(bytes: String) async throws {
         let result = try await result(of: bytes, try CurlSession())
         #expect(result.urlErrorCode == .badServerResponse, "\(result)")
+    }
+
+    @Test(
+        "A framing field that continues on a folded line is badServerResponse", .covers("C-46"),
+        .enabled(if: !LinkedLibrary.joinsFoldedLines, "this libcurl joins the lines before it evaluates the field"),
+        arguments: [
+            "\(ok)Content-Length:\r\n 3\r\n\r\nale", "\(ok)Transfer-Encoding:\r\n chunked\r\n\r\nale",
+            "\(ok)X-Brew: a\r\nContent-Encoding: identity,\r\n\tgzip\r\nContent-Length: 3\r\n\r\nale",
+        ])
+    func foldedFraming(bytes: String) async throws {
+        let result = try await result(of: bytes, try CurlSession())
+        #expect(result.urlErrorCode == .badServerResponse, "\(result)")
+    }
+
+    @Test(
+        "A folded framing field that libcurl joins has the joined value", .covers("C-46"),
+        .enabled(if: LinkedLibrary.joinsFoldedLines, "this libcurl does not join folded lines"))
+    func joinedFraming() async throws {
+        let bytes = "\(Self.ok)Content-Length:\r\n 3\r\n\r\nale"
+        #expect(try await result(of: bytes, try CurlSession()).get().data == Data("ale".utf8))
     }
 
     @Test(
@@ -106,8 +125,6 @@ struct CurlHostileHeadTests {
         arguments: [
             ok + "X-Brew: " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
             "HTTP/1.1 200 " + String(repeating: "a", count: 110_000) + "\r\nContent-Length: 0\r\n\r\n",
-            ok + (0..<350).map { "X-\($0): " + String(repeating: "a", count: 1000) + "\r\n" }.joined()
-                + "Content-Length: 0\r\n\r\n",
             chunked + "0\r\nX-Brew: " + String(repeating: "a", count: 5_000) + "\r\n\r\n",
         ])
     func beyondLibcurl(bytes: String) async throws {
@@ -116,8 +133,16 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
+        "A head whose total size exceeds the limit of libcurl is responseTooLarge", .covers("H-03"),
+        .enabled(if: LinkedLibrary.limitsHead, "libcurl limits the size of a head since 8.3, and 7.88 in Debian"))
+    func totalBeyondLibcurl() async throws {
+        let fields = (0..<350).map { "X-\($0): " + String(repeating: "a", count: 1000) + "\r\n" }.joined()
+        try await beyondLibcurl(bytes: Self.ok + fields + "Content-Length: 0\r\n\r\n")
+    }
+
+    @Test(
         "A head at the maximum is accepted, one byte more is not, with interim responses and trailers",
-        .covers("H-03", "G18")
+        .covers("H-03")
     )
     func headerLimit() async throws {
         for start in ["", "HTTP/1.1 103 Early Hints\r\nLink: </ale>\r\n\r\n"] {
@@ -316,7 +341,7 @@ struct CurlHostileHeadTests {
     ]
 
     @Test(
-        "A response is delivered only if it is complete, wherever the connection is cut", .covers("G6", "C-47"),
+        "A response is delivered only if it is complete, wherever the connection is cut", .covers("C-47"),
         arguments: cuts.indices)
     func cut(_ index: Int) async throws {
         let (head, body) = Self.cuts[index]

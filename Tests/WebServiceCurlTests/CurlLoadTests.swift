@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -8,14 +9,13 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: load", .serialized, .timeLimit(.minutes(30)))
+@Suite("Curl session: load", .exclusive(minutes: 60))
 struct CurlLoadTests {
     /// `WEBSERVICE_SOAK=1` runs the full length.
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     @Test(
-        "Requests with random cancellations and 20% faults complete once each, and resources are released",
-        .covers("G12")
+        "Requests with random cancellations and 20% faults complete once each, and resources are released"
     )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
@@ -50,9 +50,8 @@ struct CurlLoadTests {
         #expect(result.answers + result.failures + result.cancelled == total / 20 * 20)
         #expect(result.wrong == 0)
         #expect(result.failures > total / 10 && result.cancelled > 0 && result.answers > total / 2)
-        if memory > 0, isAlone, Self.isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
+        if memory > 0, Self.isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
         session.close()
-        guard isAlone else { return }
         await eventually("descriptors and threads are released") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
         }
@@ -123,9 +122,9 @@ struct CurlLoadTests {
         #expect(wrong == 0)
         #expect(server.connectionCount <= 8)
         // Both ends of each connection are in this process.
-        if before > 0, isAlone { #expect(most.value < before + 40) }
+        if before > 0 { #expect(most.value < before + 40) }
         // Each of eight server connections has a thread, and so do the pools of Swift and Dispatch.
-        if threads > 0, isAlone { #expect(mostThreads.value <= 64) }
+        if threads > 0 { #expect(mostThreads.value <= 64) }
     }
 
     @Test(
@@ -173,7 +172,6 @@ struct CurlLoadTests {
             #expect(completions.value.allSatisfy { $0 == 1 } && wrong.value == 0)
         }
         server.stop()
-        guard isAlone else { return }
         await eventually("descriptors and threads are released") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
         }
@@ -206,7 +204,7 @@ struct CurlLoadTests {
         #expect(server.connectionCount <= count)
         // The server has a thread per connection. The others belong to the pools of Swift and
         // Dispatch.
-        if threads > 0, isAlone { #expect(Resources.threads - (server.connectionCount - connections) <= threads + 64) }
+        if threads > 0 { #expect(Resources.threads - (server.connectionCount - connections) <= threads + 64) }
     }
 }
 

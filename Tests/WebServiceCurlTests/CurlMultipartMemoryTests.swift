@@ -1,4 +1,6 @@
+import CCurl
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -12,7 +14,7 @@ import Darwin
 extension CurlLoadTests {
     @Test(
         "Sending a file of 64 MiB takes less than 16 MiB of memory", .covers("M-11"),
-        .enabled(if: isAlone && !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
+        .enabled(if: !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
     func multipartMemory() async throws {
         let folder = try CurlMultipartTests.Folder()
         let sink = try Sink()

@@ -1,4 +1,6 @@
+import CCurl
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -14,7 +16,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Curl session: multipart bodies", .timeLimit(.minutes(10)))
+@Suite("Curl session: multipart bodies", .permit)
 struct CurlMultipartTests {
     /// A folder for the files of one test.
     final class Folder {

@@ -1,29 +1,26 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 /// Effects that are visible only in a separate process: `session-probe curl`.
-@Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .timeLimit(.minutes(10)))
+@Suite("Curl session: slow name lookup and exhausted descriptors", .serialized, .permit)
 struct CurlProbeTests {
     @Test(
         "During a name lookup, cancellation, deadline, timeout and closing are prompt for every request",
-        .covers("H-05", "G15")
+        .covers("H-05")
     )
     func lookup() async throws {
         let server = try MockServer { _ in MockResponse("ale") }
         defer { server.stop() }
-        var measured: [String: Int] = [:]
-        // Other tests keep the processors busy, so the best of three measurements counts.
-        for _ in 0..<3 {
-            measured.merge(try await probe("lookup", server)) { min($0, $1) }
-            if measured.values.allSatisfy({ $0 < 50 }) { break }
-        }
+        let measured = try await probe("lookup", server)
         #expect(
             measured.keys.sorted() == [
                 "cancel", "close", "deadline", "other-cancel", "other-deadline", "other-timeout", "timeout",
             ])
-        for (what, milliseconds) in measured { #expect(milliseconds < 50, "\(what)") }
+        // The lookup takes three seconds. The margin is for the tests that run at the same time.
+        for (what, milliseconds) in measured { #expect(milliseconds < 1_000, "\(what)") }
     }
 
     @Test(
@@ -42,6 +39,15 @@ struct CurlProbeTests {
         #expect(answers > 0 && typed > 0 && answers + typed == 200)
         #expect(measured["without"] == 1 && measured["later"] == 20)
         #expect(measured["refused"] == 1 && measured["threads"] == 0)
+    }
+
+    @Test("In a forked child, requests are refused, and the exit does not wait")
+    func fork() async throws {
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let measured = try await probe("fork", server)
+        #expect(measured["refused"] == 1)
+        #expect(measured["status"] == 0)
     }
 
     private func probe(_ name: String, _ server: MockServer) async throws -> [String: Int] {

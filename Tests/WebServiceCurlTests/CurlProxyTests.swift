@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: proxies", .timeLimit(.minutes(10)))
+@Suite("Curl session: proxies", .permit)
 struct CurlProxyTests {
     private static func refusing(_ status: Int) throws -> MockServer {
         try MockServer { request in
@@ -49,8 +50,45 @@ struct CurlProxyTests {
         #expect(result.urlErrorCode == code, "\(result)")
         let text = "\(result) \(result.error?.localizedDescription ?? "")"
         #expect(text.contains("\(status)") && !text.contains("proxy-secret"))
+        #expect(text.contains("the proxy requires a user and a password") == (status == 407))
         let received = proxy.receivedRequests
         #expect(received.map(\.target) == ["brewhapi.invalid:443"] && received.first?.method == "CONNECT")
+    }
+
+    @Test("A 407 that is not acceptable is an error that names the proxy", .covers("C-247"))
+    func unacceptable() async throws {
+        let proxy = try Self.refusing(407)
+        defer { proxy.stop() }
+        let service = WebService(baseURLString: "http://brewhapi.invalid")
+        service.session = try CurlSession { $0.proxy = .url(proxy.baseURLString) }
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").string().value }
+        #expect(error?.code == .unacceptableStatus)
+        #expect(error?.message.contains("the proxy requires a user and a password") == true)
+    }
+
+    @Test(
+        "A session is not created with a proxy that libcurl cannot use", .covers("C-247"),
+        arguments: [
+            "ftp://h:1", "htp://h:1", "socks6://h:1", "://h:1", "h:1", "h", "h.example", "u:secret@h:1", "http:/h:1",
+            "http://", "http:///", "http://u:secret@", "http://h:0", "http://h:99999", "http://h:x", "http://h:1:2",
+            "http://h:1/path", "http://h:1?secret", "http://h:1#secret", "http://[::", "http://a b:1", "http://127.1:1",
+            "http://u:sec/ret@h:1", "file:///secret", "-", " http://h:1", "http://h:1 ",
+        ])
+    func unusable(url: String) {
+        let error = #expect(throws: WebServiceError.self) { try CurlSession { $0.proxy = .url(url) } }
+        #expect(error?.code == .curl)
+        #expect(error?.message.contains("proxy") == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test(
+        "A session is created with every kind of proxy that libcurl can use", .covers("C-247"),
+        arguments: [
+            "http://h", "http://h:3128", "HTTP://h:3128/", "http://u:p%40@h:1", "http://u:p@x@h:1", "http://[::1]:1",
+            "http://127.0.0.1:1", "socks4://h:1", "socks4a://h:1", "socks5://u:p@h:1", "socks5h://h",
+        ])
+    func usable(url: String) throws {
+        _ = try CurlSession { $0.proxy = .url(url) }
     }
 
     @Test("A proxy that closes the connection instead of opening a tunnel is an error", .covers("C-36"))
@@ -97,7 +135,10 @@ struct CurlProxyTests {
     func child() async throws {
         for url in (Self.variables["WEBSERVICE_URLS"] ?? "").split(separator: " ") {
             let service = WebService(baseURLString: String(url))
-            service.session = try CurlSession { if Self.variables["WEBSERVICE_PROXY"] == "none" { $0.proxy = .none } }
+            service.session = try CurlSession { configuration in
+                guard let proxy = Self.variables["WEBSERVICE_PROXY"] else { return }
+                configuration.proxy = proxy == "none" ? .none : .url(proxy)
+            }
             let task = service.GET("/").setHeaderValue("pale", forName: "X-Brew")
             let result = await task.string().result
             print("result: \(url) \((try? result.get()) ?? "failed")")  // the parent compares the requests received
@@ -109,7 +150,7 @@ struct CurlProxyTests {
 
     @Test(
         "Environment proxies are used as libcurl documents, and their password is only sent to the proxy",
-        .covers("M-25"),
+        .covers("M-25", "C-245"),
         .enabled(if: FileManager.default.fileExists(atPath: "/proc/self/exe"), "the test runs its own executable"))
     func environment() async throws {
         let proxy = try MockServer { request in
@@ -119,6 +160,12 @@ struct CurlProxyTests {
         defer { proxy.stop(); origin.stop() }
         let address = "http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)"
         let base = origin.baseURLString
+        let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: home) }  // it is in the temporary folder
+        let netrc = home.appendingPathComponent(".netrc")
+        try Data("machine 127.0.0.1 login proxy-user password proxy-secret\n".utf8).write(to: netrc)
+        try Data("proxy = \(address)\nuser = a:b\n".utf8).write(to: home.appendingPathComponent(".curlrc"))
         let urls = "\(base) https://brewhapi.invalid"
         func lines(_ output: String) -> [String] {
             output.split(separator: "\n").filter { $0.hasPrefix("result: ") }.map { String($0.dropFirst(8)) }
@@ -136,6 +183,15 @@ struct CurlProxyTests {
             // libcurl does not read it.
             (["HTTP_PROXY": address], ["\(base) directly"], []),
             (["http_proxy": address, "WEBSERVICE_PROXY": "none"], ["\(base) directly"], []),
+            // C-245: a proxy that is set explicitly is used for every host.
+            (["no_proxy": "*", "WEBSERVICE_PROXY": address], ["\(base) by way of the proxy"], ["\(base)/"]),
+            (["NO_PROXY": "127.0.0.1", "WEBSERVICE_PROXY": address], ["\(base) by way of the proxy"], ["\(base)/"]),
+            (
+                ["http_proxy": "http://127.0.0.1:1", "all_proxy": "http://127.0.0.1:1", "WEBSERVICE_PROXY": address],
+                ["\(base) by way of the proxy"], ["\(base)/"]
+            ),
+            // C-245: libcurl reads neither its passwords nor the options of its tool.
+            (["HOME": home.path, "CURL_HOME": home.path, "NETRC": netrc.path], ["\(base) directly"], []),
         ]
         var seen = 0
         for (environment, expected, targets) in expectations {
@@ -153,5 +209,6 @@ struct CurlProxyTests {
             #expect(!output.contains("proxy-secret") && !output.contains("cHJveHkt"), "\(output)")
         }
         #expect(origin.receivedRequests.allSatisfy { $0.headers["Proxy-Authorization"] == nil })
+        #expect(origin.receivedRequests.allSatisfy { $0.headers["Authorization"] == nil })
     }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -14,13 +15,12 @@ import FoundationNetworking
     .enabled(
         if: !CurlReplies.all.isEmpty && FileManager.default.isExecutableFile(atPath: "/usr/bin/curl"),
         "WEBSERVICE_CORPORA has to name a folder with curl/tests/data, and /usr/bin/curl has to be there"),
-    .timeLimit(.minutes(20)))
+    .permit(minutes: 20))
 struct CurlReplyTests {
     private static let tool = "/usr/bin/curl"
 
     @Test(
         "Each reply completes in time, and as an error or with the status and the body that curl reads from it",
-        .covers("G5"),
         arguments: [false, true])
     func replies(isNormalized: Bool) async throws {
         let replies = CurlReplies.all.map { reply in

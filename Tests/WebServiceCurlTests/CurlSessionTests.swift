@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -8,7 +9,7 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-@Suite("Curl session", .timeLimit(.minutes(10)))
+@Suite("Curl session", .permit)
 struct CurlSessionTests {
     @Test("Typed tasks and handlers work over the session, and the connection is reused")
     func answer() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
@@ -8,7 +9,7 @@ import WebServiceCurl
 import FoundationNetworking
 #endif
 
-@Suite("Curl session: time", .timeLimit(.minutes(10)))
+@Suite("Curl session: time", .exclusive)
 struct CurlTimeTests {
     /// The delay after which a task must have ended.
     private static let prompt: Duration = isSanitized ? .seconds(1) : .milliseconds(50)
@@ -35,7 +36,7 @@ struct CurlTimeTests {
     }
 
     @Test(
-        "Silence ends a task after its idle timeout, with millisecond precision", .covers("H-05", "G15"),
+        "Silence ends a task after its idle timeout, with millisecond precision", .covers("H-05"),
         arguments: [30, 120, 370])
     func idle(milliseconds: Int) async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
@@ -89,7 +90,7 @@ struct CurlTimeTests {
         #expect(await task.data().result.urlErrorCode == .timedOut)
     }
 
-    @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases", .covers("G15"))
+    @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
     func cancel() async throws {
         let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
         defer { server.stop() }
@@ -124,7 +125,7 @@ struct CurlTimeTests {
     enum End: CaseIterable, Sendable { case cancel, deadline, close }
 
     @Test(
-        "Cancellation, deadline and closing are prompt while a connection hangs", .covers("H-05", "G15"),
+        "Cancellation, deadline and closing are prompt while a connection hangs", .covers("H-05"),
         arguments: Hang.allCases,
         End.allCases)
     func hanging(_ hang: Hang, _ end: End) async throws {
@@ -181,7 +182,9 @@ struct CurlTimeTests {
         #expect(time < .milliseconds(500))
     }
 
-    @Test("The idle timeout counts bytes, not lines of the head", .enabled(if: !isSanitized))
+    @Test(
+        "The idle timeout counts bytes, not lines of the head",
+        .enabled(if: !isSanitized, "the thread sanitizer slows the test down"))
     func drippingHead() async throws {
         let server = try MockServer { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
         defer { server.stop() }
@@ -191,7 +194,8 @@ struct CurlTimeTests {
     }
 
     @Test(
-        "Exchanges whose responses arrive while the loop is blocked do not time out", .enabled(if: !isSanitized)
+        "Exchanges whose responses arrive while the loop is blocked do not time out",
+        .enabled(if: !isSanitized, "the thread sanitizer slows the test down")
     )
     func stalledLoop() async throws {
         let count = 200

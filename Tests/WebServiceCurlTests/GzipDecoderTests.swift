@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceCurl
 
-@Suite("Curl session: gzip", .timeLimit(.minutes(10)))
+@Suite("Curl session: gzip", .permit)
 struct GzipDecoderTests {
     static let plain = "ale, porter, stout, lager, pilsner, bock, weizen, saison, ale, porter, stout, lager"
     static let gzip =

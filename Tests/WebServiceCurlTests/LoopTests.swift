@@ -1,4 +1,6 @@
+import CCurl
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
@@ -10,7 +12,7 @@ import Glibc
 import Darwin
 #endif
 
-@Suite("Curl session: components of the loop", .timeLimit(.minutes(10)))
+@Suite("Curl session: components of the loop", .permit)
 struct LoopTests {
     @Test("The cost of admission per host does not depend on the number of busy hosts")
     func admission() {
@@ -42,6 +44,51 @@ struct LoopTests {
             if let (_, line) = admission.next() { admission.leave(line) }
         }
         #expect(admission.isEmpty && admission.hostCount <= 2_000)
+    }
+
+    @Test("An internal handle of libcurl, which has no private pointer, belongs to no exchange", .covers("C-200"))
+    func internalHandle() throws {
+        let wakeUp = try WakeUp(orThrow: .curl)
+        let engine = try CurlEngine(CurlSession.Configuration(), wakeUp: wakeUp.reader)
+        defer { engine.freeLibraryObjects() }
+        let easy = try #require(curl_easy_init())
+        defer { curl_easy_cleanup(easy) }
+        #expect(engine.handle(easy) == nil)
+        #expect(CurlHandle.from(nil) == nil)
+        #expect(CurlEngine.from(nil) == nil)
+    }
+
+    @Test("A duration of any length that libcurl requests ends no process", .covers("C-200"))
+    func timer() throws {
+        let wakeUp = try WakeUp(orThrow: .curl)
+        let engine = try CurlEngine(CurlSession.Configuration(), wakeUp: wakeUp.reader)
+        defer { engine.freeLibraryObjects() }
+        for (milliseconds, moment) in [(Int.max, UInt64.max), (0, 0), (-1, nil), (Int.min, nil)] {
+            #expect(engine.setTimer(milliseconds) == 0)
+            #expect(engine.curlMoment == moment)
+        }
+    }
+
+    @Test("An event on an idle connection closes it only if bytes are pending or the peer has disconnected")
+    func strayEvent() throws {
+        let wakeUp = try WakeUp(orThrow: .curl)
+        let engine = try CurlEngine(CurlSession.Configuration(), wakeUp: wakeUp.reader)
+        defer { engine.freeLibraryObjects() }
+        let handle = try #require(engine.free.first)
+        for count in [0, 1] {
+            var ends: [Int32] = [-1, -1]
+            #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+            engine.connections.opened(ends[0])
+            let connection = try #require(engine.connection(ends[0]))
+            connection.enter(handle)
+            connection.leave()
+            var byte: UInt8 = 0
+            #expect(send(ends[1], &byte, count, 0) == count)
+            engine.endStray(ends[0])
+            #expect((recv(ends[1], &byte, 1, Int32(MSG_DONTWAIT)) == 0) == (count > 0))
+            engine.connections.closed(ends[0])
+            for end in ends { close(end) }
+        }
     }
 
     @Test("An event of a closed descriptor is not attributed to a connection that reuses its number")

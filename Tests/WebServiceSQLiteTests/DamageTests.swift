@@ -1,11 +1,12 @@
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: damage", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: damage", .permit(minutes: 15))
 struct DamageTests {
     /// The contents of the database that is damaged, from no bytes to several pages.
     private static let contents: [(key: StorageKey, data: Data)] = (0..<10).map { number in

@@ -1,6 +1,7 @@
 #if os(Linux)
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
@@ -37,7 +38,7 @@ enum SmallDisk {
 
 @Suite(
     "SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"),
-    .timeLimit(.minutes(15)))
+    .permit(minutes: 15))
 struct FullDiskTests {
     private func takeSpace(_ folder: URL, leaving free: Int) throws {
         var status = statvfs()
@@ -75,7 +76,7 @@ struct FullDiskTests {
 
     @Test(
         "On disks of many sizes, file and SQLite entries are old or new, and storing resumes with space",
-        .covers("H-36", "G14"),
+        .covers("H-36"),
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.

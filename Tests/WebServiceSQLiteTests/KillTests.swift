@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceSQLite
 
 /// Repeatedly kills a program that stores entries, and checks the result.
-@Suite("Storages whose process is killed", .timeLimit(.minutes(20)))
+@Suite("Storages whose process is killed", .permit(minutes: 20))
 struct KillTests {
     private static let cycles = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 1000 : 100
     /// The number of keys that the program writes in turn.

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: limits", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: limits", .permit(minutes: 15))
 struct LimitTests {
     private func totals(_ file: URL) throws -> (count: Int?, bytes: Int?) {
         let database = try Foreigner(file)

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServiceSQLite
 
-@Suite("Storages of several processes", .timeLimit(.minutes(10)))
+@Suite("Storages of several processes", .permit)
 struct ProcessTests {
     private static let count = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 10_000 : 1_000
 

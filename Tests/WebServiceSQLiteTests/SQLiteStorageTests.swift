@@ -1,11 +1,12 @@
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage", .permit(minutes: 15))
 struct SQLiteStorageTests {
     @Test("Another storage returns the same bytes and form, and the date to the microsecond")
     func roundTrip() async throws {
@@ -30,6 +31,24 @@ struct SQLiteStorageTests {
             #expect(entries.map(\.?.data) == ["r", "v", "u", "new"].map { Data($0.utf8) })
             for entry in entries.prefix(3) { #expect(abs(try #require(entry?.date).timeIntervalSince(date)) < 1e-6) }
             #expect(entries[3]?.date == nil)
+        }
+    }
+
+    @Test("The entries of one classification are removed", .covers("C-284"))
+    func classification() async throws {
+        try await withScratchFolder { folder in
+            let storage = try SQLiteStorage(file: folder.appendingPathComponent("a.db"))
+            let (user, users) = (DataClassification("user"), DataClassification("users"))
+            let keys = [
+                StorageKey(identifier: "a", classification: user),
+                StorageKey(identifier: "b", classification: user, account: "ann"),
+                StorageKey(identifier: "a", classification: users), StorageKey(identifier: "user"),
+            ]
+            for key in keys { try await storage.store(StorageEntry(.raw(Data("x".utf8)), date: nil), for: key) }
+            try await storage.removeEntries(of: user)
+            var there: [Bool] = []
+            for key in keys { there.append(try await storage.entry(for: key) != nil) }
+            #expect(there == [false, false, true, true])
         }
     }
 

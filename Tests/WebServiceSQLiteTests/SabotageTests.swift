@@ -1,5 +1,6 @@
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
@@ -87,7 +88,7 @@ enum Sabotage: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("SQLiteStorage: files changed by other programs", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: files changed by other programs", .permit(minutes: 15))
 struct SabotageTests {
     @Test(
         "A change to open files is detected: no wrong byte is read, and the next entry is stored",

@@ -1,11 +1,12 @@
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceSQLite
 
-@Suite("SQLiteStorage: concurrent use", .timeLimit(.minutes(15)))
+@Suite("SQLiteStorage: concurrent use", .permit(minutes: 15))
 struct SharingTests {
     @Test("Four processes write 10,000 entries each to one file, and no write fails or is lost", .covers("H-39"))
     func processes() async throws {

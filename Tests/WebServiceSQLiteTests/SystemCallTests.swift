@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 import WebServiceCore
@@ -64,7 +65,7 @@ enum Strace {
     "Storages whose system calls fail",
     .enabled(if: Strace.works, "requires strace and the permission to trace"),
     .disabled(if: isSanitized, "the sanitizer makes additional system calls"),
-    .timeLimit(.minutes(60)))
+    .permit(minutes: 60))
 struct SystemCallTests {
     private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let errors = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES"]

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 import WebServiceTesting
 
-@Suite(.timeLimit(.minutes(10))) struct MockServiceTraitTests {
+@Suite(.permit) struct MockServiceTraitTests {
     @Test("A test with the trait has its own service with a base URL", .mockService("https://a.test/v1"))
     func service() async throws {
         let mock = try MockService.current
@@ -103,7 +104,7 @@ import WebServiceTesting
     }
 }
 
-@Suite(.mockService("https://suite.test"), .timeLimit(.minutes(10))) struct MockServiceSuiteTraitTests {
+@Suite(.mockService("https://suite.test"), .permit) struct MockServiceSuiteTraitTests {
     @Test("A trait of a suite applies to each of its tests", arguments: ["/a", "/b"])
     func suite(path: String) async throws {
         let mock = try MockService.current

@@ -126,7 +126,13 @@ class Page:
         """Waits until an expression is true, and returns its value."""
         deadline = time.monotonic() + timeout
         while True:
-            value = self.run(condition)
+            try:
+                value = self.run(condition)
+            except RuntimeError as error:
+                # The page is being loaded again.
+                if "navigated or closed" not in str(error):
+                    raise
+                value = None
             if value:
                 return value
             if time.monotonic() > deadline:

@@ -43,9 +43,9 @@ public final class EncodedRequest: URLRequestEncodable {
     ///
     /// The maximum is 1e9 seconds (30 years): Foundation on Linux traps on values that exceed its
     /// integers.
-    package var timeout: Duration { min(source.options.timeout, .seconds(1_000_000_000)) }
-    /// The maximum size of the response body in bytes; `nil` for no limit.
-    package var maximumResponseBytes: Int? { source.options.maximumResponseBytes }
+    package var timeout: Duration { min(source.options.idleTimeout, .seconds(1_000_000_000)) }
+    /// The maximum size of the response body in bytes.
+    package var maximumResponseBytes: Int { source.options.bodyMaximum }
 
     /// Encodes any request, for a session that does not need a `URLRequest`.
     ///
@@ -58,6 +58,9 @@ public final class EncodedRequest: URLRequestEncodable {
 
     /// The size of the body in bytes; 0 for a streamed body and for a Foundation input stream.
     package var bodyCount: Int { bodySource?.count ?? body?.count ?? 0 }
+
+    /// The length of the body in bytes; `nil` if it is unknown.
+    var bodyLength: Int64? { hasBodyStream ? nil : stream.map(\.length) ?? Int64(bodyCount) }
 
     /// A Boolean value that indicates whether the body is a Foundation input stream.
     package var hasBodyStream: Bool { source.template?.httpBodyStream != nil }

@@ -5,7 +5,8 @@ final class GzipEncoder {
     private let zlib: Zlib
     private let stream: UnsafeMutablePointer<Zlib.Stream>
 
-    /// 15 bits of window size, plus 16 for a gzip header and trailer.
+    /// 15 bits of window size: with a zlib header (RFC 1950), or plus 16 with that of gzip.
+    private static let zlib: CInt = 15
     private static let gzip: CInt = 15 + 16
     private static let deflated: CInt = 8
     private static let defaultLevel: CInt = -1
@@ -14,8 +15,10 @@ final class GzipEncoder {
     /// Results other than errors are 0, and 1 at the end. -5 means that there is nothing to do.
     private static let nothingToDo: CInt = -5
 
+    /// - Parameter isDeflate: A Boolean value that indicates whether the format is that of the
+    ///   content coding `deflate`.
     /// - Throws: ``WebServiceError/Code/encoding`` if zlib is missing or has no memory.
-    init(_ zlib: Zlib? = .system) throws(WebServiceError) {
+    init(_ zlib: Zlib? = .system, isDeflate: Bool = false) throws(WebServiceError) {
         guard let zlib else {
             throw WebServiceError(.encoding, "the body cannot be compressed, because the library zlib is missing")
         }
@@ -23,7 +26,10 @@ final class GzipEncoder {
         stream = .allocate(capacity: 1)
         stream.initialize(to: Zlib.Stream())
         let size = CInt(MemoryLayout<Zlib.Stream>.size)
-        guard zlib.begin(stream, Self.defaultLevel, Self.deflated, Self.gzip, 8, 0, "1.2.3", size) == 0 else {
+        guard
+            zlib.begin(stream, Self.defaultLevel, Self.deflated, isDeflate ? Self.zlib : Self.gzip, 8, 0, "1.2.3", size)
+                == 0
+        else {
             throw WebServiceError(.encoding, "the body cannot be compressed, because zlib has no memory")
         }
     }

@@ -52,7 +52,9 @@ extension Request: URLRequestEncodable {
                 throw WebServiceError(
                     .invalidMethod, "the method is not a token of letters, digits and !#$%&'*+-.^_`|~")
             }
-            guard options.timeout > .zero, options.deadline > .zero, options.connectTimeout.map({ $0 > .zero }) ?? true
+            guard
+                [options.timeout, options.deadline, options.connectTimeout].allSatisfy({ $0.map { $0 > .zero } ?? true }
+                )
             else {
                 throw WebServiceError(.encoding, "timeout, connectTimeout and deadline must be greater than zero")
             }
@@ -172,6 +174,13 @@ extension Request {
     ///
     /// Longer values are rejected, because transports fail on them without reporting a reason.
     public static let maximumHeaderValueLength = 65_536
+
+    /// Returns whether a header field can contain a value without changing it.
+    static func isUnchangedFieldValue(_ value: String) -> Bool {
+        let bytes = value.utf8
+        return bytes.count <= maximumHeaderValueLength && ASCII.isFieldValue(bytes)
+            && ASCII.trimmed(bytes).count == bytes.count
+    }
 
     private func checkedHeaders() throws(WebServiceError) -> Headers {
         var needsTrimming = false

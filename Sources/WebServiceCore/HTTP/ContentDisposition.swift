@@ -28,46 +28,15 @@ enum ContentDisposition {
 
     /// Returns the parameters after the type. A string without a closing quote is not a parameter.
     private static func parameters(_ bytes: [UInt8]) -> [Parameter] {
-        parts(bytes).dropFirst().compactMap { part in
+        QuotedStrings.split(bytes, at: UInt8(ascii: ";")).dropFirst().compactMap { part in
             guard let equals = part.firstIndex(of: UInt8(ascii: "=")) else { return nil }
             let name = String(decoding: ASCII.trimmed(part[..<equals]), as: UTF8.self).asciiLowercased()
             let value = ASCII.trimmed(part[(equals + 1)...])
             guard value.first == UInt8(ascii: "\"") else {
                 return Parameter(name: name, value: Array(value), isQuoted: false)
             }
-            return unquoted(value).map { Parameter(name: name, value: $0, isQuoted: true) }
+            return QuotedStrings.content(value).map { Parameter(name: name, value: $0, isQuoted: true) }
         }
-    }
-
-    /// Splits at semicolons outside quoted strings.
-    private static func parts(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
-        var parts: [ArraySlice<UInt8>] = []
-        var (start, index, isQuoted) = (0, 0, false)
-        while index < bytes.count {
-            switch bytes[index] {
-            case UInt8(ascii: "\""): isQuoted.toggle()
-            case UInt8(ascii: "\\") where isQuoted: index += 1
-            case UInt8(ascii: ";") where !isQuoted:
-                parts.append(bytes[start..<index])
-                start = index + 1
-            default: break
-            }
-            index += 1
-        }
-        parts.append(bytes[start...])
-        return parts
-    }
-
-    /// Returns the content of a quoted string (RFC 9110, section 5.6.4).
-    private static func unquoted(_ value: ArraySlice<UInt8>) -> [UInt8]? {
-        var content: [UInt8] = []
-        var isEscaped = false
-        for byte in value.dropFirst() {
-            if !isEscaped, byte == UInt8(ascii: "\"") { return content }
-            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
-            if !isEscaped { content.append(byte) }
-        }
-        return nil
     }
 
     /// Returns an extended value, `charset'language'text` (RFC 8187, section 3.2), as a string.

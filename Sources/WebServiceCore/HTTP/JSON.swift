@@ -9,13 +9,11 @@ package enum JSON {
     /// The maximum number of levels of arrays and objects, which is also Foundation's limit.
     static let maximumDepth = 512
 
-    /// Parses a JSON text with `JSONSerialization`. The text may be a single value.
+    /// Parses a JSON text to Foundation objects. The text may be a single value.
     ///
-    /// - Throws: `DecodingError.dataCorrupted` for more than 512 levels, otherwise the error of
-    ///   `JSONSerialization`.
+    /// - Throws: The errors of ``JSONParser``.
     package static func object(from data: Data) throws -> Any {
-        try checkDepth(of: data)
-        return try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
+        try JSONParser.value(from: data).foundationValue
     }
 
     /// Decodes a value, from JSON unless the decoder is for another format.
@@ -27,8 +25,10 @@ package enum JSON {
     ) throws -> Value {
         // JSON5 has a different string syntax and comments; its parser does not trap.
         if let decoder = decoder as? JSONDecoder, !decoder.allowsJSON5 {
-            if type == JSONValue.self, Swift.type(of: decoder) == JSONDecoder.self, !decoder.assumesTopLevelDictionary {
-                return try anyShape(type, from: data)
+            if type == JSONValue.self, Swift.type(of: decoder) == JSONDecoder.self, !decoder.assumesTopLevelDictionary,
+                let value = try JSONParser.value(from: data) as? Value
+            {
+                return value
             }
             try checkDepth(of: data, maximum: decoder.assumesTopLevelDictionary ? maximumDepth - 1 : maximumDepth)
         }
@@ -47,17 +47,6 @@ package enum JSON {
         } catch {
             let message = "\(type) cannot be decoded from \(element)\(Response.place(of: error))"
             throw WebServiceError(.decoding, message, body: data, underlying: error)
-        }
-    }
-
-    /// Parses JSON of any shape in linear time, and throws the errors of a `JSONDecoder`.
-    private static func anyShape<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
-        do {
-            return try JSONValue.Parser().decode(type, from: data)
-        } catch let error where !(error is DecodingError) {
-            let message = "The given data was not valid JSON."
-            throw DecodingError.dataCorrupted(
-                DecodingError.Context(codingPath: [], debugDescription: message, underlyingError: error))
         }
     }
 

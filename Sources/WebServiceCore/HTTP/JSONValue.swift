@@ -5,71 +5,140 @@ import Foundation
 /// ```swift
 /// let json = try await service.GET("/brewers").json().value
 /// let name = json["brewers"]?[0]?["name"]?.string
+/// let id = json["brewers"]?[0]?["id"]?.int
 /// ```
+/// Integers of 64 bits are exact. Numbers are equal if their values are, so ``integer(_:)`` with 1
+/// equals ``double(_:)`` with 1.
+///
 /// Decoded as a whole, by `json()` or `decode(JSONValue.self)`, it has at most 512 levels of arrays
 /// and objects. Within another type it has at most 64, including those of the other type: there,
 /// decoding tries one type after another, and on Linux each failed attempt takes time proportional
 /// to the square of the depth.
-@dynamicMemberLookup
-public enum JSONValue: Sendable, Hashable {
+public enum JSONValue: Sendable {
     /// `null`
     case null
     /// `true` or `false`
     case bool(Bool)
-    /// A number. Integers beyond 2⁵³ lose precision.
-    case number(Double)
+    /// An integer.
+    case integer(Int64)
+    /// An integer too large for `Int64`.
+    case unsigned(UInt64)
+    /// Any other number: with a fraction or an exponent, or an integer of more than 64 bits,
+    /// rounded to the nearest `Double`.
+    ///
+    /// Parsing a number beyond the range of `Double`, such as `1e400`, fails.
+    case double(Double)
     /// A string.
     case string(String)
     /// An array.
     case array([JSONValue])
-    /// An object. If a name is repeated, one value remains.
+    /// An object. If a name is repeated, the last value remains.
     case object([String: JSONValue])
 
+    /// Creates an integer.
+    public init(_ value: Int) { self = .integer(Int64(value)) }
+
     /// The value of a name; `nil` if this value is not an object or has no such name.
-    public subscript(name: String) -> JSONValue? {
-        if case .object(let values) = self { values[name] } else { nil }
-    }
+    public subscript(name: String) -> JSONValue? { object?[name] }
 
     /// The value at an index; `nil` if this value is not an array or has no such index.
     public subscript(place: Int) -> JSONValue? {
         if case .array(let values) = self, values.indices.contains(place) { values[place] } else { nil }
     }
 
-    /// The same as ``subscript(_:)-(String)``.
-    public subscript(dynamicMember name: String) -> JSONValue? { self[name] }
-
     /// The string; `nil` for any other value.
     public var string: String? { if case .string(let value) = self { value } else { nil } }
-    /// The number; `nil` for any other value.
-    public var number: Double? { if case .number(let value) = self { value } else { nil } }
-    /// The number if it is an integer; `nil` for any other value.
-    public var integer: Int? { number.flatMap { Int(exactly: $0) } }
+    /// The number if it is exactly an `Int`; `nil` for any other value.
+    ///
+    /// A ``double(_:)`` beyond 2⁵³ may be rounded, so it is `nil` as well.
+    public var int: Int? { whole() }
+    /// The number if it is exactly a `UInt64`; `nil` for any other value.
+    ///
+    /// A ``double(_:)`` beyond 2⁵³ may be rounded, so it is `nil` as well.
+    public var uint64: UInt64? { whole() }
+    /// The number, or the nearest `Double` of an integer beyond 2⁵³; `nil` for any other value.
+    public var double: Double? {
+        switch self {
+        case .integer(let value): Double(value)
+        case .unsigned(let value): Double(value)
+        case .double(let value): value
+        default: nil
+        }
+    }
     /// The Boolean; `nil` for any other value.
     public var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
     /// The array; `nil` for any other value.
     public var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
+    /// The object; `nil` for any other value.
+    public var object: [String: JSONValue]? { if case .object(let value) = self { value } else { nil } }
+    /// A Boolean value that indicates whether this is `null`.
+    public var isNull: Bool { if case .null = self { true } else { false } }
 
-    /// Parses JSON of any shape. The depth is limited (``JSON/object(from:)``), which bounds the
-    /// recursion over the result.
-    struct Parser: BodyDecoder {
-        func decode<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
-            let json = JSONValue(try JSON.object(from: data))
-            guard let value = json as? Value else {
-                throw DecodingError.typeMismatch(
-                    type, .init(codingPath: [], debugDescription: "the type is not JSONValue"))
-            }
-            return value
+    private func whole<Integer: FixedWidthInteger>() -> Integer? {
+        switch self {
+        case .integer(let value): Integer(exactly: value)
+        case .unsigned(let value): Integer(exactly: value)
+        case .double(let value) where value.magnitude < 0x1p53: Integer(exactly: value)
+        default: nil
         }
     }
 
-    private init(_ json: Any) {
-        switch json {
-        case let value as String: self = .string(value)
-        case let value as [Any]: self = .array(value.map(JSONValue.init))
-        case let value as [String: Any]: self = .object(value.mapValues(JSONValue.init))
-        case let value as NSNumber:
-            self = String(cString: value.objCType) == "c" ? .bool(value.boolValue) : .number(value.doubleValue)
-        default: self = .null
+    /// The value as Foundation objects: `NSNumber` or `Double`, `String`, `NSNull`, `[Any]` and
+    /// `[String: Any]`.
+    var foundationValue: Any {
+        switch self {
+        case .null: NSNull()
+        case .bool(let value): NSNumber(value: value)
+        case .integer(let value): NSNumber(value: value)
+        case .unsigned(let value): NSNumber(value: value)
+        // A `Double` is not cast to an integer. Beyond 2⁵³, it may have been rounded.
+        case .double(let value): value.magnitude < 0x1p53 ? NSNumber(value: value) : value
+        case .string(let value): value
+        case .array(let values): values.map(\.foundationValue)
+        case .object(let values): values.mapValues(\.foundationValue)
+        }
+    }
+}
+
+extension JSONValue: Hashable {
+    /// Returns whether two values are equal. Numbers are compared by value.
+    public static func == (a: JSONValue, b: JSONValue) -> Bool {
+        switch (a, b) {
+        case (.null, .null): true
+        case (.bool(let a), .bool(let b)): a == b
+        case (.string(let a), .string(let b)): a == b
+        case (.array(let a), .array(let b)): a == b
+        case (.object(let a), .object(let b)): a == b
+        default: a.number.map { $0 == b.number } ?? false
+        }
+    }
+
+    /// Hashes the value. Equal numbers have equal hashes.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .null: hasher.combine(0)
+        case .bool(let value): hasher.combine(value)
+        case .string(let value): hasher.combine(value)
+        case .array(let values): hasher.combine(values)
+        case .object(let values): hasher.combine(values)
+        case .integer, .unsigned, .double: hasher.combine(number)
+        }
+    }
+
+    /// A number in the first representation that fits.
+    private enum Number: Hashable {
+        case integer(Int64)
+        case unsigned(UInt64)
+        case double(Double)
+    }
+
+    private var number: Number? {
+        switch self {
+        case .integer(let value): .integer(value)
+        case .unsigned(let value): Int64(exactly: value).map(Number.integer) ?? .unsigned(value)
+        case .double(let value):
+            Int64(exactly: value).map(Number.integer) ?? UInt64(exactly: value).map(Number.unsigned) ?? .double(value)
+        default: nil
         }
     }
 }
@@ -89,7 +158,7 @@ extension JSONValue: Decodable {
         } else if let value = try? container.decode(Bool.self) {  // a failure only rules out this type
             self = .bool(value)
         } else if let value = try? container.decode(Double.self) {  // as above
-            self = .number(value)
+            self = Self.integer(in: container, near: value) ?? .double(value)
         } else if let value = try? container.decode(String.self) {  // as above
             self = .string(value)
         } else {
@@ -106,5 +175,23 @@ extension JSONValue: Decodable {
                 self = .object(try container.decode([String: JSONValue].self))
             }
         }
+    }
+    /// Returns the integer that a decoder read as a `Double`, which may be rounded.
+    private static func integer(in container: any SingleValueDecodingContainer, near value: Double) -> JSONValue? {
+        let integer: JSONValue
+        if let value = try? container.decode(Int64.self) {  // a failure only rules out this type
+            integer = .integer(value)
+        } else if let value = try? container.decode(UInt64.self) {  // as above
+            integer = .unsigned(value)
+        } else {
+            return nil
+        }
+        // On Linux, `JSONDecoder` removes the fraction of a number beyond 2⁵³.
+        if value.magnitude >= 0x1p53, let exact = try? container.decode(Decimal.self),  // as above
+            exact.description != integer.description
+        {
+            return nil
+        }
+        return integer
     }
 }

@@ -63,3 +63,14 @@ extension Request {
         }
     }
 }
+
+extension Request.Method {
+    /// A Boolean value that indicates whether repeating a request has the same effect as sending it
+    /// once (RFC 9110, section 9.2.2).
+    package var isIdempotent: Bool {
+        switch rawValue {
+        case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
+        default: false
+        }
+    }
+}

@@ -85,10 +85,31 @@ public enum ParameterValue: Sendable, Hashable {
             self = .bool(number.boolValue)
             return
         }
+        if let number = number as? NSDecimalNumber {
+            self = .init(decimal: number.decimalValue)
+            return
+        }
         switch String(cString: number.objCType) {
         case "d", "f": self = .double(number.doubleValue)
         case "Q": self = .init(number.uint64Value)
         default: self = .integer(number.int64Value)
+        }
+    }
+}
+
+extension ParameterValue {
+    /// Creates an integer or a floating-point number if the value is exactly one, otherwise a
+    /// string of the digits.
+    private init(decimal: Decimal) {
+        let digits = decimal.description
+        if let value = Int64(digits) {
+            self = .integer(value)
+        } else if let value = UInt64(digits) {
+            self = .unsigned(value)
+        } else if let value = Double(digits), Decimal(string: String(value)) == decimal {
+            self = .double(value)
+        } else {
+            self = decimal.parameterValue
         }
     }
 }

@@ -33,7 +33,8 @@ import FoundationNetworking
 /// When the ``Origin`` changes, only `Accept`, `Accept-Encoding`, `Accept-Language` and
 /// `User-Agent` are sent, with a body its `Content-Type` and `Content-Encoding`, and for a part of
 /// a download `Range` and `If-Range`. All other fields may be credentials and are dropped for the
-/// remainder of the chain, even if it returns to the first origin. No `Referer` is added, and no
+/// remainder of the chain, even if it returns to the first origin; this includes the `traceparent`
+/// of ``Interceptor/traceContext()``. No `Referer` is added, and no
 /// fragment is inherited from the URL that redirected.
 public struct RedirectPolicy: Sendable, Hashable {
     /// The maximum number of consecutive redirects.
@@ -198,7 +199,8 @@ extension Request {
             next.content = .none
         }
         if becomesGET || !parametersBelongInBody { next.parameters = nil }
-        var survivors = ["accept", "accept-encoding", "accept-language", "user-agent"]
+        if crossesOrigins { next.options[TraceParent.self] = nil }
+        var survivors = Self.unboundFields
         if downloadsPart { survivors += ["range", "if-range"] }
         if !becomesGET, hasBody { survivors += ["content-type", "content-encoding"] }
         next.headers = Headers(

@@ -6,12 +6,27 @@ public import FoundationNetworking
 
 extension Request {
     /// The options that define how a request is sent, independently of its content.
+    ///
+    /// `nil` means that a limit is not set. A limit of the service (``WebService/options``) or the
+    /// default then applies:
+    ///
+    /// | limit that is not set | requests | streams | downloads |
+    /// | --- | --- | --- | --- |
+    /// | ``timeout`` | 60 s | 60 s | 60 s |
+    /// | ``connectTimeout`` | that of the session | that of the session | that of the session |
+    /// | ``expectsContinue`` | none | none | none |
+    /// | ``deadline`` | 10 min | 10 min for the head | 10 min for each head |
+    /// | ``maximumResponseBytes`` | 100 MiB | none | none |
+    ///
+    /// The limits of a service replace these defaults, but not the absence of a limit: its maximum
+    /// size does not apply to its streams and downloads, and its deadline only to their heads. Set
+    /// on the request or the task of a stream or a download, both apply to the whole.
     public struct Options: Sendable {
         /// The idle timeout: the longest time that the transport waits for the next bytes.
         ///
-        /// The task fails with `URLError.timedOut` when it expires. Defaults to 60 seconds, as in
-        /// Foundation.
-        public var timeout: Duration = .seconds(60)
+        /// The task fails with `URLError.timedOut` when it expires. Defaults to `nil`: 60 seconds,
+        /// as in Foundation.
+        public var timeout: Duration?
 
         /// The timeout for connecting, including name resolution and TLS.
         ///
@@ -46,14 +61,16 @@ extension Request {
         ///
         /// The library's clock measures it from `resume()` to the last byte, including retries and
         /// redirects, regardless of the transport. The task fails with
-        /// ``WebServiceError/Code/deadline`` when it passes. Defaults to 10 minutes.
-        public var deadline: Duration = .seconds(600)
+        /// ``WebServiceError/Code/deadline`` when it passes. Defaults to `nil`: 10 minutes, and
+        /// none for downloads and the bodies of streams.
+        public var deadline: Duration?
 
-        /// The maximum size of the response body in bytes, after decompression; `nil` for no limit.
+        /// The maximum size of the response body in bytes, after decompression.
         ///
         /// If a body is larger, the task fails with ``WebServiceError/Code/responseTooLarge`` as
-        /// soon as the session detects it. Defaults to 100 MiB.
-        public var maximumResponseBytes: Int? = 100 << 20
+        /// soon as the session detects it. `.max` removes the limit. Defaults to `nil`: 100 MiB,
+        /// and none for streams and downloads.
+        public var maximumResponseBytes: Int?
 
         /// A Boolean value that indicates whether the request sends and stores cookies.
         ///
@@ -86,6 +103,13 @@ extension Request {
         /// It takes precedence over the mapper of the service.
         public var errorMapper: (any ErrorMapper)?
 
+        /// The limits of the service, for requests that set none.
+        fileprivate var serviceDeadline: Duration?
+        fileprivate var serviceMaximum: Int?
+        /// A Boolean value that indicates whether the body is a stream or a download, for which the
+        /// limits of the service do not apply.
+        var isStreamed = false
+
         /// The values of tags, by the type of their key.
         private var tags: [ObjectIdentifier: any Sendable] = [:]
 
@@ -98,4 +122,32 @@ extension Request {
             set { tags[ObjectIdentifier(key)] = newValue }
         }
     }
+}
+
+extension Request.Options {
+    /// The options of a request that a service with these options creates.
+    var inherited: Request.Options {
+        var options = self
+        options.serviceDeadline = deadline ?? serviceDeadline
+        options.serviceMaximum = maximumResponseBytes ?? serviceMaximum
+        (options.deadline, options.maximumResponseBytes) = (nil, nil)
+        return options
+    }
+
+    /// Sets all limits to those of other options.
+    mutating func setLimits(of other: Request.Options) {
+        (timeout, connectTimeout, expectsContinue) = (other.timeout, other.connectTimeout, other.expectsContinue)
+        (deadline, maximumResponseBytes) = (other.deadline, other.maximumResponseBytes)
+        (serviceDeadline, serviceMaximum) = (other.serviceDeadline, other.serviceMaximum)
+        isStreamed = other.isStreamed
+    }
+
+    /// The idle timeout that applies.
+    var idleTimeout: Duration { timeout ?? .seconds(60) }
+
+    /// The deadline of a request, and of the head of a stream.
+    var requestDeadline: Duration { deadline ?? serviceDeadline ?? .seconds(600) }
+
+    /// The maximum size of the body that applies.
+    var bodyMaximum: Int { maximumResponseBytes ?? (isStreamed ? .max : serviceMaximum ?? 100 << 20) }
 }

@@ -77,7 +77,13 @@ public struct Request: Sendable {
     /// another origin retains them.
     var downloadsPart = false
 
-    var location: Location
+    /// The fields of ``headers`` that may be sent to certain origins only. They are removed when
+    /// the URL changes to another origin.
+    var boundFields: [BoundFields] = []
+
+    var location: Location {
+        didSet { removeForeignFields() }
+    }
     /// The body. Defaults to ``Body/none``.
     ///
     /// If ``parameters`` also belong in the body, whichever was set last is used.
@@ -119,7 +125,8 @@ public struct Request: Sendable {
         headers = Headers((urlRequest.allHTTPHeaderFields ?? [:]).sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
         options.shouldHandleCookies = urlRequest.httpShouldHandleCookies
         options.cachePolicy = urlRequest.cachePolicy
-        options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval)
+        // A `URLRequest` has a timeout even if none was set.
+        if urlRequest.timeoutInterval != 60 { options.timeout = Duration.clamping(seconds: urlRequest.timeoutInterval) }
         template = urlRequest
         if let data = urlRequest.httpBody { body = data }
         if let stream = urlRequest.httpBodyStream as? BodyStream { setContent(stream.body) }

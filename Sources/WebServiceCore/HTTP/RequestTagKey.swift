@@ -1,4 +1,4 @@
-/// The key of a tag: a value of a custom type that accompanies a request and is not sent.
+/// The key of a tag, a value that accompanies a request and is not sent.
 ///
 /// ```swift
 /// enum Feature: RequestTagKey {
@@ -6,8 +6,8 @@
 /// }
 /// request.options[Feature.self] = "search"
 /// ```
-/// A tag can be read wherever the ``Request`` is available: in interceptors, the task and
-/// ``WebServiceError/request``. Redirects and retries preserve it.
+/// A tag can be read from the ``Request`` in interceptors, from the task and
+/// ``WebServiceError/request``, and from ``ObservedExchange``. Redirects and retries preserve it.
 public protocol RequestTagKey {
     /// The type of the value.
     associatedtype Value: Sendable

@@ -15,7 +15,7 @@ extension Response {
     ///
     /// - Throws: The errors of ``decode(_:decoder:)``.
     public func json() throws -> JSONValue {
-        try decoded(JSONValue.self, JSONValue.Parser())
+        try decoded(JSONValue.self, JSONDecoder())
     }
 }
 

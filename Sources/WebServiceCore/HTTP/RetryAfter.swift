@@ -1,5 +1,9 @@
 import Foundation
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// The delay of a `Retry-After` field (RFC 9110, section 10.2.3).
 struct RetryAfter {
     /// The maximum delay, six hours; longer delays are reduced to it.
@@ -20,5 +24,31 @@ struct RetryAfter {
         } else {
             return nil
         }
+    }
+}
+
+/// The failures after which the same request may succeed.
+enum TransientFailure {
+    static let statuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
+
+    static let errorCodes: Set<URLError.Code> = [
+        .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed,
+        .notConnectedToInternet, .badServerResponse,
+    ]
+}
+
+extension WebServiceError {
+    /// The status of the response if it is one of a transient failure; `nil` for any other error.
+    var transientStatus: Int? {
+        guard code == .unacceptableStatus, let status = (response as? HTTPURLResponse)?.statusCode,
+            TransientFailure.statuses.contains(status)
+        else { return nil }
+        return status
+    }
+
+    /// Returns the delay that the response specifies with `Retry-After`.
+    func retryAfter(now: Date) -> Duration? {
+        let value = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Retry-After")
+        return value.flatMap { RetryAfter($0, now: now) }?.delay
     }
 }

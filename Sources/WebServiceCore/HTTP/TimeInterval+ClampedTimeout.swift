@@ -7,6 +7,6 @@ extension TimeInterval {
     /// ``Request/Options/timeout``. The session enforces this idle timeout.
     /// ``SessionTask/ring()`` in `SessionTask+Exchange.swift` enforces the deadline.
     var clampedTimeout: TimeInterval {
-        isNaN ? Request.Options().timeout.inSeconds : Swift.min(Swift.max(self, 0.001), 1e9)
+        isNaN ? Request.Options().idleTimeout.inSeconds : Swift.min(Swift.max(self, 0.001), 1e9)
     }
 }

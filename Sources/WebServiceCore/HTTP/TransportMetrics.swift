@@ -2,8 +2,11 @@
 public struct TransferProgress: Sendable, Hashable {
     /// The number of bytes of the request body that were passed to the system.
     public var bytesSent: Int64
-    /// The length of the request body; 0 without a body.
-    public var bytesToSend: Int64
+    /// The length of the request body; 0 without a body, and `nil` if it is unknown.
+    ///
+    /// It is unknown for a sequence without a length, and for a file or sequence that is compressed
+    /// while it is sent.
+    public var bytesToSend: Int64?
     /// The number of bytes of the response body that were received, after decompression.
     public var bytesReceived: Int64
     /// The length of the response body; `nil` if it is unknown.
@@ -17,7 +20,7 @@ public struct TransferProgress: Sendable, Hashable {
 
     /// Creates a progress value.
     public init(
-        bytesSent: Int64 = 0, bytesToSend: Int64 = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil,
+        bytesSent: Int64 = 0, bytesToSend: Int64? = 0, bytesReceived: Int64 = 0, bytesToReceive: Int64? = nil,
         bytesPerSecond: Double? = nil
     ) {
         self.bytesSent = bytesSent
@@ -28,13 +31,17 @@ public struct TransferProgress: Sendable, Hashable {
     }
 
     /// The fraction of the request body that was sent, from 0 to 1; 1 without a body.
-    public var fractionSent: Double { bytesToSend <= 0 ? 1 : min(1, Double(bytesSent) / Double(bytesToSend)) }
+    ///
+    /// `nil` while the length is unknown.
+    public var fractionSent: Double? { Self.fraction(bytesSent, of: bytesToSend) }
 
     /// The fraction of the response body that was received, from 0 to 1.
     ///
     /// `nil` while the length is unknown.
-    public var fractionReceived: Double? {
-        bytesToReceive.map { $0 <= 0 ? 1 : min(1, Double(bytesReceived) / Double($0)) }
+    public var fractionReceived: Double? { Self.fraction(bytesReceived, of: bytesToReceive) }
+
+    private static func fraction(_ count: Int64, of total: Int64?) -> Double? {
+        total.map { $0 <= 0 ? 1 : min(1, Double(count) / Double($0)) }
     }
 
     /// The estimated number of seconds until the response body is complete.

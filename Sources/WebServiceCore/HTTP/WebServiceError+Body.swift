@@ -27,9 +27,7 @@ extension WebServiceError {
     public var problem: ProblemDetails? {
         let type = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Type") ?? ""
         guard MediaType.essence(type) == "application/problem+json" else { return nil }
-        // `JSONDecoder` is not used: on Linux, it takes seconds for 512 levels of values of any
-        // type.
-        let json = try? decodeBody(JSONValue.self, decoder: JSONValue.Parser())  // other bodies describe no problem
+        let json = try? decodeBody(JSONValue.self)  // other bodies describe no problem
         guard case .object(let members)? = json else { return nil }
         return ProblemDetails(members)
     }
@@ -61,7 +59,7 @@ public struct ProblemDetails: Sendable, Hashable, Decodable {
         var members = members
         type = members.removeValue(forKey: "type")?.string ?? "about:blank"
         title = members.removeValue(forKey: "title")?.string
-        status = members.removeValue(forKey: "status")?.integer
+        status = members.removeValue(forKey: "status")?.int
         detail = members.removeValue(forKey: "detail")?.string
         instance = members.removeValue(forKey: "instance")?.string
         extensions = members

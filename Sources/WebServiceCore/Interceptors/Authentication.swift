@@ -14,8 +14,8 @@ import FoundationNetworking
 /// ```
 /// Install it on a service, or on single requests (``Request/Options/interceptors``,
 /// ``SessionTask/intercepted(by:)``).
-/// - Credentials are sent only to the origin of the service's base URL and to ``origins``, and
-///   never along a redirect to another origin.
+/// - Credentials are sent only to the origin of the service's base URL and to ``origins``. They are
+///   removed if a redirect, a later interceptor or the delegate changes the URL to another origin.
 /// - A request that already has the header field is sent unchanged.
 /// - If the server responds with 401 to the current credential, or with another response that
 ///   `isUnauthorized` accepts, a refresh starts unless one is in progress; the request waits for it
@@ -87,9 +87,17 @@ public final class Authentication: Interceptor {
 
     /// Discards the current credential, for a log-out.
     ///
-    /// Requests that wait for a refresh fail with ``WebServiceError/Code/authenticationFailed``, a
-    /// refresh in progress is cancelled and its result ignored, and no earlier request is sent
-    /// again with credentials, not even by a retry.
+    /// - A refresh in progress is cancelled, and its result is ignored. Requests that wait for it
+    ///   fail with ``WebServiceError/Code/authenticationFailed``.
+    /// - A request that was started before is not sent again with credentials: a retry fails with
+    ///   ``WebServiceError/Code/authenticationFailed``.
+    /// - Later requests ask the provider for the credential. Remove it from the source of the
+    ///   provider before this call; otherwise they are sent with it.
+    /// - Work in progress is not cancelled. A request in flight receives its response, and a
+    ///   streamed body continues. A download that is interrupted and an event stream that
+    ///   reconnects send a new request, which asks the provider for the credential, and is sent
+    ///   without one if there is none. Cancel the tasks of the old account.
+    /// - Cookies, cached responses and stored responses remain.
     public func clear() {
         flight.clear()
     }
@@ -104,8 +112,8 @@ public final class Authentication: Interceptor {
     /// Sends the request with the credential.
     public func intercept(_ request: Request, next: Next) async throws -> Response {
         let id = ObjectIdentifier(self)
-        guard !Self.refreshing.contains(id), let origin = request.url.flatMap(Origin.init),
-            origin == next.context.service.baseOrigin || origins.contains(origin)
+        let origins = origins.union([next.context.service.baseOrigin].compactMap(\.self))
+        guard !Self.refreshing.contains(id), let origin = request.url.flatMap(Origin.init), origins.contains(origin)
         else { return try await next(request) }
 
         var ticket = flight.ticket
@@ -118,7 +126,7 @@ public final class Authentication: Interceptor {
         let clock = next.context.service.clock
         credential = try await fresh(credential, &ticket, clock, next.context)
         guard let credential else { return try await next(request) }
-        let response = try await next(request.with(credential))
+        let response = try await next(request.with(credential, for: origins))
         guard isUnauthorized(response), request.template?.httpBodyStream == nil else { return response }
         let isFromHere = (response.redirects + [response.url].compactMap { $0 }).allSatisfy { Origin($0) == origin }
         guard isFromHere else { return response }
@@ -129,7 +137,7 @@ public final class Authentication: Interceptor {
         }
         guard request.canSendBody else { throw WebServiceError.bodyNotReplayable(request, after: .success(response)) }
         next.record(.retry, "with a newer credential")
-        return try await next(request.with(replacement))
+        return try await next(request.with(replacement, for: origins))
     }
 
     /// Calls a closure whose requests bypass this authentication: no credentials, no refresh.
@@ -237,9 +245,10 @@ public final class Authentication: Interceptor {
 }
 
 extension Request {
-    fileprivate func with(_ credential: Credential) -> Request {
+    fileprivate func with(_ credential: Credential, for origins: Set<Origin>) -> Request {
         var request = self
         request.headers[credential.header] = credential.value
+        request.bind(BoundFields([credential.header.rawValue: credential.value], origins: origins))
         return request.marking(credential.header)
     }
 

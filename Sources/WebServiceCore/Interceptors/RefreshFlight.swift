@@ -119,7 +119,8 @@ final class RefreshFlight: Sendable {
             } catch {
                 clock.cancel(alarm)
                 let failure = WebServiceError(
-                    .authenticationFailed, "the credentials could not be refreshed", underlying: error)
+                    .authenticationFailed, "the credentials could not be refreshed\(Self.reason(error))",
+                    underlying: error)
                 land(flight, .failure(failure), at: clock.now)
             }
         }
@@ -128,6 +129,23 @@ final class RefreshFlight: Sendable {
             return state.running == flight
         }
         if !isWanted { task.cancel() }
+    }
+
+    /// Returns the kind of an error of a refresh: the status and the error code of the response
+    /// (RFC 6749, section 5.2), the code of an error of this library or of the transport, or a
+    /// type. It contains no other text, which may be secret.
+    private static func reason(_ error: any Error) -> String {
+        guard let error = error as? WebServiceError else { return ": \(ExchangeLog.Attempt.kind(of: error))" }
+        guard error.code == .unacceptableStatus, let status = error.status else { return ": \(error.code)" }
+        let code = (try? error.decodeBody(JSONValue.self))?["error"]?.string  // other bodies have no code
+        guard let code, (1...40).contains(code.utf8.count), code.utf8.allSatisfy(isCodeByte) else {
+            return ": status \(status)"
+        }
+        return ": status \(status), \(code)"
+    }
+
+    private static func isCodeByte(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "_")
     }
 
     private final class Limit: AlarmTarget {

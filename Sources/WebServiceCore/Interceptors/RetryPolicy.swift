@@ -18,6 +18,20 @@ import FoundationNetworking
 /// If ``maximumAttempts`` is reached, a pause does not fit into ``budget``, or ``retryBudget`` is
 /// exhausted, the last response or error is the result. ``SessionTask/maximumMessages`` limits the
 /// retries, redirects and refreshes of one exchange together.
+///
+/// These values bound the duration of a call:
+///
+/// | value | bounds | error |
+/// | --- | --- | --- |
+/// | ``Request/Options/timeout`` | each wait for bytes in an attempt | `URLError.timedOut` |
+/// | ``attemptTimeout`` | one attempt | `URLError.timedOut` |
+/// | ``budget`` | the start of the last attempt | that of the last attempt |
+/// | ``Request/Options/deadline`` | the call | ``WebServiceError/Code/deadline`` |
+///
+/// After a timeout, a retry is made only if a pause and another timeout fit into ``budget``, and,
+/// if the request or its service sets ``Request/Options/timeout``, into that timeout multiplied by
+/// ``maximumAttempts``. So a server that does not respond delays a request with a timeout of 0.5
+/// seconds by at most 1.5 seconds, including the pauses.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int
@@ -25,8 +39,15 @@ public struct RetryPolicy: Interceptor {
     public var baseDelay: Duration
     /// The maximum pause, except for a `Retry-After` from the server.
     public var maximumDelay: Duration
-    /// The maximum duration of all attempts and pauses. A retry that would start later is not made.
+    /// The duration from the start after which no further attempt starts. An attempt in progress
+    /// continues.
     public var budget: Duration
+    /// The maximum duration of one attempt, until its response or the head of a stream; `nil` for
+    /// none.
+    ///
+    /// It includes the interceptors after the policy, and redirects. The attempt then fails with
+    /// `URLError.timedOut`.
+    public var attemptTimeout: Duration?
     /// The status codes after which a request is sent again.
     public var statuses: Set<Int>
     /// A predicate for additional responses after which a request is sent again; `nil` for none.
@@ -46,14 +67,10 @@ public struct RetryPolicy: Interceptor {
     package var timekeeper: (any Timekeeper)?
 
     /// The status codes of transient failures: 408, 425, 429, 500, 502, 503 and 504.
-    public static let defaultStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
+    public static let defaultStatuses = TransientFailure.statuses
 
     /// Failed and lost connections, timeouts, failed DNS lookups and invalid responses.
-    public static let defaultErrorCodes: Set<URLError.Code> = [
-        .timedOut, .cannotFindHost, .cannotConnectToHost, .networkConnectionLost, .dnsLookupFailed,
-        .notConnectedToInternet,
-        .badServerResponse,
-    ]
+    public static let defaultErrorCodes = TransientFailure.errorCodes
 
     /// Creates a policy.
     ///
@@ -63,8 +80,10 @@ public struct RetryPolicy: Interceptor {
     ///     Defaults to 0.5 seconds.
     ///   - maximumDelay: The maximum pause, except for a `Retry-After` from the server. Defaults to
     ///     20 seconds.
-    ///   - budget: The maximum duration of all attempts and pauses. A pause that does not fit into
-    ///     it, or into the deadline of the request, prevents a retry. Defaults to 60 seconds.
+    ///   - budget: The duration from the start after which no further attempt starts. A pause that
+    ///     does not fit into it, or into the deadline of the request, prevents a retry. Defaults to
+    ///     60 seconds.
+    ///   - attemptTimeout: The maximum duration of one attempt. Defaults to `nil`, none.
     ///   - statuses: The status codes after which a request is sent again.
     ///   - retriesResponse: A predicate for additional responses after which a request is sent
     ///     again. Called in the background. Defaults to `nil`, no such predicate.
@@ -82,6 +101,7 @@ public struct RetryPolicy: Interceptor {
         baseDelay: Duration = .milliseconds(500),
         maximumDelay: Duration = .seconds(20),
         budget: Duration = .seconds(60),
+        attemptTimeout: Duration? = nil,
         statuses: Set<Int> = RetryPolicy.defaultStatuses,
         retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes,
@@ -94,6 +114,7 @@ public struct RetryPolicy: Interceptor {
         self.baseDelay = baseDelay
         self.maximumDelay = maximumDelay
         self.budget = budget
+        self.attemptTimeout = attemptTimeout
         self.statuses = statuses
         self.retriesResponse = retriesResponse
         self.errorCodes = errorCodes
@@ -112,13 +133,13 @@ public struct RetryPolicy: Interceptor {
         var attempt = 1
         while true {
             let result: Result<Response, any Error>
-            do { result = .success(try await next(request)) } catch { result = .failure(error) }
+            do { result = .success(try await send(request, next, clock)) } catch { result = .failure(error) }
             guard let reason = reason(toRetry: result) else { return try result.get() }
             let spent = Duration.nanoseconds(Int64(clamping: clock.now - start))
             let retryAfter = (try? result.get())?.header(.retryAfter)  // an error has no header fields
             let asked = retryAfter.flatMap { RetryAfter($0, now: pauseClock.date) }
             // A pause up to the deadline would replace the result by the error of the deadline.
-            let limit = min(budget, request.options.deadline)
+            let limit = Limit(min(budget, request.options.requestDeadline), request, result, attempts: maximumAttempts)
             switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: asked, clock) {
             case .stop(let why):
                 next.record(.noRetry, "\(reason), \(why)")
@@ -131,6 +152,31 @@ public struct RetryPolicy: Interceptor {
                 try await wait(pause, by: pauseClock, next.context)
             }
             attempt += 1
+        }
+    }
+
+    private func send(_ request: Request, _ next: Next, _ clock: TaskClock) async throws -> Response {
+        guard let attemptTimeout else { return try await next(request) }
+        guard let response = try await clock.value(within: attemptTimeout, of: { try await next(request) }) else {
+            throw URLError(.timedOut)
+        }
+        return response
+    }
+
+    /// The duration from the start within which a retry has to start.
+    private struct Limit {
+        var duration: Duration
+        /// The duration that a retry may take before it fails in the same way.
+        var reserve = Duration.zero
+
+        init(_ duration: Duration, _ request: Request, _ result: Result<Response, any Error>, attempts: Int) {
+            self.duration = duration
+            guard case .failure(let error as URLError) = result, error.code == .timedOut,
+                let timeout = request.options.timeout
+            else { return }
+            // A caller who sets a timeout does not expect to wait much longer.
+            self.duration = min(duration, .clamping(seconds: timeout.inSeconds * Double(max(attempts, 1))))
+            reserve = timeout
         }
     }
 
@@ -162,7 +208,7 @@ public struct RetryPolicy: Interceptor {
     }
 
     private func decide(
-        _ request: Request, attempt: Int, spent: Duration, limit: Duration, asked: RetryAfter?, _ clock: TaskClock
+        _ request: Request, attempt: Int, spent: Duration, limit: Limit, asked: RetryAfter?, _ clock: TaskClock
     ) -> Decision {
         if attempt >= maximumAttempts { return .stop("attempt \(attempt) was the last") }
         if !request.method.isIdempotent, !retriesAnyMethod, request.headers["Idempotency-Key"] == nil {
@@ -171,7 +217,14 @@ public struct RetryPolicy: Interceptor {
         if request.template?.httpBodyStream != nil { return .stop("the body is a stream, which can be sent only once") }
         if !request.canSendBody { return .fail("the body can be read only once") }
         let pause = asked?.delay ?? jittered(attempt, clock)
-        if spent + pause >= limit { return .stop("a pause of \(pause) does not fit into the remainder of \(limit)") }
+        if spent + pause >= limit.duration {
+            return .stop("a pause of \(pause) does not fit into the remainder of \(limit.duration)")
+        }
+        if spent + pause + limit.reserve > limit.duration {
+            return .stop(
+                "a pause of \(pause) and a timeout of \(limit.reserve) do not fit into the remainder of "
+                    + "\(limit.duration)")
+        }
         if let retryBudget, !retryBudget.takeRetry() { return .stop("the shared retry budget is exhausted") }
         return .wait(pause, asked.map { "Retry-After of \($0.delay)" } ?? "pause of \(pause)")
     }
@@ -189,19 +242,33 @@ public struct RetryPolicy: Interceptor {
 }
 
 extension RetryPolicy: ContinuationPolicy {
-    func waitToContinue(
+    func pauseToContinue(
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
-    ) async throws -> Bool {
-        guard let reason = reason(toRetry: .failure(error)) else { return false }
-        switch decide(request, attempt: attempt, spent: spent, limit: budget, asked: nil, context.clock) {
+    ) -> Duration? {
+        let status = (error as? WebServiceError)?.transientStatus.flatMap { statuses.contains($0) ? $0 : nil }
+        guard let reason = status.map({ "status \($0)" }) ?? reason(toRetry: .failure(error)) else { return nil }
+        let limit = Limit(budget, request, .failure(error), attempts: maximumAttempts)
+        switch decide(request, attempt: attempt, spent: spent, limit: limit, asked: nil, context.clock) {
         case .stop(let why), .fail(let why):
             context.log.record(.noRetry, "\(reason), \(why)")
-            return false
+            return nil
         case .wait(let pause, let why):
             context.log.record(.retry, "\(reason), \(why)")
-            try await wait(pause, by: timekeeper.map(TaskClock.init) ?? context.clock, context)
-            return true
+            return pause
         }
+    }
+}
+
+extension ExchangeContext {
+    /// Waits before a request, and records it.
+    ///
+    /// - Parameter isWork: Whether the exchange does nothing else. Defaults to `false`.
+    /// - Throws: `CancellationError`.
+    func pause(for duration: Duration, isWork: Bool = false) async throws {
+        let start = clock.now
+        try await clock.sleep(for: duration, isWork: isWork)
+        try Task.checkCancellation()
+        log.record(.wait, "", from: start)
     }
 }
 
@@ -214,25 +281,16 @@ extension Interceptor where Self == RetryPolicy {
     /// The parameters and their defaults are those of the initializer of ``RetryPolicy``.
     public static func retry(
         maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), maximumDelay: Duration = .seconds(20),
-        budget: Duration = .seconds(60), statuses: Set<Int> = RetryPolicy.defaultStatuses,
+        budget: Duration = .seconds(60), attemptTimeout: Duration? = nil,
+        statuses: Set<Int> = RetryPolicy.defaultStatuses,
         errorCodes: Set<URLError.Code> = RetryPolicy.defaultErrorCodes, retriesAnyMethod: Bool = false,
         retryBudget: RetryBudget? = nil, retriesResponse: (@Sendable (Response) -> Bool)? = nil,
         retriesError: (@Sendable (any Error) -> Bool)? = nil
     ) -> RetryPolicy {
         RetryPolicy(
             maximumAttempts: maximumAttempts, baseDelay: baseDelay, maximumDelay: maximumDelay, budget: budget,
-            statuses: statuses, retriesResponse: retriesResponse, errorCodes: errorCodes, retriesError: retriesError,
+            attemptTimeout: attemptTimeout, statuses: statuses, retriesResponse: retriesResponse,
+            errorCodes: errorCodes, retriesError: retriesError,
             retriesAnyMethod: retriesAnyMethod, retryBudget: retryBudget)
-    }
-}
-
-extension Request.Method {
-    /// A Boolean value that indicates whether repeating a request has the same effect as sending it
-    /// once (RFC 9110, section 9.2.2).
-    package var isIdempotent: Bool {
-        switch rawValue {
-        case "GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE": true
-        default: false
-        }
     }
 }

@@ -3,8 +3,9 @@ extension Interceptor where Self == ClosureInterceptor {
     ///
     /// Each exchange has a random trace identifier and is marked as sampled. Each attempt,
     /// including retries and redirects, has a new span identifier, regardless of the order of the
-    /// interceptors. If the request already has a valid `traceparent`, its trace identifier and
-    /// flags are used. Otherwise, a `tracestate` of the request is removed.
+    /// interceptors. A redirect to another origin, and those that follow, do not have the field. If
+    /// the request already has a valid `traceparent`, its trace identifier and flags are used.
+    /// Otherwise, a `tracestate` of the request is removed.
     public static func traceContext() -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request

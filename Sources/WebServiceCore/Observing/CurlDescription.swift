@@ -100,8 +100,9 @@ private enum CurlDescription {
         if request.hasBodyProvider { return BodySource(body) }
         guard let redaction else { return BodySource(body) }
         // The whole body must be UTF-8, because a redaction accepts an incomplete character at the
-        // end.
-        let isText = String(validating: body, as: UTF8.self) != nil
+        // end. The content of a multipart form is omitted, as in the descriptions of the form.
+        let isMultipart = bodyType(of: request).map { MediaType.matches($0, pattern: "multipart/*") } ?? false
+        let isText = !isMultipart && String(validating: body, as: UTF8.self) != nil
         let text = isText ? redaction.body(body, contentType: bodyType(of: request)) : nil
         return BodySource(Data((text ?? redaction.placeholder).utf8))
     }

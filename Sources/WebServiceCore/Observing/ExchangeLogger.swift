@@ -51,7 +51,7 @@ public struct ExchangeLogger: Observer {
         switch event.kind {
         case .created:
             // The attempts of other exchanges contain the same.
-            if exchange.isComposite { write(event, .debug) { ["\(exchange.name)"] } }
+            if exchange.isComposite { write(event, .debug) { ["\(name(exchange))"] } }
         case .attemptStarted(_, let request):
             write(event, .debug) {
                 var lines = ["--> \(request.method) \(redaction.url(request.url))"]
@@ -64,6 +64,8 @@ public struct ExchangeLogger: Observer {
             }
         case .headReceived(let head):
             write(event, .trace) { ["<-- head \(head.status)"] }
+        case .bodyReceived:
+            break
         case .attemptEnded(_, .success(let response), _):
             write(event, .debug) {
                 var lines = ["<-- \(response.status)\(address(response.url)), \(time(event))"]
@@ -96,13 +98,13 @@ public struct ExchangeLogger: Observer {
                 let attempts = summary.attempts > 1 ? ", \(summary.attempts) attempts" : ""
                 let source =
                     response.source == .network || response.status == 0 ? "" : ", source: \(response.source)"
-                return ["\(event.exchange.name): \(status) in \(time(event)), \(size)\(attempts)\(source)"]
+                return ["\(name(event.exchange)): \(status) in \(time(event)), \(size)\(attempts)\(source)"]
             }
         case .failure(let error):
             let isLogged = event.exchange.isComposite && summary.attempts > 0
             write(event, isLogged ? .debug : isCancellation(error) ? .info : .error) {
                 let attempts = summary.attempts > 1 ? ", \(summary.attempts) attempts" : ""
-                return ["\(event.exchange.name): failed in \(time(event))\(attempts), \(describe(error))"]
+                return ["\(name(event.exchange)): failed in \(time(event))\(attempts), \(describe(error))"]
             }
         }
     }
@@ -120,11 +122,17 @@ public struct ExchangeLogger: Observer {
     private func block(_ headers: Headers, _ body: Data?, count: Int) -> [String] {
         var lines = headers.map { "\($0.name): \(redaction.value(ofHeader: $0.name, $0.value))" }
         guard count > 0, bodyLimit > 0 else { return lines }
-        let text = body.flatMap { redaction.body($0.prefix(bodyLimit), contentType: headers[.contentType]) }
+        let text = body.flatMap {
+            redaction.body(
+                $0.prefix(bodyLimit), contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
+        }
         let end = count > bodyLimit ? "… (\(count) bytes in total)" : ""
         lines.append(text.map { $0 + end } ?? "(\(count) bytes)")
         return lines
     }
+
+    /// Returns the name of an exchange, whose path can contain a token.
+    private func name(_ exchange: ObservedExchange) -> String { redaction.value(ofHeader: "", exchange.name) }
 
     private func address(_ url: URL?) -> String {
         url.map { " \(redaction.url($0.absoluteString))" } ?? ""

@@ -17,7 +17,12 @@ package struct HTTPArchive: Sendable {
         init(_ request: EncodedRequest, _ result: Result<Response, any Error>, limit: Int) {
             guard limit > 0 else { return }
             self.request = request.body.flatMap { $0.count <= limit ? $0 : nil }
-            if case .success(let response) = result, response.data.count <= limit { self.response = response.data }
+            let data =
+                switch result {
+                case .success(let response): response.data as Data?
+                case .failure(let error): (error as? WebServiceError)?.body
+                }
+            if let data, data.count <= limit { self.response = data }
         }
     }
 
@@ -66,7 +71,7 @@ package struct HTTPArchive: Sendable {
         var entry: [String: Any] = [
             "startedDateTime": date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true)),
             "time": milliseconds,
-            "request": request(attempt.request, bodies.request, requestSize),
+            "request": request(attempt, bodies.request, requestSize),
             "response": response(attempt, bodies.response),
             "cache": [String: Any](),
             "timings": Self.timings(attempt.transport, milliseconds),
@@ -94,13 +99,17 @@ package struct HTTPArchive: Sendable {
         ]
     }
 
-    private func request(_ request: EncodedRequest, _ body: Data?, _ size: Int64?) -> [String: Any] {
+    /// Returns the protocol that the session reports; an empty string if it reports none.
+    private static func version(_ attempt: ExchangeLog.Attempt) -> String { attempt.transport?.networkProtocol ?? "" }
+
+    private func request(_ attempt: ExchangeLog.Attempt, _ body: Data?, _ size: Int64?) -> [String: Any] {
+        let request = attempt.request
         let url = redaction.url(request.url)
         let query = url.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
         var headers = request.headers
         if let contentType = request.contentType { headers[.contentType] = contentType }
         var object: [String: Any] = [
-            "method": request.method.rawValue, "url": url, "httpVersion": "HTTP/1.1", "cookies": [Any](),
+            "method": request.method.rawValue, "url": url, "httpVersion": Self.version(attempt), "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
             "queryString": query.split(separator: "&").map { pair in
                 let parts = pair.split(separator: "=", maxSplits: 1).map {
@@ -112,7 +121,9 @@ package struct HTTPArchive: Sendable {
             "bodySize": size ?? request.stream.map { $0.length ?? -1 } ?? Int64(request.bodyCount),
         ]
         let type = headers[.contentType]
-        if let text = body.flatMap({ redaction.body($0, contentType: type) }) {
+        if let text = body.flatMap({
+            redaction.body($0, contentType: type, contentEncoding: headers["Content-Encoding"])
+        }) {
             object["postData"] = ["mimeType": type ?? "", "text": text]
         }
         return object
@@ -121,9 +132,12 @@ package struct HTTPArchive: Sendable {
     private func response(_ attempt: ExchangeLog.Attempt, _ body: Data?) -> [String: Any] {
         let headers = attempt.head?.headers ?? [:]
         var content: [String: Any] = ["size": attempt.bodySize, "mimeType": headers[.contentType] ?? ""]
-        content["text"] = body.flatMap { redaction.body($0, contentType: headers[.contentType]) }
+        content["text"] = body.flatMap {
+            redaction.body($0, contentType: headers[.contentType], contentEncoding: headers["Content-Encoding"])
+        }
         return [
-            "status": attempt.head?.status ?? 0, "statusText": "", "httpVersion": "HTTP/1.1", "cookies": [Any](),
+            "status": attempt.head?.status ?? 0, "statusText": "", "httpVersion": Self.version(attempt),
+            "cookies": [Any](),
             "headers": headers.map { ["name": $0.name, "value": redaction.value(ofHeader: $0.name, $0.value)] },
             "content": content,
             "redirectURL": headers[.location].map(redaction.url) ?? "", "headersSize": -1, "bodySize": attempt.bodySize,

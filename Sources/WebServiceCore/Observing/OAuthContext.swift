@@ -7,11 +7,11 @@ enum OAuthContext {
     ]
     private static let pairs = names.filter { $0 != "session_state" }.map { "\($0)=" }
     /// As JSON keys; `state` and `iss` are frequent in ordinary documents.
-    private static let keys = ["\"code_verifier\"", "\"grant_type\"", "\"redirect_uri\""]
+    static let keys: Set<String> = ["code_verifier", "grant_type", "redirect_uri"]
 
     /// Returns whether text contains one of the parameters.
-    static func covers(_ bytes: ArraySlice<UInt8>, isJSON: Bool) -> Bool {
-        (isJSON ? keys : pairs).contains { bytes.holds($0.utf8) }
+    static func covers(_ bytes: ArraySlice<UInt8>) -> Bool {
+        pairs.contains { bytes.holds($0.utf8) }
     }
 
     /// Returns whether a value has the form of an error code: up to four digits, or words of one

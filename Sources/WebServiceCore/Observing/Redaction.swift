@@ -1,100 +1,125 @@
-public import Foundation
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
-/// The rules for secrets in logs, and the placeholder that replaces them.
+/// The rules for secrets, and the placeholder that replaces them.
 ///
-/// Names are compared without regard to ASCII case. A header field, a query or form parameter or a
-/// JSON key is secret if its name is in one of the sets, or contains one of ``fragments`` after
-/// `-`, `_`, `.` and spaces are removed: `access_token` and `X-Amz-Security-Token` contain `token`.
+/// The words of a name decide, without regard to ASCII case. A name is split into words at `-`,
+/// `_`, `.`, spaces and changes of case, and a leading `X` is dropped. The last word is the head
+/// noun: `access_token`, `userPassword` and `X-Api-Key` are secret, and `token_type`,
+/// `session.title` and `sort_key` are not. Common words that run together, such as `apikey` and
+/// `jsessionid`, are recognized.
+/// - Some nouns are secret only after certain words: `key` as in `signing_key`, `code` as in
+///   `otp_code`. `key` alone is secret as a header field and in the query of a URL. All header
+///   fields `X-…-Key` are secret, except keys of data such as `X-Cache-Key`.
+/// - In JSON, a number, a Boolean and `null` are no secrets. Below a name such as `password` or
+///   `credentials`, all texts are secret, except in an object that describes a value, such as
+///   `{"type": "string"}`. `tokens` is a count if its value is a number.
+/// - A noun that also has another meaning, such as `ticket`, `pass` or `session`, is secret in JSON
+///   only if its value is text of one word.
+/// - In every other format, all values are text: `otp=123456` is secret.
+/// - A private key in PEM, a JSON Web Token, a token with a well-known prefix such as `ghp_`, and
+///   the path of a webhook at `hooks.slack.com` and similar hosts are secret under any name.
+/// - In JSON, the private members of a JSON Web Key are secret.
 ///
 /// All input is processed in linear time, whatever it contains. ``ExchangeLogger``,
 /// ``Request/curlDescription(redaction:)`` and ``SessionTask/httpArchive(redaction:)`` apply a
 /// redaction.
 public struct Redaction: Sendable {
-    /// The names of secret header fields. Converted to lower case.
-    public var headerNames: Set<String> { didSet { headerNames = Self.lowercased(headerNames) } }
-    /// The names of secret parameters and JSON keys. Converted to lower case.
-    public var keys: Set<String> { didSet { keys = Self.lowercased(keys) } }
-    /// The names of parameters that are secret in OAuth. Converted to lower case.
+    /// Further secret names. Their words are compared: `Station-Key` covers `stationKey` as well.
+    public var secretNames: Set<String> { didSet { secrets = Self.normalized(secretNames) } }
+    /// Names that are not secret, whatever ``secretNames`` and the rules specify.
     ///
-    /// `code` is an authorization code in OAuth (RFC 6749, section 4.1.2), and an error code
-    /// elsewhere. A parameter of a query, a form or text is secret if they also contain one of the
-    /// parameters `client_id`, `code_verifier`, `grant_type`, `iss`, `redirect_uri` and `state`,
-    /// and otherwise unless its value has the form of an error code: up to four digits, or words
-    /// joined by underscores, such as `missing_field`. A JSON key is secret in a document with the
-    /// key `code_verifier`, `grant_type` or `redirect_uri`.
-    public var parameters: Set<String> { didSet { parameters = Self.lowercased(parameters) } }
-    /// Substrings that make any name secret. Converted to lower case.
-    public var fragments: Set<String> { didSet { fragments = Self.lowercased(fragments) } }
+    /// `Authorization`, `Proxy-Authorization`, `Cookie`, `Set-Cookie` and `DPoP` remain secret as
+    /// header fields.
+    public var harmlessNames: Set<String> { didSet { exceptions = Self.normalized(harmlessNames) } }
     /// The replacement for a secret.
     public var placeholder: String
-    /// Returns the replacement for a secret in place of ``placeholder``. In a JSON body, both are
-    /// JSON text. `nil`, the default, uses the placeholder.
-    package var substitute: (@Sendable (_ secret: String, _ isJSON: Bool) -> String)?
+    /// Returns the replacement for a secret in place of ``placeholder``. `nil`, the default, uses
+    /// the placeholder.
+    package var substitute: (@Sendable (_ secret: String) -> String)?
 
-    /// Creates a redaction. Each parameter defaults to the value of ``standard``.
+    private var secrets: Set<String>
+    private var exceptions: Set<String>
+
+    /// Creates a redaction.
+    ///
+    /// - Parameters:
+    ///   - secretNames: Further secret names. Defaults to none.
+    ///   - harmlessNames: Names that are not secret. Defaults to none.
+    ///   - placeholder: The replacement for a secret. Defaults to `[redacted]`.
     public init(
-        headerNames: Set<String> = ["authorization", "proxy-authorization", "cookie", "set-cookie"],
-        keys: Set<String> = [
-            "auth", "bearer", "cvc", "cvv", "jwt", "key", "mfa", "otp", "pass", "pin", "pwd", "session", "sid", "sig",
-            "ssn", "totp",
-        ],
-        parameters: Set<String> = ["code"],
-        fragments: Set<String> = [
-            "accesskey", "apikey", "assertion", "authcode", "authkey", "authorization", "codeverifier", "credential",
-            "devicecode", "passcode", "passphrase", "passwd", "password", "privatekey", "secret", "sessid", "sessionid",
-            "signature", "subscriptionkey", "token", "usercode",
-        ],
-        placeholder: String = "[redacted]"
+        secretNames: Set<String> = [], harmlessNames: Set<String> = [], placeholder: String = "[redacted]"
     ) {
-        self.headerNames = Self.lowercased(headerNames)
-        self.keys = Self.lowercased(keys)
-        self.parameters = Self.lowercased(parameters)
-        self.fragments = Self.lowercased(fragments)
+        self.secretNames = secretNames
+        self.harmlessNames = harmlessNames
         self.placeholder = placeholder
+        secrets = Self.normalized(secretNames)
+        exceptions = Self.normalized(harmlessNames)
     }
 
-    private static func lowercased(_ names: Set<String>) -> Set<String> { Set(names.map { $0.asciiLowercased() }) }
-
     /// The default redaction.
-    ///
-    /// It covers authorization, cookies, API keys, and parameters and JSON keys that look like
-    /// credentials.
     public static let standard = Redaction()
+
+    private static func normalized(_ names: Set<String>) -> Set<String> { Set(names.map { normalized($0) }) }
+
+    private static func normalized(_ name: String) -> String {
+        let words = SecretName.words(of: name)
+        return words.isEmpty ? name.asciiLowercased() : words.joined(separator: " ")
+    }
+
+    // MARK: Names
+
+    /// The header fields that are always secret.
+    static let secretFields: Set<String> = [
+        "authentication", "authorization", "cookie", "dpop", "proxy-authorization", "set-cookie", "set-cookie2",
+        "x-jfrog-art-api",
+    ]
+
+    func meaning(of name: String) -> SecretName {
+        if !exceptions.isEmpty || !secrets.isEmpty {
+            let name = Self.normalized(name)
+            if exceptions.contains(name) { return .harmless }
+            if secrets.contains(name) { return .secret }
+        }
+        return SecretName(name)
+    }
 
     /// Returns whether the value of a header field is secret.
     public func isSecret(header name: String) -> Bool {
-        let name = name.asciiLowercased()
-        return headerNames.contains(name) || isSecret(key: name.hasPrefix("x-") ? String(name.dropFirst(2)) : name)
+        if Self.secretFields.contains(name.asciiLowercased()) { return true }
+        if !exceptions.isEmpty, exceptions.contains(Self.normalized(name)) { return false }
+        switch meaning(of: name) {
+        case .harmless, .code: return SecretName.isKeyField(name)
+        case .parameter, .word, .text, .list, .secret: return true
+        }
     }
 
-    /// Returns whether the value of a JSON key is secret.
+    /// Returns whether text with a name is secret in JSON.
     public func isSecret(key name: String) -> Bool {
-        let name = name.asciiLowercased()
-        return keys.contains(name) || holdsFragment(name)
+        switch meaning(of: name) {
+        case .harmless, .parameter, .code: false
+        case .word, .text, .list, .secret: true
+        }
     }
 
     /// Returns whether the value of a query or form parameter is secret, in OAuth or in general.
     public func isSecret(parameter name: String) -> Bool {
-        parameters.contains(name.asciiLowercased()) || isSecret(key: name)
+        if case .harmless = meaning(of: name) { return false }
+        return true
     }
 
-    private func holdsFragment(_ name: String) -> Bool {
-        let plain = name.utf8.filter { !"-_. ".utf8.contains($0) }
-        return fragments.contains { plain.holds($0.utf8) }
-    }
+    /// Returns whether the value of a header field is secret, or its name resembles one of a
+    /// credential.
+    func mayBeSecret(header name: String) -> Bool { isSecret(header: name) || SecretName.resemblesCredential(name) }
+
+    /// Returns the replacement for a secret.
+    func replacement(of secret: String) -> String { substitute?(secret) ?? placeholder }
+
+    // MARK: Values
 
     /// Returns the value of a header field, or the placeholder if it is secret.
     ///
     /// In any other value, including URLs and JSON within it, user information is removed and the
     /// values of secret names are replaced.
     public func value(ofHeader name: String, _ value: String) -> String {
-        if isSecret(header: name) { return substitute?(value, false) ?? placeholder }
-        guard value.utf8.contains(where: TextRedactor.isDelimiter) else { return value }
-        return String(decoding: TextRedactor(redaction: self).redacted(value: Array(value.utf8)[...]), as: UTF8.self)
+        isSecret(header: name) ? replacement(of: value) : redacted(value) { $0.value($1) }
     }
 
     /// Returns a URL with the secret values of its query replaced.
@@ -105,59 +130,26 @@ public struct Redaction: Sendable {
         let bytes = Array(text.utf8)
         let withoutFragment = bytes.prefix { $0 != UInt8(ascii: "#") }
         var address = withoutFragment.prefix { $0 != UInt8(ascii: "?") }
-        let query = withoutFragment[address.endIndex...]
+        let query = withoutFragment[address.endIndex...].dropFirst()
+        let hasQuery = address.count < withoutFragment.count
         let start = address.starts(with: "//".utf8) ? 2 : address.firstRange(of: "://".utf8)?.upperBound
         if let start {
             let authority = address[start...].prefix { $0 != UInt8(ascii: "/") }
             if let at = authority.lastIndex(of: UInt8(ascii: "@")) { address.removeSubrange(start...at) }
         }
-        let redactor = TextRedactor(redaction: self)
-        // Path parameters, such as `;jsessionid=`.
-        if address.contains(UInt8(ascii: "=")) { address = redactor.redacted(address, as: .value)[...] }
-        if !query.isEmpty { address += query.prefix(1) + redactor.redacted(query.dropFirst(), as: .pairs) }
-        return String(decoding: address, as: UTF8.self)
+        // Path parameters, such as `;jsessionid=`, and tokens.
+        let path = redacted(String(decoding: address, as: UTF8.self)) { $0.scan($1, .value) }
+        return path + (hasQuery ? "?" + pairs(String(decoding: query, as: UTF8.self)) : "")
     }
 
-    /// Returns the pairs of a query or a form with the secret values replaced.
+    /// Returns the pairs of a query with the secret values replaced.
     ///
     /// Values that contain URLs, pairs or JSON are redacted as well.
-    public func pairs(_ text: String) -> String {
-        TextRedactor(redaction: self).redacted(text, as: .pairs)
-    }
+    public func pairs(_ text: String) -> String { redacted(text) { $0.pairs($1, isQuery: true) } }
 
-    /// Returns the replacement for a secret.
-    func replacement(of secret: ArraySlice<UInt8>, isJSON: Bool = false) -> String {
-        guard let substitute else { return isJSON ? "\"\(placeholder)\"" : placeholder }
-        return substitute(String(decoding: secret, as: UTF8.self), isJSON)
-    }
-
-    /// Returns a body as text with the secret values replaced.
-    ///
-    /// Supports JSON, forms and `text/…`. Returns `nil` for any other media type, and for bytes
-    /// that are not UTF-8 or contain NUL, as in UTF-16.
-    ///
-    /// In JSON, the values of secret keys are replaced, and URLs, pairs and JSON within strings are
-    /// redacted. In `text/…`, user information in URLs is removed, and the value of a secret name
-    /// is replaced:
-    /// - after `=`, and after `:` if the name is quoted: a quoted string, a list or an object in
-    ///   brackets, or everything up to the next space, `&`, `;`, `<`, `>`, quotation mark, or comma
-    ///   before a space,
-    /// - after `:` if the name is not quoted: the rest of the line,
-    /// - in an element of that name: its content.
-    ///
-    /// Values at any other position, such as in another attribute or column, are not recognized.
-    public func body(_ data: Data, contentType: String?) -> String? {
-        let type = contentType?.asciiLowercased() ?? ""
-        let begin = data.drop { [0xEF, 0xBB, 0xBF].contains($0) }.first { !" \t\r\n\u{1E}".utf8.contains($0) }
-        let isJSON = type.contains("json") || begin == UInt8(ascii: "{") || begin == UInt8(ascii: "[")
-        let isForm = type.hasPrefix(ContentType.formEncoded)
-        let isText = type.hasPrefix("text/")
-        guard isJSON || isForm || isText, !data.contains(0) else { return nil }
-        // A character that is cut off at the end must not prevent the redaction of the rest.
-        guard let text = (0...3).lazy.compactMap({ String(validating: data.dropLast($0), as: UTF8.self) }).first else {
-            return nil
-        }
-        let redactor = TextRedactor(redaction: self, isText: isText)
-        return redactor.redacted(text, as: isJSON ? .json : isForm ? .pairs : .text)
+    private func redacted(_ text: String, _ body: (inout TextRedactor, Range<Int>) -> Void) -> String {
+        var redactor = TextRedactor(SecretRules(self), Array(text.utf8))
+        body(&redactor, redactor.bytes.indices)
+        return redactor.redacted.map { String(decoding: $0, as: UTF8.self) } ?? text
     }
 }

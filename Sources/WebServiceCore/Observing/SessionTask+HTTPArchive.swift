@@ -15,8 +15,9 @@ extension SessionTask {
     /// The archive can be opened with the developer tools of a browser.
     ///
     /// Secret header fields and query values are redacted. Bodies are not included, only their
-    /// sizes. The phases of a request are included if the session measures them (`CurlSession`);
-    /// otherwise its whole duration is reported as waiting.
+    /// sizes. The HTTP version and the phases of a request are included if the session measures
+    /// them (`CurlSession`); otherwise the version is empty, and the whole duration is reported as
+    /// waiting.
     public func httpArchive(redaction: Redaction = .standard) -> Data {
         let record = context.log.record
         let entries = record.entries.compactMap { entry in

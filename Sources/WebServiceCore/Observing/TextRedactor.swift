@@ -1,189 +1,191 @@
-/// Removes user information from URLs and replaces the values of secret names, in one pass over the
-/// bytes of a text.
+/// Finds the secrets of a text, in time linear in its length.
 ///
-/// JSON strings and percent-encoded values are decoded and redacted in the same way, up to
-/// ``maximumDepth`` levels, and encoded again only if they contain a secret. Each level processes a
-/// byte a constant number of times, so the time is linear in the length.
+/// The redactor collects the ranges to replace, so that a text without secrets remains byte for
+/// byte. Escaped and encoded parts are decoded and redacted by another redactor, up to
+/// ``maximumDepth`` levels, and encoded again only if they contain a secret.
 struct TextRedactor {
+    /// The forms in which a name precedes its value.
     enum Syntax {
-        /// A query or a form.
-        case pairs
-        /// A header field value, or a string within JSON or pairs: `name=value`, and
-        /// `name: value` for secret header fields.
+        /// `name=value`, quoted names, and the names of header fields before `:`. For strings and
+        /// header fields, in which `password: must be long` is prose.
         case value
-        /// Text: also `name: value`, quoted names and elements.
+        /// Also `name: value` and YAML blocks, for text of any notation.
         case text
-        /// JSON: as text, and its strings as values.
-        case json
+        /// Only values that are literals: `name: "value"` (GraphQL, JavaScript).
+        case literals
     }
 
     /// The number of nested encodings that are decoded.
     static let maximumDepth = 4
 
-    let redaction: Redaction
-    /// A Boolean value that indicates whether `name: value` is redacted within strings.
-    var isText = false
-    var depth = 0
+    let rules: SecretRules
+    let bytes: [UInt8]
+    let depth: Int
+    private(set) var edits: [(range: Range<Int>, text: [UInt8])] = []
+    /// The number of formats within formats that share the bytes.
+    var level = 0
 
-    func redacted(_ text: String, as syntax: Syntax) -> String {
-        String(decoding: redacted(Array(text.utf8)[...], as: syntax), as: UTF8.self)
+    init(_ rules: SecretRules, _ bytes: [UInt8], depth: Int = 0) {
+        self.rules = rules
+        self.bytes = bytes
+        self.depth = depth
     }
 
-    func redacted(_ bytes: ArraySlice<UInt8>, as syntax: Syntax) -> [UInt8] {
-        if syntax == .pairs { return pairs(bytes) }
-        let isAuthorization = OAuthContext.covers(bytes, isJSON: syntax == .json)
+    /// The text without secrets; `nil` if it contains none.
+    var redacted: [UInt8]? {
+        guard !edits.isEmpty else { return nil }
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
-        var index = bytes.startIndex
-        // The number of colons since a `<` that only names and colons follow; `nil` elsewhere. One
-        // name after each `<` is treated as that of an element, so that all end tags are searched
-        // for in linear time.
-        var colonsInTag: Int?
-        while index < bytes.endIndex {
-            let byte = bytes[index]
-            if Self.isNameByte(byte) {
-                let name = bytes[index...].prefix(while: Self.isNameByte)
-                result += name
-                index = name.endIndex
-                let isElement =
-                    syntax != .value && colonsInTag.map { $0 == 1 || bytes[index...].first != 0x3A } ?? false
-                let place = Place(syntax: syntax, isElement: isElement, isAuthorization: isAuthorization)
-                guard let value = secretValue(of: name, in: bytes, place) else { continue }
-                result += bytes[index..<value.startIndex]
-                result += Array(redaction.replacement(of: value).utf8)
-                index = value.endIndex
-                // A closing quotation mark must not be treated as the start of a JSON string.
-                if value.startIndex > bytes.startIndex, index < bytes.endIndex, Self.isQuote(bytes[index]),
-                    bytes[index] == bytes[value.startIndex - 1]
-                {
-                    result.append(bytes[index])
-                    index += 1
-                }
-                continue
-            }
-            switch byte {
-            case UInt8(ascii: "<"): colonsInTag = 0
-            case UInt8(ascii: ":"): colonsInTag = colonsInTag.flatMap { $0 == 0 ? 1 : nil }
-            default: colonsInTag = nil
-            }
-            if byte == UInt8(ascii: "/"), let end = endOfUserInformation(bytes[(index + 1)...]) {
-                result += [byte, byte]
-                index = end
-            } else if byte == UInt8(ascii: "\""), syntax == .json {
-                index = appendString(to: &result, bytes, from: index, isAuthorization)
-            } else {
-                result.append(byte)
-                index += 1
-            }
+        var index = 0
+        for edit in edits {
+            result += bytes[index..<edit.range.lowerBound]
+            result += edit.text
+            index = edit.range.upperBound
         }
-        return result
+        return result + bytes[index...]
     }
 
-    /// Returns the redaction of a value that may be JSON.
-    func redacted(value bytes: ArraySlice<UInt8>) -> [UInt8] {
-        let first = bytes.first { !" \t\r\n".utf8.contains($0) }
-        let isJSON = first == UInt8(ascii: "{") || first == UInt8(ascii: "[")
-        return redacted(bytes, as: isJSON ? .json : isText ? .text : .value)
+    /// Replaces a range that follows the previous ones.
+    mutating func edit(_ range: Range<Int>, _ text: [UInt8]) { edits.append((range, text)) }
+
+    /// Escapes the replacements from an index on for a string of JSON.
+    mutating func escapeEdits(from start: Int) {
+        for index in start..<edits.count { edits[index].text = JSONLiteral.escaped(edits[index].text) }
     }
 
-    /// Returns the redaction of a decoded value; the placeholder if it is nested too deeply.
-    private func nested(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        guard depth < Self.maximumDepth else { return Array(redaction.replacement(of: bytes).utf8) }
-        return TextRedactor(redaction: redaction, isText: isText, depth: depth + 1).redacted(value: bytes)
+    /// Removes the edits from an index on.
+    mutating func removeEdits(from start: Int) { edits.removeSubrange(start...) }
+
+    mutating func replace(_ range: Range<Int>) {
+        let secret = String(decoding: bytes[range], as: UTF8.self)
+        edit(range, Array(rules.redaction.replacement(of: secret).utf8))
+    }
+
+    // MARK: Values
+
+    /// Redacts a value, which may be JSON, markup, or GraphQL.
+    mutating func value(_ range: Range<Int>, _ syntax: Syntax = .value) {
+        level += 1
+        defer { level -= 1 }
+        let start = range.first { !Self.isBlank(bytes[$0]) && bytes[$0] != 0x1E } ?? range.upperBound
+        guard level <= Self.maximumDepth, start < range.upperBound else { return scan(range, syntax) }
+        let hasBrackets = bytes[start] == UInt8(ascii: "{") || bytes[start] == UInt8(ascii: "[")
+        if hasBrackets, json(range) { return }
+        if hasBrackets && syntax == .value || isQuery(start..<range.upperBound) { return scan(range, .literals) }
+        if hasTags(range) { return markup(range, syntax) }
+        scan(range, syntax)
+    }
+
+    private func isQuery(_ range: Range<Int>) -> Bool {
+        let word = String(decoding: bytes[range].prefix(12).prefix(while: ASCII.isAlpha), as: UTF8.self)
+        return ["query", "mutation", "subscription", "fragment"].contains(word)
+            && bytes[range].contains(UInt8(ascii: "{"))
+    }
+
+    private func hasTags(_ range: Range<Int>) -> Bool {
+        var index = range.lowerBound
+        while index + 1 < range.upperBound {
+            if bytes[index] == UInt8(ascii: "<"), ASCII.isAlpha(bytes[index + 1]) { return true }
+            index += 1
+        }
+        return false
+    }
+
+    /// Redacts a value in decoded form.
+    ///
+    /// - Returns: The redaction; `nil` if the value remains.
+    func decoded(_ value: [UInt8]) -> [UInt8]? {
+        guard depth < Self.maximumDepth else {
+            let isPlain = !value.contains { "=:@".utf8.contains($0) }
+            return isPlain ? nil : Array(rules.redaction.replacement(of: String(decoding: value, as: UTF8.self)).utf8)
+        }
+        var redactor = TextRedactor(rules, value, depth: depth + 1)
+        redactor.value(value.indices)
+        return redactor.redacted
     }
 
     // MARK: Queries and forms
 
-    private func pairs(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
-        let pairs = bytes.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false).map { pair in
-            (name: pair.prefix { $0 != UInt8(ascii: "=") }, pair: pair)
+    /// - Parameter isQuery: A Boolean value that indicates whether the pairs are those of a URL.
+    mutating func pairs(_ range: Range<Int>, isQuery: Bool) {
+        var starts: [Range<Int>] = []
+        var start = range.lowerBound
+        for index in range where bytes[index] == UInt8(ascii: "&") {
+            starts.append(start..<index)
+            start = index + 1
         }
-        let isAuthorization = pairs.contains { OAuthContext.names.contains(Self.decodedName($0.name)) }
-        let redacted = pairs.map { name, pair in
-            guard name.count < pair.count else { return nestedPair(pair) }
-            let value = pair.dropFirst(name.count + 1)
-            guard isSecret(parameter: Self.decodedName(name), value, isAuthorization) else {
-                return nestedPair(name) + [UInt8(ascii: "=")] + nestedPair(value)
+        starts.append(start..<range.upperBound)
+        lazy var isAuthorization = OAuthContext.covers(bytes[range])
+        for pair in starts {
+            guard let equals = bytes[pair].firstIndex(of: UInt8(ascii: "=")) else {
+                encoded(pair)
+                continue
             }
-            return nestedPair(name) + Array("=\(redaction.replacement(of: value))".utf8)
+            encoded(pair.lowerBound..<equals)
+            let value = equals + 1..<pair.upperBound
+            let place: SecretRules.Place = isQuery ? .query : .form
+            let name = Self.decodedName(bytes[pair.lowerBound..<equals])
+            if rules.isSecret(name, bytes[value], place, isAuthorization: { isAuthorization }) {
+                replace(value)
+            } else {
+                encoded(value)
+            }
         }
-        return Array(redacted.joined(separator: "&".utf8))
     }
 
-    private func nestedPair(_ value: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-        guard value.contains(UInt8(ascii: "%")) else {
-            return value.contains(where: Self.isDelimiter) ? nested(value)[...] : value
-        }
-        let plain = percentDecoded(value.map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
-        guard plain.contains(where: Self.isDelimiter) else { return value }
-        let shown = nested(plain[...])
-        if shown == plain { return value }
+    /// Redacts a name or a value that may be percent-encoded.
+    private mutating func encoded(_ range: Range<Int>) {
+        guard bytes[range].contains(UInt8(ascii: "%")) else { return value(range) }
+        let plain = percentDecoded(bytes[range].map { $0 == UInt8(ascii: "+") ? UInt8(ascii: " ") : $0 })
+        guard let shown = decoded(plain) else { return }
         var writer = ByteWriter(reserving: shown.count)
         writer.encode(String(decoding: shown, as: UTF8.self), allowed: .unreserved)
-        return Array(writer.text.utf8)[...]
+        edit(range, Array(writer.text.utf8))
     }
 
     static func decodedName(_ name: ArraySlice<UInt8>) -> String {
         String(decoding: name.contains(UInt8(ascii: "%")) ? percentDecoded(name) : Array(name), as: UTF8.self)
     }
 
-    /// Returns whether a parameter is secret, such as `token` or `user[pin]`.
-    func isSecret(parameter name: String, _ value: ArraySlice<UInt8>, _ isAuthorization: Bool) -> Bool {
-        let parts =
-            name.utf8.contains(UInt8(ascii: "[")) ? name.utf8.split { "[]".utf8.contains($0) } : [name.utf8[...]]
-        return parts.contains { part in
-            let part = String(decoding: part, as: UTF8.self)
-            return redaction.isSecret(key: part)
-                || redaction.parameters.contains(part.asciiLowercased())
-                    && (isAuthorization || !OAuthContext.isErrorCode(value))
-        }
+    // MARK: Bytes
+
+    static func isNameByte(_ byte: UInt8) -> Bool {
+        ASCII.isAlphanumeric(byte) || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
+            || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "%")
     }
-
-    // MARK: JSON strings
-
-    /// Appends a string, and the value after it if it is a secret key.
-    ///
-    /// - Returns: The index after the appended text.
-    private func appendString(
-        to result: inout [UInt8], _ bytes: ArraySlice<UInt8>, from quote: Int, _ isAuthorization: Bool
-    ) -> Int {
-        let end = JSONLiteral.endOfString(bytes, from: quote)
-        let isClosed = end > quote + 1 && bytes[end - 1] == UInt8(ascii: "\"")
-        let content = bytes[(quote + 1)..<max(quote + 1, isClosed ? end - 1 : end)]
-        let hasEscapes = content.contains(UInt8(ascii: "\\"))
-        let plain = hasEscapes ? JSONLiteral.unescaped(content)[...] : content
-        let shown = plain.contains(where: Self.isDelimiter) ? nested(plain)[...] : plain
-        if shown.elementsEqual(plain) {
-            result += bytes[quote..<end]
-        } else {
-            result += [UInt8(ascii: "\"")] + JSONLiteral.escaped(shown) + (isClosed ? [UInt8(ascii: "\"")] : [])
-        }
-        let colon = JSONLiteral.skippingBlanks(bytes, from: end)
-        if colon < bytes.endIndex, bytes[colon] == UInt8(ascii: ":") {
-            let key = String(decoding: plain, as: UTF8.self)
-            if redaction.isSecret(key: key) || redaction.headerNames.contains(key.asciiLowercased())
-                || isAuthorization && redaction.parameters.contains(key.asciiLowercased())
-            {
-                let start = JSONLiteral.skippingBlanks(bytes, from: colon + 1)
-                let valueEnd = JSONLiteral.endOfValue(bytes, from: start)
-                result += bytes[end...colon]
-                result += Array(redaction.replacement(of: bytes[start..<valueEnd], isJSON: true).utf8)
-                return valueEnd
-            }
-        }
-        return end
-    }
-
-    /// Returns the index after the last `@` of an authority that follows the second slash.
-    private func endOfUserInformation(_ bytes: ArraySlice<UInt8>) -> Int? {
-        guard bytes.first == UInt8(ascii: "/") else { return nil }
-        let authority = bytes.dropFirst().prefix { !Self.isBlank($0) && !"/?#<>\"".utf8.contains($0) }
-        return authority.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 }
-    }
-
-    static func isNameByte(_ byte: UInt8) -> Bool { ASCII.isAlphanumeric(byte) || "_.%-".utf8.contains(byte) }
-    /// Returns whether a byte separates a name from its value, or user information from a host.
-    static func isDelimiter(_ byte: UInt8) -> Bool { "=:@".utf8.contains(byte) }
     static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
     static func isQuote(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") }
+
+    /// Returns the number of bytes of a character that is cut off at the end; `nil` if the bytes
+    /// are not UTF-8.
+    static func cutBytes(_ bytes: ArraySlice<UInt8>) -> Int? {
+        let maximum = min(3, bytes.count, bytes.suffix(3).reversed().prefix { $0 >= 0x80 }.count)
+        return (0...maximum).first { String(validating: bytes.dropLast($0), as: UTF8.self) != nil }
+    }
+
+    func trimmed(_ range: Range<Int>) -> Range<Int> {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, Self.isBlank(bytes[start]) { start += 1 }
+        while start < end, Self.isBlank(bytes[end - 1]) { end -= 1 }
+        return start..<end
+    }
+
+    /// Returns the index of the first occurrence of a text, or the end of the range.
+    func index(of text: StaticString, in range: Range<Int>) -> Int {
+        let text = Array(text.description.utf8)
+        var index = range.lowerBound
+        while index < range.upperBound {
+            if bytes[index] == text.first, begins(text, at: index, before: range.upperBound) { return index }
+            index += 1
+        }
+        return range.upperBound
+    }
+
+    func begins(_ text: StaticString, at index: Int, before end: Int) -> Bool {
+        begins(Array(text.description.utf8), at: index, before: end)
+    }
+
+    func begins(_ text: [UInt8], at index: Int, before end: Int) -> Bool {
+        end - index >= text.count && bytes[index..<index + text.count].elementsEqual(text)
+    }
 }

@@ -24,7 +24,11 @@ extension Timeline {
         guard let outcome else {
             return date == nil ? "The task was not resumed." : "The exchange has not ended."
         }
-        guard let error = outcome.error else {
+        let body = outcome.isStreamed ? events.last { $0.kind == .body } : nil
+        if outcome.isStreamed, body == nil {
+            return "The response had status \(outcome.status ?? 0), and its body is being received."
+        }
+        guard let error = outcome.error ?? body?.error else {
             let source = outcome.source.flatMap { $0 == .network ? nil : ", source: \($0)" } ?? ""
             return "The exchange ended\(outcome.status.map { " with status \($0)" } ?? "")\(source)."
         }

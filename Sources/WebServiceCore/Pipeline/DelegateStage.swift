@@ -11,28 +11,46 @@ struct DelegateStage {
 
     let delegate: any ServicePassthroughDelegate
 
+    /// Returns the request that the delegate returns instead of a request, or `nil` to send it
+    /// unchanged.
+    ///
+    /// - Parameter source: The request of the exchange. The replacement has those of its options
+    ///   that a `URLRequest` does not have, and none of the fields that may not be sent to the
+    ///   origin of the new URL.
+    func replacement(for request: URLRequest, source: Request?) -> Request? {
+        let modified = DelegateCall.$request.withValue(source) { delegate.modifiedRequest(request: request) }
+        guard let modified else { return nil }
+        return source?.replaced(with: modified) ?? Request(modified)
+    }
+
     /// Returns a data task that notifies the delegate.
     ///
-    /// - Parameter send: Returns the session's data task, which calls the given completion before
-    ///   it completes.
-    func dataTask(
-        for request: any URLRequestEncodable, _ send: (any URLRequestEncodable, @escaping Completion) -> any DataTask
-    ) throws -> any DataTask {
-        var (request, urlRequest) = (request, try request.urlRequest())
-        let original = request as? EncodedRequest
-        let modified = DelegateCall.$request.withValue(original?.source) {
-            delegate.modifiedRequest(request: urlRequest)
-        }
-        if let modified {
-            var replacement = Request(modified)
-            replacement.options.maximumResponseBytes = original?.maximumResponseBytes
-            replacement.options.connectTimeout = original?.source.options.connectTimeout
-            replacement.options.expectsContinue = original?.source.options.expectsContinue
-            let encoded = try replacement.encode()
-            (request, urlRequest) = (encoded, encoded.urlRequestValue)
-        }
-        let announcement = Announcement(delegate, urlRequest, original?.source)
-        return AnnouncedDataTask(send(request, announcement.didReceive), announcement)
+    /// - Parameters:
+    ///   - request: The request as it is sent.
+    ///   - source: The request of the exchange.
+    ///   - send: Returns the session's data task, which calls the given completion before it
+    ///     completes.
+    func announcing(_ request: URLRequest, source: Request?, _ send: (@escaping Completion) -> any DataTask)
+        -> any DataTask
+    {
+        let announcement = Announcement(delegate, request, source)
+        return AnnouncedDataTask(send(announcement.didReceive), announcement)
+    }
+}
+
+extension Request {
+    /// Returns the request that a delegate returned instead of this one.
+    fileprivate func replaced(with urlRequest: URLRequest) -> Request {
+        var new = Request(urlRequest)
+        let own = new.options
+        new.options = options
+        (new.options.shouldHandleCookies, new.options.cachePolicy) = (own.shouldHandleCookies, own.cachePolicy)
+        // The delegate may have changed this one.
+        new.options.timeout = .clamping(seconds: urlRequest.timeoutInterval)
+        new.options.compressesBody = false  // the delegate received the compressed body
+        (new.downloadsPart, new.credentialFields, new.boundFields) = (downloadsPart, credentialFields, boundFields)
+        new.removeForeignFields()
+        return new
     }
 }
 

@@ -22,6 +22,8 @@ final class ExchangeContext: Sendable {
         var batchSize = 1
         weak var stream: ResponseStream?
         var trace: TraceParent?
+        /// The instant of `resume()` on the system's clock.
+        var start: UInt64?
     }
 
     init(_ service: any PipelineSource) {
@@ -45,6 +47,19 @@ final class ExchangeContext: Sendable {
         set { state.withLock { $0.batchSize = newValue } }
     }
 
+    /// Records `resume()`.
+    func begin() {
+        state.withLock { $0.start = TaskClock.system.now }
+        log.begin(at: clock.now)
+    }
+
+    /// Returns whether an error is that of a session that cancelled its requests after `resume()`.
+    func isCancellation(_ error: WebServiceError) -> Bool {
+        guard let cancellation = error.underlying as? SessionCancellation, let start = state.withLock({ $0.start })
+        else { return false }
+        return start <= cancellation.instant
+    }
+
     /// Returns the trace of the exchange: the first one passed.
     func trace(_ current: TraceParent) -> TraceParent {
         state.withLock { state in
@@ -54,9 +69,19 @@ final class ExchangeContext: Sendable {
         }
     }
 
+    /// Reports progress to the handlers of the task. Called on the threads of sessions.
+    func report(_ progress: TransferProgress) {
+        log.report(progress)
+    }
+
     /// Records the head of a response. Called on the threads of sessions.
     func report(_ head: ResponseHead) {
         deliverInBackground(log.didReceive(head))
+    }
+
+    /// Records bytes of a body that no result contains.
+    func reportBody(_ bytes: Data) {
+        deliverInBackground(log.didReceiveBody(bytes))
     }
 
     /// Records the end of a streamed body. Called on the threads of sessions.
@@ -142,8 +167,7 @@ final class Exchange: Cancellable {
         case .refused: return cancel()
         }
         do {
-            let request = pipeline.addingCookies(to: request, in: context)
-            let dataTask = try pipeline.send(request, in: context) { [self] result, metrics in
+            let dataTask = try pipeline.send(request, in: context) { [self] result, metrics, request in
                 receive(result, metrics, for: request, hop: hop, after: redirects)
             }
             let isNeeded = state.withLock { state in

@@ -3,7 +3,8 @@ public import Foundation
 /// An event of an exchange, for the observers of a service (``WebService/observers``).
 ///
 /// The first event of an exchange is ``Kind/created``. ``Kind/ended(_:)`` is delivered once.
-/// After it, only ``Kind/recorded(_:)`` follows: the end of a streamed body, handlers, storing.
+/// After it, only ``Kind/recorded(_:)`` follows (the end of a streamed body, handlers, storing) and
+/// ``Kind/bodyReceived(_:)``.
 ///
 /// A task that is never resumed has no events.
 public struct ExchangeEvent: Sendable {
@@ -19,6 +20,12 @@ public struct ExchangeEvent: Sendable {
         ///
         /// A session that delivers whole responses delivers it together with the body.
         case headReceived(ResponseHead)
+        /// Bytes of a body that no result contains, after decompression.
+        ///
+        /// Before ``attemptEnded(number:_:_:)`` with an error: all bytes of the body that were
+        /// received, if the session is a ``StreamingSession``. For a streamed body: the first bytes
+        /// that its reader has taken, in pieces (``Observer/streamedBodyLimit``).
+        case bodyReceived(Data)
         /// A response was received or the request failed.
         ///
         /// The metrics are `nil` if the session measures nothing. The data of a streamed response

@@ -14,7 +14,9 @@ extension Timeline.Event {
             detail: entry.detail,
             status: entry.attempt?.head.flatMap { $0.isHTTP ? $0.status : nil },
             request: entry.attempt?.request.summary,
-            related: entry.related
+            related: entry.related,
+            error: entry.error,
+            byteCount: entry.byteCount
         )
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// The events for the observers of the service.
@@ -33,12 +34,13 @@ extension ExchangeLog {
     ) {
         guard !observers.isEmpty else { return }
         let id = id ?? Self.makeID()
+        let streamedBodyLimit = observers.map(\.streamedBodyLimit).max() ?? 0
         let delivery = state.withLock { state -> EventQueue.Delivery? in
             guard let origin = state.record.metrics.origin else { return nil }  // unreachable: called after begin(at:)
             let exchange = ObservedExchange(
                 id: id, parent: state.parent, request: request, type: type, isComposite: isComposite,
                 date: origin.date)
-            var queue = EventQueue(exchange, observers, start: origin.moment)
+            var queue = EventQueue(exchange, observers, streamedBodyLimit, start: origin.moment)
             let first = queue.add(.created, at: origin.moment)
             state.queue = queue
             // Another thread has cancelled the task in the meantime.
@@ -55,6 +57,14 @@ extension ExchangeLog {
     func didReceive(_ head: ResponseHead) -> EventQueue.Delivery? {
         let now = clock.now
         return state.withLock { $0.record.attemptIsOpen ? $0.queue?.receive(head, at: now) : nil }
+    }
+
+    /// Records bytes of a body that no result contains.
+    ///
+    /// - Returns: The event, which must be delivered on another thread.
+    func didReceiveBody(_ bytes: Data) -> EventQueue.Delivery? {
+        let now = clock.now
+        return state.withLock { $0.queue?.add(.bodyReceived(bytes), at: now) }
     }
 
     /// Delivers an event, and all events that are added in the meantime.

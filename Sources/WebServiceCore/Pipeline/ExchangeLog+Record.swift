@@ -37,6 +37,7 @@ extension ExchangeLog {
             case .failure(let failure):
                 error = failure
                 head = (failure as? WebServiceError)?.response.map(ResponseHead.init)
+                bodySize = (failure as? WebServiceError)?.body?.count ?? 0
                 transport = metrics
             }
         }
@@ -51,6 +52,10 @@ extension ExchangeLog {
         var attempt: Attempt?
         /// The identifier of another exchange.
         var related: UInt64?
+        /// The error of a body or of a failure.
+        var error: (any Error)?
+        /// The number of bytes of a body that were received.
+        var byteCount: Int64?
     }
 
     /// The result of an exchange, without its body.
@@ -58,10 +63,13 @@ extension ExchangeLog {
         var error: (any Error)?
         var status: Int?
         var source: Response.Source?
+        /// A Boolean value that indicates whether the body follows.
+        var isStreamed = false
 
         init(_ result: Result<Response, any Error>) {
             switch result {
-            case .success(let response): (status, source) = (response.head?.status, response.source)
+            case .success(let response):
+                (status, source, isStreamed) = (response.head?.status, response.source, response.isStreamed)
             case .failure(let failure): error = failure
             }
         }

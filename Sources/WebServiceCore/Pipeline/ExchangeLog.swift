@@ -24,6 +24,9 @@ struct ExchangeLog: ~Copyable, Sendable {
         /// The accounts for which the exchange was begun, by the object that defines them.
         var accounts: [ObjectIdentifier: Account] = [:]
         var progress: ProgressRelay?
+        /// Receives the progress as well: that of a typed request whose endpoint sends this
+        /// exchange.
+        var progressListener: ProgressRelay.Handler?
         /// The identifier of the exchange on whose behalf this one is sent.
         var parent: UInt64?
         /// The events for the observers; `nil` without observers.
@@ -63,10 +66,10 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// The receivers of the events of one attempt.
     struct Permit: Sendable {
-        /// The progress relay; `nil` without handlers of the progress.
-        var progress: ProgressRelay?
         /// A Boolean value that indicates whether there are observers.
         var isObserved: Bool
+        /// The number of bytes of a streamed body that the observers receive.
+        var streamedBodyLimit = 0
     }
 
     /// Records that a request is about to be sent.
@@ -83,7 +86,8 @@ struct ExchangeLog: ~Copyable, Sendable {
             // An interceptor may have abandoned the attempt before.
             let abandoned = state.endOpenAttempt(.failure(URLError(.cancelled)), at: now)
             state.record.begin(request, at: now)
-            let permit = Permit(progress: state.progress, isObserved: state.queue != nil)
+            let permit = Permit(
+                isObserved: state.queue != nil, streamedBodyLimit: state.queue?.streamedBodyLimit ?? 0)
             return (permit, replaced, abandoned.or(state.queue?.start(state.record.attempts, request, at: now)))
         }
         withExtendedLifetime(replaced) {}
@@ -116,7 +120,8 @@ struct ExchangeLog: ~Copyable, Sendable {
         let error: (any Error)? = if case .failure(let error) = result { error } else { nil }
         let failure = Attempt.kind(of: error)
         let detail = "\(byteCount) bytes" + (failure.isEmpty ? "" : ", \(failure)")
-        let entry = Entry(kind: .body, start: start, end: clock.now, detail: detail)
+        var entry = Entry(kind: .body, start: start, end: clock.now, detail: detail)
+        (entry.error, entry.byteCount) = (error, byteCount)
         return state.withLock { state in
             if let metrics { state.record.metrics.transport = metrics }
             state.record.events.append(entry)
@@ -178,6 +183,13 @@ struct ExchangeLog: ~Copyable, Sendable {
         add(Entry(kind: kind, start: now, detail: detail, related: related))
     }
 
+    /// Records the failure of a handler, a step or the validation.
+    func record(failure error: any Error) {
+        var entry = Entry(kind: .failure, start: clock.now, detail: Attempt.kind(of: error))
+        entry.error = error
+        add(entry)
+    }
+
     /// Records a duration that ends now.
     func record(_ kind: Timeline.Kind, _ detail: String, lasting nanoseconds: UInt64) {
         let now = clock.now
@@ -199,7 +211,8 @@ struct ExchangeLog: ~Copyable, Sendable {
 
     /// Records when a stage of the handlers began or ended.
     func mark(_ stage: ServiceTaskMetrics.Stage, at instant: UInt64) {
-        state.withLock { $0.record.metrics.mark(stage, at: instant) }
+        let date = clock.date
+        state.withLock { $0.record.metrics.mark(stage, at: instant, date) }
     }
 
     // MARK: Shared by the exchanges
@@ -219,6 +232,18 @@ struct ExchangeLog: ~Copyable, Sendable {
             state.progress = state.progress ?? ProgressRelay()
             return state.progress
         }?.add(handler)
+    }
+
+    /// Reports progress to the handlers that were added so far, also during the attempt.
+    func report(_ progress: TransferProgress) {
+        let (relay, listener) = state.withLock { ($0.progress, $0.progressListener) }
+        relay?.update(progress)
+        listener?(progress)
+    }
+
+    /// Passes the progress on. Called before `resume()`.
+    func forwardProgress(to listener: @escaping ProgressRelay.Handler) {
+        state.withLock { $0.progressListener = listener }
     }
 
     /// The progress relay; `nil` if there are no observers.

@@ -56,16 +56,14 @@ public struct Next: Sendable {
 
 /// An interceptor that also decides whether a download continues after an error within a body.
 protocol ContinuationPolicy: Interceptor {
-    /// Waits until the request for the remaining bytes may be sent.
+    /// Returns the pause before the request for the remaining bytes; `nil` if it must not be sent.
     ///
     /// - Parameters:
-    ///   - attempt: The number of attempts that delivered no bytes, including the first.
-    ///   - spent: The duration since the last byte.
-    /// - Returns: Whether the request may be sent.
-    /// - Throws: `CancellationError`.
-    func waitToContinue(
+    ///   - attempt: The number of attempts that delivered few bytes, including the first.
+    ///   - spent: The duration of these attempts.
+    func pauseToContinue(
         _ request: Request, after error: any Error, attempt: Int, spent: Duration, in context: ExchangeContext
-    ) async throws -> Bool
+    ) -> Duration?
 }
 
 /// An interceptor that calls a closure.
@@ -93,11 +91,18 @@ extension Interceptor where Self == ClosureInterceptor {
 
     /// Returns an interceptor that adds default header fields.
     ///
-    /// A field that the request already has is not changed.
-    public static func headers(_ headers: Headers) -> ClosureInterceptor {
+    /// A field that the request already has is not changed. The fields are added to requests to the
+    /// origin of the service's base URL and to `origins`. Requests to other origins have only
+    /// `Accept`, `Accept-Encoding`, `Accept-Language` and `User-Agent`.
+    ///
+    /// - Parameters:
+    ///   - headers: The header fields.
+    ///   - origins: The origins, in addition to that of the base URL, that the fields are sent to.
+    ///     Defaults to none.
+    public static func headers(_ headers: Headers, origins: Set<Origin> = []) -> ClosureInterceptor {
         ClosureInterceptor { request, next in
             var request = request
-            request.headers = request.headers.adding(headers)
+            request.add(headers, for: origins.union([next.context.service.baseOrigin].compactMap(\.self)))
             return try await next(request)
         }
     }

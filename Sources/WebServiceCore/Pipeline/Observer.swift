@@ -26,4 +26,16 @@ public protocol Observer: Sendable {
     /// session. An observer can use the service and its tasks, for example to cancel one. A slow
     /// observer delays only the exchange of the event. It must not wait for that exchange.
     func observe(_ event: ExchangeEvent)
+
+    /// The number of bytes of a streamed body that the observer receives
+    /// (``ExchangeEvent/Kind/bodyReceived(_:)``).
+    ///
+    /// The events of all observers of a service contain as many bytes as the largest limit. Read
+    /// when a task is resumed. Defaults to 0.
+    var streamedBodyLimit: Int { get }
+}
+
+extension Observer {
+    /// 0: the observer receives no bytes of streamed bodies.
+    public var streamedBodyLimit: Int { 0 }
 }

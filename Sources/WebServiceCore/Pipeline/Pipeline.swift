@@ -18,10 +18,11 @@ import FoundationNetworking
 /// | --- | --- |
 /// | encode | ``Request/encode()`` |
 /// | body | ``Request/providingBody()`` |
-/// | interceptors | ``Interceptor``; ``Interceptor/headers(_:)`` adds default header fields |
+/// | interceptors | ``Interceptor``; ``Interceptor/headers(_:origins:)`` adds header fields |
 /// | trace | ``Request/startingSpan()`` for each hop, if an interceptor has set a trace |
-/// | cookies | ``addingCookies(to:)``, called by ``Exchange`` for each hop; ``CookieJar`` |
-/// | delegate, session | ``SessionStage``, which applies ``DelegateStage`` |
+/// | cookies | ``send(_:in:completion:)`` for each hop; ``CookieJar`` |
+/// | delegate | ``DelegateStage``: the request to send instead, with the cookies of its URL |
+/// | session | ``SessionStage``, which notifies the delegate |
 /// | size limit | ``BodyCollector`` during reception; `ResponseBody` for a streamed body |
 /// | redirect | ``RedirectPolicy`` returns the decision; ``Exchange`` sends the next hop |
 ///
@@ -125,21 +126,29 @@ final class Pipeline: Sendable {
 
     // MARK: One hop
 
-    /// Runs the stages of a hop from the log to the session.
+    /// Runs the stages of a hop from the cookies to the session.
     ///
-    /// A new stage between the cookies, which ``Exchange`` has added, and the session goes before
-    /// the log, so that the log contains the request as it is sent.
+    /// A new stage that changes the request goes before the log, so that the log, the limits and
+    /// the redirects apply to the request as it is sent.
     ///
+    /// - Parameter completion: Called with the result and with the request that was sent.
     /// - Returns: The session's data task, not resumed.
-    func send(_ request: EncodedRequest, in context: ExchangeContext, completion: @escaping SessionStage.Completion)
-        throws -> any DataTask
-    {
+    func send(
+        _ request: EncodedRequest, in context: ExchangeContext,
+        completion: @escaping @Sendable (Result<Response, any Error>, TransportMetrics?, EncodedRequest) -> Void
+    ) throws -> any DataTask {
         guard request.source.options.cachePolicy != .returnCacheDataDontLoad else {
             throw URLError(.resourceUnavailable)
         }
         guard request.source.canSendBody else { throw WebServiceError.bodyNotReplayable(request.source) }
-        let permit = try context.log.willSend(request)
-        return try session.dataTask(for: request, in: context, delegateReference?.delegate, permit, completion)
+        let delegate = delegateReference?.delegate.map { (stage: DelegateStage(delegate: $0), source: request.source) }
+        let cookies = cookies(for: request, in: context)
+        var sent = cookies.map { request.adding("Cookie", $0) } ?? request
+        if let replacement = delegate?.stage.replacement(for: try sent.urlRequest(), source: request.source) {
+            sent = try encode(replacement, insteadOf: request, cookies: cookies, in: context)
+        }
+        let permit = try context.log.willSend(sent)
+        return try session.dataTask(for: sent, in: context, delegate, permit) { [sent] in completion($0, $1, sent) }
     }
 
     /// Runs the stages of a hop after the session.
@@ -171,19 +180,34 @@ final class Pipeline: Sendable {
 
     // MARK: Stages of a hop
 
-    func addingCookies(to request: EncodedRequest, in context: ExchangeContext) -> EncodedRequest {
-        guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url),
-            let cookies = cookieJar.header(for: url, context.clock)
-        else {
-            return request
+    /// Returns the cookies of the jar for the URL of a request.
+    private func cookies(for request: EncodedRequest, in context: ExchangeContext) -> String? {
+        guard let cookieJar, request.source.options.shouldHandleCookies, let url = URL(string: request.url) else {
+            return nil
         }
-        return request.adding("Cookie", cookies)
+        return cookieJar.header(for: url, context.clock)
+    }
+
+    /// Encodes the request that the delegate returned.
+    ///
+    /// The cookies of the jar are no fields of the request, so that a redirect does not retain
+    /// them. With another URL, they are replaced by those of the new URL.
+    private func encode(
+        _ replacement: Request, insteadOf request: EncodedRequest, cookies: String?, in context: ExchangeContext
+    ) throws -> EncodedRequest {
+        var replacement = replacement
+        let kept = cookies.map { replacement.headers.removeCookies(Set($0.cookiePairs)) } ?? []
+        let encoded = try replacement.encode()
+        let isSameURL = encoded.url == request.url
+        let cookies = isSameURL ? kept.joined(separator: "; ") : self.cookies(for: encoded, in: context) ?? ""
+        return cookies.isEmpty ? encoded : encoded.adding("Cookie", cookies)
     }
 
     /// Applies the limit to a session that delivers the whole body at once. For other sessions,
     /// ``BodyCollector`` has already applied it.
     private func limitingSize(_ response: Response, of request: EncodedRequest) -> Result<Response, any Error> {
-        guard let maximum = request.maximumResponseBytes, response.data.count > maximum, response.isHTTP else {
+        let maximum = request.maximumResponseBytes
+        guard response.data.count > maximum, response.isHTTP else {
             return .success(response)
         }
         return .failure(WebServiceError.tooLarge(maximum, request.source, response.urlResponse))
@@ -234,6 +258,26 @@ protocol PipelineSource: AnyObject, Sendable {
     var decoder: any BodyDecoder { get }
     /// The encoder of values for which the call specifies none.
     var encoder: any BodyEncoder & Sendable { get }
+}
+
+extension Headers {
+    /// Removes cookies from the field `Cookie`.
+    ///
+    /// - Parameter cookies: The cookies as `name=value`.
+    /// - Returns: The cookies that were removed.
+    fileprivate mutating func removeCookies(_ cookies: Set<Substring>) -> [Substring] {
+        let pairs = values(for: .cookie).map(\.cookiePairs).joined()
+        let others = pairs.filter { !cookies.contains($0) }
+        self[.cookie] = others.isEmpty ? nil : others.joined(separator: "; ")
+        return pairs.filter(cookies.contains)
+    }
+}
+
+extension String {
+    /// The cookies of a field value (RFC 6265, section 4.2.1).
+    fileprivate var cookiePairs: [Substring] {
+        utf8.split(separator: UInt8(ascii: ";")).map { Substring(ASCII.trimmed($0)) }.filter { !$0.isEmpty }
+    }
 }
 
 /// Work that can be cancelled, from any thread and more than once.

@@ -46,8 +46,8 @@ final class ResponseStream: BodyReceiver {
     private let bufferSize: Int
     private let batchSize: Int
     private let context: ExchangeContext
-    private let progress: ProgressRelay?
     private let isObserved: Bool
+    private let streamedBodyLimit: Int
 
     init(
         _ request: any URLRequestEncodable, _ source: Response.Source, bufferSize: Int, _ context: ExchangeContext,
@@ -58,8 +58,8 @@ final class ResponseStream: BodyReceiver {
         self.bufferSize = bufferSize
         batchSize = context.batchSize
         self.context = context
-        (progress, isObserved) = (permit.progress, permit.isObserved)
-        state = Mutex(State(completion: completion))
+        (isObserved, streamedBodyLimit) = (permit.isObserved, permit.streamedBodyLimit)
+        state = Mutex(State(completion: completion, progress: TransferProgress(beginning: request)))
     }
 
     /// Attaches the task of the session.
@@ -73,7 +73,8 @@ final class ResponseStream: BodyReceiver {
         if isObserved { context.report(head) }
         guard (200..<300).contains(head.status) else {
             let collector = BodyCollector(
-                request, source: source, maximum: Self.maximumErrorBytes, progress: progress?.handler
+                request, source: source, maximum: Self.maximumErrorBytes, progress: context.report,
+                partObserver: isObserved ? context.reportBody : nil
             ) { [self] result, metrics in
                 state.withLock { $0.completion.take() }?(result, metrics)
             }
@@ -90,7 +91,9 @@ final class ResponseStream: BodyReceiver {
         context.accept(self)
         limitDuration(now)
         var response = Response(data: Data(), head: head, source: source)
-        response.stream = BodyHandle(self, decoder: decoder, length: decoder == nil ? length : nil, maximum: maximum)
+        response.stream = BodyHandle(
+            self, decoder: decoder, length: decoder == nil ? length : nil, maximum: maximum,
+            recorder: streamedBodyLimit > 0 ? BodyRecorder(context, limit: streamedBodyLimit) : nil)
         completion(.success(response), nil)
     }
 
@@ -123,17 +126,17 @@ final class ResponseStream: BodyReceiver {
         case .over: throw URLError(.cancelled)
         case .taken(let reader, let news):
             reader?.resume()
-            progress?.update(news)
+            context.report(news)
             return .more
         }
     }
 
-    func didSend(_ byteCount: Int64, of length: Int64) {
+    func didSend(_ byteCount: Int64, of length: Int64?) {
         let news = state.withLock { state in
             (state.progress.bytesSent, state.progress.bytesToSend) = (byteCount, length)
             return state.progress
         }
-        progress?.update(news)
+        context.report(news)
     }
 
     func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
@@ -150,7 +153,7 @@ final class ResponseStream: BodyReceiver {
         let (start, count) = state.withLock { ($0.headInstant, $0.progress.bytesReceived) }
         context.didEndBody(result, byteCount: count, metrics, from: start)
         end(result)
-        progress?.finish {}
+        context.log.progress?.finish {}
     }
 
     /// Sets the result, unless there already is one.
@@ -166,20 +169,15 @@ final class ResponseStream: BodyReceiver {
 
     // MARK: Limits
 
-    private var original: Request? { (request as? EncodedRequest)?.source }
+    var original: Request? { (request as? EncodedRequest)?.source }
 
     /// The maximum size of the decoded body, which ``ResponseBody`` enforces; `nil` unless the
-    /// request sets a value other than the default.
-    private var maximum: Int? {
-        guard let maximum = original?.options.maximumResponseBytes,
-            maximum != Request.Options().maximumResponseBytes
-        else { return nil }
-        return maximum
-    }
+    /// request sets one.
+    private var maximum: Int? { original?.options.maximumResponseBytes }
 
-    /// Applies the deadline to the body if the request sets a value other than the default.
+    /// Applies the deadline to the body if the request sets one.
     private func limitDuration(_ now: UInt64) {
-        guard let deadline = original?.options.deadline, deadline != Request.Options().deadline else { return }
+        guard let deadline = original?.options.deadline else { return }
         let start = context.log.record.metrics.origin?.moment ?? now
         let rest = deadline - .nanoseconds(Int64(clamping: now - min(start, now)))
         let alarm = context.clock.schedule(after: max(rest, .zero), self)
@@ -195,8 +193,7 @@ final class ResponseStream: BodyReceiver {
     /// The duration after which any number of bytes is a batch, in nanoseconds.
     private static let batchDuration: UInt64 = 50_000_000
 
-    /// Returns whether the reader can take the buffered bytes: if there are enough of them, if they
-    /// are the last ones, or if they arrive slowly.
+    /// Returns whether enough bytes are buffered, or the last ones, or if they arrive slowly.
     private func isReady(_ state: borrowing State, _ now: UInt64) -> Bool {
         guard !state.buffer.isEmpty else { return false }
         return state.buffer.count >= min(batchSize, bufferSize) || state.result != nil
@@ -269,32 +266,30 @@ final class ResponseStream: BodyReceiver {
         }
     }
 
+    /// Records an error of the reader. One of the transport is part of the end of the body.
+    func didFailReading(_ error: any Error) {
+        let isReported = state.withLock { if case .failure? = $0.result { true } else { false } }
+        if !isReported { context.log.record(failure: error) }
+    }
+
     /// The trailer fields; `nil` before the end of the body.
     var trailers: Headers? {
         state.withLock { if case .success(let trailers)? = $0.result, $0.buffer.isEmpty { trailers } else { nil } }
     }
 
     /// Ends the exchange with `URLError.cancelled` and discards the buffered bytes.
-    func cancel() { fail(URLError(.cancelled)) }
+    func cancel() { fail(URLError(.cancelled), discardsBytes: true) }
 
-    /// Ends the exchange with an error and discards the buffered bytes.
-    func fail(_ error: any Error) {
+    /// Ends the exchange with an error, which follows the buffered bytes unless they are discarded.
+    func fail(_ error: any Error, discardsBytes: Bool) {
         let (reader, task, alarm) = state.withLock { state in
             guard state.result == nil else { return (nil, nil, nil) as (Reader?, (any StreamTask)?, Alarm?) }
             state.result = .failure(error)
-            state.buffer.clear()
+            if discardsBytes { state.buffer.clear() }
             return (state.reader.take(), state.task.take(), state.alarm.take())
         }
         if let alarm { context.clock.cancel(alarm) }
         task?.cancel()
         reader?.resume()
-    }
-}
-
-extension ResponseStream: AlarmTarget {
-    /// Ends the body at the deadline.
-    package func ring() {
-        let deadline = original?.options.deadline ?? Request.Options().deadline
-        fail(WebServiceError(.deadline, "the exchange exceeded its deadline of \(deadline)", request: original))
     }
 }

@@ -26,9 +26,14 @@ public protocol ServicePassthroughDelegate: AnyObject, Sendable {
     /// Returns the request to send instead of an attempt's request, or `nil` to send it unchanged,
     /// which is the default.
     ///
-    /// The returned request is validated like any other. Also called for requests that follow
-    /// redirects, including those to other origins: check the URL before adding credentials.
-    /// ``Authentication`` does this automatically.
+    /// The returned request is validated like any other. Observers, limits and redirects apply to
+    /// it, and a redirect to the same origin retains its header fields. If its URL is another one,
+    /// it has the cookies of that URL; if its origin is another one, it has neither the fields of
+    /// ``WebService/headers`` nor the credential of an ``Authentication``, unless they name that
+    /// origin.
+    ///
+    /// Also called for requests that follow redirects, including those to other origins: check the
+    /// URL before adding credentials. ``Authentication`` does this automatically.
     func modifiedRequest(request: URLRequest) -> URLRequest?
 
     /// Rejects the result of the exchange by throwing, before any handler receives it. Accepts it

@@ -66,12 +66,12 @@ public struct ServiceTaskMetrics: Sendable {
     }
 
     /// Records when a stage began or ended, on the task's clock.
-    mutating func mark(_ stage: Stage, at moment: UInt64) {
+    ///
+    /// - Parameter date: The date of the instant, which is the origin if the task was not resumed.
+    ///   `nil` for a stage of a resumed task.
+    mutating func mark(_ stage: Stage, at moment: UInt64, _ date: Date? = nil) {
         let now = max(moment, start)  // read before the lock: another thread may have recorded a later one
-        if start == 0 {
-            wallStart = Date()
-            start = now
-        }
+        if start == 0, let date { begin(at: now, date) }
         switch stage {
         case .fetchStart: if moments.0 == 0 { moments.0 = now }
         case .responseEnd: moments.1 = now
@@ -96,7 +96,8 @@ public struct ServiceTaskMetrics: Sendable {
     }
 
     private func date(_ stage: Stage) -> Date? {
-        moment(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
+        start == 0
+            ? nil : moment(stage).map { wallStart.addingTimeInterval(Double(Int64(bitPattern: $0 &- start)) / 1e9) }
     }
 
     private func duration(_ first: Stage, _ last: Stage) -> Duration? {

@@ -20,13 +20,15 @@ struct SessionStage: Sendable {
 
     /// Returns a data task for one request. The completion is called on the session's own thread
     /// only if no custom code follows.
+    ///
+    /// - Parameter delegate: The delegate that is notified, and the request of the exchange.
     func dataTask(
-        for request: EncodedRequest, in context: ExchangeContext, _ delegate: (any ServicePassthroughDelegate)?,
+        for request: EncodedRequest, in context: ExchangeContext, _ delegate: (stage: DelegateStage, source: Request)?,
         _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) throws -> any DataTask {
         guard let delegate else { return sessionTask(request, context, nil, permit, completion) }
-        return try DelegateStage(delegate: delegate).dataTask(for: request) {
-            sessionTask($0, context, $1, permit, completion)
+        return delegate.stage.announcing(try request.urlRequest(), source: delegate.source) {
+            sessionTask(request, context, $0, permit, completion)
         }
     }
 
@@ -73,8 +75,9 @@ struct SessionStage: Sendable {
         return streamTask(
             request,
             BodyCollector(
-                request, source: source, progress: permit.progress?.handler,
-                headObserver: permit.isObserved ? context.report : nil, completion: completion))
+                request, source: source, progress: context.report,
+                headObserver: permit.isObserved ? context.report : nil,
+                partObserver: permit.isObserved ? context.reportBody : nil, completion: completion))
     }
 
     /// Returns a task of the session, regardless of the protocol to which it conforms.

@@ -36,7 +36,8 @@ public struct Timeline: Sendable {
         public static let body = Kind("body")
         /// A handler of the task.
         public static let handler = Kind("handler")
-        /// A handler, a step of a typed task or the validation of the response failed.
+        /// A handler, a step of a typed task, the validation of the response or the decoding of a
+        /// streamed body failed.
         public static let failure = Kind("failure")
         /// A typed request waits until an equal request has ended (``DuplicateMode/queue``).
         public static let queued = Kind("queued")
@@ -65,16 +66,25 @@ public struct Timeline: Sendable {
         ///
         /// For ``Kind/queued`` and ``Kind/joined``, that of the equal request.
         public let related: UInt64?
+        /// The error of a body that was not received completely, or of a failure.
+        package var error: (any Error)?
+        /// The number of bytes of a streamed body that were received, before decompression.
+        package let byteCount: Int64?
     }
 
     /// The date of `resume()`; `nil` before that call.
     public let date: Date?
 
     /// The events, in the order in which they began.
-    public let events: [Event]
+    public private(set) var events: [Event]
 
     /// The result; `nil` before the exchange has ended.
     let outcome: ExchangeLog.Outcome?
+
+    /// Adds an event that was recorded later.
+    package mutating func add(_ event: Event) {
+        events.append(event)
+    }
 }
 
 extension Timeline: CustomStringConvertible {

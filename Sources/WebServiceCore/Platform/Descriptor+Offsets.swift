@@ -120,8 +120,8 @@ extension Folder {
 
     /// Renames a file unless a file with the new name exists.
     ///
-    /// The decision is atomic on file systems with hard links. If the process terminates during the
-    /// call, the file has both names.
+    /// The decision is atomic. If the process terminates during the call, the file has both names,
+    /// or on a file system without hard links, an empty file may have the new name.
     ///
     /// - Returns: Whether the file was renamed.
     borrowing func moveIfAbsent(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
@@ -131,11 +131,26 @@ extension Folder {
         } catch {
             if error.number == EEXIST { return false }
             guard [EPERM, EOPNOTSUPP, ENOTSUP, EMLINK, ENOSYS].contains(error.number) else { throw error }
-            guard try status(of: newName) == nil else { return false }
-            try move(name, to: newName)
-            return true
+            return try moveToReserved(name, to: newName)
         }
         try remove(name)
+        return true
+    }
+
+    /// Creates an empty file with the new name and replaces it, for file systems without links.
+    private borrowing func moveToReserved(_ name: String, to newName: String) throws(SystemFailure) -> Bool {
+        do throws(SystemFailure) {
+            _ = try openFile(newName, isNew: true)
+        } catch {
+            if error.number == EEXIST { return false }
+            throw error
+        }
+        do throws(SystemFailure) {
+            try move(name, to: newName)
+        } catch {
+            try remove(newName)
+            throw error
+        }
         return true
     }
 

@@ -8,7 +8,7 @@ import Musl
 import Glibc
 #endif
 
-/// The functions of the system's zlib that compress, loaded when they are first used.
+/// The functions of the system's zlib, loaded when they are first used.
 struct Zlib: Sendable {
     /// The structure `z_stream` of zlib.
     struct Stream {
@@ -36,9 +36,17 @@ struct Zlib: Sendable {
     typealias Step = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer, _ flush: CInt) -> CInt
     typealias End = @Sendable @convention(c) (_ stream: UnsafeMutableRawPointer) -> CInt
 
+    typealias BeginInflating =
+        @Sendable @convention(c) (
+            _ stream: UnsafeMutableRawPointer, _ windowBits: CInt, _ version: UnsafePointer<CChar>, _ streamSize: CInt
+        ) -> CInt
+
     let begin: Begin
     let step: Step
     let end: End
+    let beginInflating: BeginInflating
+    let inflate: Step
+    let endInflating: End
 
     #if canImport(Darwin)
     private static let library = "/usr/lib/libz.dylib"
@@ -52,10 +60,15 @@ struct Zlib: Sendable {
     /// - Returns: `nil` if the library or one of its functions is missing.
     init?(_ library: String) {
         guard let handle = dlopen(library, RTLD_NOW | RTLD_LOCAL), let begin = dlsym(handle, "deflateInit2_"),
-            let step = dlsym(handle, "deflate"), let end = dlsym(handle, "deflateEnd")
+            let step = dlsym(handle, "deflate"), let end = dlsym(handle, "deflateEnd"),
+            let beginInflating = dlsym(handle, "inflateInit2_"), let inflate = dlsym(handle, "inflate"),
+            let endInflating = dlsym(handle, "inflateEnd")
         else { return nil }
         self.begin = unsafeBitCast(begin, to: Begin.self)
         self.step = unsafeBitCast(step, to: Step.self)
         self.end = unsafeBitCast(end, to: End.self)
+        self.beginInflating = unsafeBitCast(beginInflating, to: BeginInflating.self)
+        self.inflate = unsafeBitCast(inflate, to: Step.self)
+        self.endInflating = unsafeBitCast(endInflating, to: End.self)
     }
 }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -16,12 +16,13 @@ package final class BodyCollector: BodyReceiver {
         var progress = TransferProgress()
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     private let request: Request?
     private let maximum: Int
     private let source: Response.Source
     private let progress: Progress?
     private let headObserver: (@Sendable (ResponseHead) -> Void)?
+    private let partObserver: (@Sendable (Data) -> Void)?
     private let completion: Completion
 
     /// - Parameters:
@@ -30,17 +31,22 @@ package final class BodyCollector: BodyReceiver {
     ///   - maximum: An additional limit in bytes.
     ///   - progress: Called when bytes have been sent or received.
     ///   - headObserver: Called when the head has been received.
+    ///   - partObserver: Called before the completion of a failed exchange, with the bytes of the
+    ///     body that were received and decoded.
     ///   - completion: Called when the exchange has ended.
     package init(
         _ request: any URLRequestEncodable, source: Response.Source, maximum: Int = .max, progress: Progress? = nil,
-        headObserver: (@Sendable (ResponseHead) -> Void)? = nil, completion: @escaping Completion
+        headObserver: (@Sendable (ResponseHead) -> Void)? = nil, partObserver: (@Sendable (Data) -> Void)? = nil,
+        completion: @escaping Completion
     ) {
         self.request = (request as? EncodedRequest)?.source ?? request as? Request
-        self.maximum = max(0, min(maximum, self.request?.options.maximumResponseBytes ?? .max))
+        self.maximum = max(0, min(maximum, self.request?.options.bodyMaximum ?? .max))
         self.source = source
         self.progress = progress
         self.headObserver = headObserver
+        self.partObserver = partObserver
         self.completion = completion
+        state = Mutex(State(progress: TransferProgress(beginning: request)))
     }
 
     package func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
@@ -57,22 +63,28 @@ package final class BodyCollector: BodyReceiver {
     }
 
     package func didReceive(_ bytes: UnsafeRawBufferPointer) throws -> Demand {
-        let news = try state.withLock { state in
-            if let decoder = state.decoder {
-                _ = try decoder.decodeBytes(bytes, limit: .max) { try append($0, to: &state) }
-            } else {
-                try append(bytes, to: &state)
-            }
-            state.progress.bytesReceived = Int64(state.body.count)
-            return progress == nil ? nil : state.progress
+        if let decoder = state.withLock({ $0.decoder }) {
+            // Outside the lock: a small body can take long to decode.
+            _ = try decoder.decodeBytes(bytes, limit: .max) { try append($0) }
+        } else {
+            try append(bytes)
         }
-        if let news { progress?(news) }
+        if let progress { progress(state.withLock { $0.progress }) }
         return .more
     }
 
-    private func append(_ bytes: UnsafeRawBufferPointer, to state: inout State) throws {
-        guard bytes.count <= maximum - state.body.count else { throw tooLarge(state.head) }
-        guard state.body.append(bytes) else {
+    private func append(_ bytes: UnsafeRawBufferPointer) throws {
+        enum Failure { case tooLarge(ResponseHead?), noMemory }
+        let failure = state.withLock { state -> Failure? in
+            guard bytes.count <= maximum - state.body.count else { return .tooLarge(state.head) }
+            guard state.body.append(bytes) else { return .noMemory }
+            state.progress.bytesReceived = Int64(state.body.count)
+            return nil
+        }
+        switch failure {
+        case nil: break
+        case .tooLarge(let head): throw tooLarge(head)
+        case .noMemory:
             throw URLError(
                 .dataLengthExceedsMaximum,
                 userInfo: [NSLocalizedDescriptionKey: "no memory is available for the body"])
@@ -83,7 +95,7 @@ package final class BodyCollector: BodyReceiver {
         .tooLarge(maximum, request, head?.urlResponse)
     }
 
-    package func didSend(_ byteCount: Int64, of length: Int64) {
+    package func didSend(_ byteCount: Int64, of length: Int64?) {
         guard let progress else { return }
         progress(
             state.withLock { state in
@@ -93,16 +105,25 @@ package final class BodyCollector: BodyReceiver {
     }
 
     package func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
-        completion(result.flatMap { _ in Result { try response(metrics) } }, metrics)
-    }
-
-    private func response(_ metrics: TransportMetrics?) throws -> Response {
         let (head, decoder, body) = state.withLock { state in (state.head, state.decoder, state.body.take()) }
-        try decoder?.finish()
-        guard let head else {
-            throw URLError(
-                .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "no response was received"])
+        let response = result.flatMap { _ in
+            Result {
+                try decoder?.finish()
+                guard let head else {
+                    throw URLError(
+                        .badServerResponse, userInfo: [NSLocalizedDescriptionKey: "no response was received"])
+                }
+                return Response(data: body, head: head, source: source, transport: metrics)
+            }
         }
-        return Response(data: body, head: head, source: source, transport: metrics)
+        if case .failure = response, !body.isEmpty { partObserver?(body) }
+        completion(response, metrics)
+    }
+}
+
+extension TransferProgress {
+    /// Creates the progress before a request is sent.
+    init(beginning request: any URLRequestEncodable) {
+        self.init(bytesToSend: (request as? EncodedRequest).map(\.bodyLength) ?? 0)
     }
 }

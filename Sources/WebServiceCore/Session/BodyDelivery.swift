@@ -13,7 +13,7 @@ package import FoundationNetworking
 package final class BodyDelivery: Sendable {
     private enum Part {
         case head(ResponseHead, length: Int64?)
-        case sent(Int64, of: Int64)
+        case sent(Int64, of: Int64?)
         case bytes(Data)
         case stored(UnlinkedFile, Range<Int>)
         case end(Result<Headers, any Error>, TransportMetrics?)
@@ -133,7 +133,7 @@ package final class BodyDelivery: Sendable {
 
     package func receive(_ head: ResponseHead, length: Int64?) { add(.head(head, length: length)) }
 
-    package func send(_ byteCount: Int64, of length: Int64) { add(.sent(byteCount, of: length)) }
+    package func send(_ byteCount: Int64, of length: Int64?) { add(.sent(byteCount, of: length)) }
 
     package func receive(_ data: Data) {
         guard !data.isEmpty else { return }

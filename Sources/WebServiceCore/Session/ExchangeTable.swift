@@ -229,7 +229,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     ) {
         let now = clock.now
         state.withLock { $0.receive(for: task.taskIdentifier, at: now) }?
-            .send(totalBytesSent, of: totalBytesExpectedToSend)
+            .send(totalBytesSent, of: totalBytesExpectedToSend < 0 ? nil : totalBytesExpectedToSend)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -282,7 +282,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
             exchange.delivery.receive(ResponseHead(response), length: response.bodyLength)
         }
         if let error, !(exchange.wasChallenged && (exchange.hasHead || task.response != nil)) {
-            exchange.delivery.finish(.failure(error.withCodeOfCause))
+            exchange.delivery.finish(.failure(error.withCodeOfCause(task.response)))
         } else {
             exchange.delivery.finish(.success([:]))
         }

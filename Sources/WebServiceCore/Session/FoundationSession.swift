@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -19,6 +19,7 @@ public final class FoundationSession: StreamingSession {
     public static let shared = FoundationSession()
 
     private let exchanges: ExchangeTable
+    private let configuration: URLSessionConfiguration
 
     /// Creates a session.
     ///
@@ -26,7 +27,12 @@ public final class FoundationSession: StreamingSession {
     ///   ``defaultConfiguration``.
     public init(configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration) {
         exchanges = ExchangeTable(configuration: configuration)
+        // The caller may change its object later.
+        self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
+
+    /// Returns whether the configuration has cookies or passwords for a URL, or header fields.
+    public func addsCredentials(to url: URL) -> Bool { configuration.addsCredentials(to: url) }
 
     /// A new ephemeral configuration without cookie storage, cache and credential storage.
     public static var defaultConfiguration: URLSessionConfiguration {

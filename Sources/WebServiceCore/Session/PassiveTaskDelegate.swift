@@ -4,35 +4,23 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// Prevents Foundation from handling challenges and redirects.
+/// Prevents Foundation from following redirects and from handling challenges for credentials.
 ///
-/// It declines the challenge of a 401, so that the 401 is the response: ``Authentication`` sends
-/// credentials. It follows no redirect, so that the redirect is the response: ``RedirectPolicy``
-/// follows it.
+/// It follows no redirect, so that the redirect is the response: ``RedirectPolicy`` follows it. It
+/// declines the challenge of a 401, so that the 401 is the response: ``Authentication`` sends
+/// credentials. The session's delegate, if there is one, receives the challenge first; it is
+/// declined unless that delegate has a credential. Foundation calls the session's delegate for all
+/// methods that are not implemented here.
 ///
 /// On Apple platforms a declined challenge completes with the response. Foundation on Linux ends
 /// the task as cancelled instead; ``rejectedResponse`` is then the server's response.
-final class PassiveTaskDelegate: NSObject, URLSessionTaskDelegate {
+final class PassiveTaskDelegate: NSObject, URLSessionDataDelegate {
+    typealias ChallengeHandler = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+
     private let rejected = Mutex<URLResponse?>(nil)
 
     var rejectedResponse: URLResponse? { rejected.withLock { $0 } }
 
-    func urlSession(
-        _ session: URLSession,
-        task: URLSessionTask,
-        didReceive challenge: URLAuthenticationChallenge,
-        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
-    ) {
-        if challenge.asksForCredentials {
-            rejected.withLock { $0 = challenge.failureResponse }
-            completionHandler(.rejectProtectionSpace, nil)
-        } else {
-            completionHandler(.performDefaultHandling, nil)
-        }
-    }
-}
-
-extension PassiveTaskDelegate {
     func urlSession(
         _ session: URLSession,
         task: URLSessionTask,
@@ -43,6 +31,53 @@ extension PassiveTaskDelegate {
         completionHandler(nil)
     }
 }
+
+extension PassiveTaskDelegate {
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping ChallengeHandler
+    ) {
+        guard challenge.asksForCredentials else { return completionHandler(.performDefaultHandling, nil) }
+        #if canImport(FoundationNetworking)
+        if let delegate = session.delegate as? any URLSessionTaskDelegate {
+            return delegate.urlSession(session, task: task, didReceive: challenge) { [self] disposition, credential in
+                switch disposition {
+                case .useCredential where credential != nil, .cancelAuthenticationChallenge:
+                    completionHandler(disposition, credential)
+                case .performDefaultHandling where challenge.proposedCredential != nil:
+                    completionHandler(disposition, nil)
+                default:
+                    // Without a credential, Foundation traps or never completes the task.
+                    reject(challenge, completionHandler)
+                }
+            }
+        }
+        #endif
+        reject(challenge, completionHandler)
+    }
+
+    private func reject(_ challenge: URLAuthenticationChallenge, _ completionHandler: ChallengeHandler) {
+        rejected.withLock { $0 = challenge.failureResponse }
+        completionHandler(.rejectProtectionSpace, nil)
+    }
+}
+
+#if !canImport(FoundationNetworking)
+/// Prevents Foundation from following redirects. The session's delegate receives the challenges.
+final class RedirectDecliner: NSObject, URLSessionTaskDelegate {
+    func urlSession(
+        _ session: URLSession,
+        task: URLSessionTask,
+        willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest,
+        completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        completionHandler(nil)
+    }
+}
+#endif
 
 extension URLAuthenticationChallenge {
     /// A Boolean value that indicates whether the challenge requests the user's credentials, as

@@ -43,11 +43,21 @@ public protocol Session: Sendable {
     ///
     /// Defaults to ``Response/Source/network``.
     var responseSource: Response.Source { get }
+
+    /// Returns whether the session may add credentials of its own to a request for a URL, such as a
+    /// client certificate, cookies or a password.
+    ///
+    /// A ``ResponseCache`` without an account then stores nothing. Called on any thread. Defaults
+    /// to `false`.
+    func addsCredentials(to url: URL) -> Bool
 }
 
 extension Session {
     /// The network.
     public var responseSource: Response.Source { .network }
+
+    /// No credentials.
+    public func addsCredentials(to url: URL) -> Bool { false }
 }
 
 /// One exchange of a ``Session``.

@@ -68,8 +68,8 @@ public protocol BodyReceiver: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - byteCount: The number of bytes passed to the system so far.
-    ///   - length: The length of the body in bytes.
-    func didSend(_ byteCount: Int64, of length: Int64)
+    ///   - length: The length of the body in bytes; `nil` if it is unknown.
+    func didSend(_ byteCount: Int64, of length: Int64?)
 
     /// Receives the result.
     ///
@@ -86,7 +86,7 @@ extension BodyReceiver {
     /// Ignores the head.
     public func didReceive(interim head: ResponseHead) {}
     /// Ignores the progress.
-    public func didSend(_ byteCount: Int64, of length: Int64) {}
+    public func didSend(_ byteCount: Int64, of length: Int64?) {}
 }
 
 /// A value that indicates whether a ``BodyReceiver`` accepts more bytes.
@@ -110,7 +110,8 @@ public protocol ContentDecoder: Sendable {
     /// - Returns: The number of encoded bytes that were consumed. If the limit was reached, call
     ///   the method again with the remaining bytes, even if none remain: the decoder may hold
     ///   further output.
-    /// - Throws: `URLError.cannotDecodeContentData`, and the errors of `append`.
+    /// - Throws: `URLError.cannotDecodeContentData` after the bytes before the invalid ones were
+    ///   decoded, and the errors of `append`.
     func decodeBytes(
         _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> Int

@@ -7,11 +7,18 @@ public import FoundationNetworking
 /// `URLSession` as a session, for a custom configuration or delegate.
 ///
 /// The data task is created when it is resumed and never suspended, because on Linux a task that is
-/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux, a session
-/// without a delegate does not complete a 401 with a Basic challenge (Swift 6.3.1). This
+/// never resumed leaks, and cancelling a suspended one terminates the process. On Linux, Foundation
+/// does not complete a 401 with a Basic challenge if there is no credential (Swift 6.3.1). This
 /// conformance completes it with the response but without its body; ``FoundationSession`` provides
 /// the body as well. On Linux, `resume()` blocks while any peer of the process sends without a
 /// pause, and while the host name of a cancelled task is still being resolved.
+///
+/// Each data task has a delegate of its own, which declines every redirect, so that
+/// ``RedirectPolicy`` applies. The session's delegate does not receive
+/// `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`; it receives all
+/// other calls that Foundation makes for a task with a completion handler, such as challenges.
+/// `httpAdditionalHeaders` and credentials of the configuration belong to the session, which sends
+/// them to every origin.
 ///
 /// Do not use a session after it has been invalidated, and do not invalidate one before its tasks
 /// with file bodies (``Request/multipart``) are complete: Foundation terminates the process.
@@ -27,19 +34,30 @@ extension URLSession: Session {
             var request = request
             let timeout = request.timeoutInterval.clampedTimeout
             if request.timeoutInterval != timeout { request.timeoutInterval = timeout }
-            let passive = delegate == nil ? PassiveTaskDelegate() : nil
+            let passive = PassiveTaskDelegate()
             let task = dataTask(with: request) { data, response, error in
-                if let rejected = passive?.rejectedResponse, error != nil {
+                if let rejected = passive.rejectedResponse, error != nil {
                     completion(Data(), rejected, nil)
                 } else {
                     completion(data, response, error)
                 }
             }
-            if let passive { task.delegate = passive }
+            task.delegate = passive
+            #if !canImport(FoundationNetworking)
+            if delegate != nil { task.delegate = RedirectDecliner() }
+            #endif
             // Foundation on Linux waits for its work queue in `cancel()`, which deadlocks when
             // called on that queue.
             handle.run(task) { DispatchQueue.global().async { task.cancel() } }
         }
+    }
+}
+
+extension URLSession {
+    /// Returns whether the session has a delegate, which may respond to challenges, or its
+    /// configuration has cookies or passwords for a URL, or header fields.
+    public func addsCredentials(to url: URL) -> Bool {
+        delegate != nil || configuration.addsCredentials(to: url)
     }
 }
 

@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 
 /// Media types (RFC 9110, section 8.3.1), compared without regard to case and parameters.
-enum MediaType {
+package enum MediaType {
     /// Returns the type and subtype in lower case, without parameters; at most 80 printable bytes.
-    static func essence(_ value: String) -> String {
+    package static func essence(_ value: String) -> String {
         let type = String(decoding: value.utf8.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
         let text = type.trimmingCharacters(in: .whitespaces).asciiLowercased()
         return String(decoding: text.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
@@ -11,7 +11,7 @@ enum MediaType {
 
     /// - Parameter pattern: A media type, `type/*` or `*/*`; `application/json` also matches every
     ///   `+json` type.
-    static func matches(_ value: String, pattern: String) -> Bool {
+    package static func matches(_ value: String, pattern: String) -> Bool {
         let type = essence(value)
         let pattern = essence(pattern)
         if pattern == "*/*" || type == pattern { return true }
@@ -20,13 +20,22 @@ enum MediaType {
     }
 
     /// Returns the value of a parameter such as `charset`, without quotes.
-    static func parameter(_ name: String, of value: String, quotes: CharacterSet = ["\"", "'"]) -> String? {
-        for part in value.utf8.split(separator: UInt8(ascii: ";")).dropFirst() {
-            let pair = part.split(separator: UInt8(ascii: "="), maxSplits: 1).map {
-                String(decoding: $0, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+    ///
+    /// - Parameter quotes: The characters that are removed from both ends of a value that is not a
+    ///   quoted string.
+    package static func parameter(
+        _ name: String, of value: String, quotes: CharacterSet = ["\"", "'"]
+    ) -> String? {
+        for part in QuotedStrings.split(Array(value.utf8), at: UInt8(ascii: ";")).dropFirst() {
+            guard let equals = part.firstIndex(of: UInt8(ascii: "=")),
+                String(decoding: ASCII.trimmed(part[..<equals]), as: UTF8.self).equalsIgnoringASCIICase(name)
+            else { continue }
+            let text = ASCII.trimmed(part[(equals + 1)...])
+            guard !text.isEmpty else { return nil }
+            if text.first == UInt8(ascii: "\""), let content = QuotedStrings.content(text) {
+                return String(decoding: content, as: UTF8.self)
             }
-            guard pair.count == 2, pair[0].equalsIgnoringASCIICase(name) else { continue }
-            return pair[1].trimmingCharacters(in: quotes)
+            return String(decoding: text, as: UTF8.self).trimmingCharacters(in: quotes)
         }
         return nil
     }

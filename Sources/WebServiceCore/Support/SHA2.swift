@@ -18,6 +18,15 @@ package enum SHA2: String, Sendable, CaseIterable {
         bytes.withUnsafeBytes { hash.update($0) }
         return hash.value
     }
+
+    /// Returns the code that authenticates bytes with a key: HMAC (RFC 2104).
+    func authenticationCode(of bytes: Data, key: Data) -> [UInt8] {
+        let length = self == .sha256 ? 64 : 128
+        var block = key.count > length ? Data(hash(key)) : key
+        block.append(contentsOf: repeatElement(0, count: length - block.count))
+        let inner = hash(Data(block.map { $0 ^ 0x36 }) + bytes)
+        return hash(Data(block.map { $0 ^ 0x5C }) + inner)
+    }
 }
 
 /// A hash that is computed piece by piece.

@@ -2,14 +2,12 @@ extension Task where Success == Void, Failure == Never {
     /// Starts a Swift task that runs on the calling thread until it first suspends (SE-0472).
     ///
     /// This saves waking another thread. A nonisolated asynchronous function never runs on the main
-    /// actor. Earlier systems and compilers start the task on the shared thread pool.
+    /// actor. Earlier systems start the task on the shared thread pool.
     @discardableResult
     static func startingImmediately(_ operation: @escaping @Sendable () async -> Void) -> Task {
-        #if compiler(>=6.2)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             return Task.immediate(operation: operation)
         }
-        #endif
         return Task(operation: operation)
     }
 }

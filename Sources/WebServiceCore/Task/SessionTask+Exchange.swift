@@ -15,7 +15,7 @@ extension SessionTask {
         if !pipeline.observers.isEmpty {
             context.log.observe(by: pipeline.observers, copy request, isComposite: false)
         }
-        let deadline = request.options.deadline
+        let deadline = request.options.requestDeadline
         pipeline.run(request, in: context) { work in
             attach(work, deadline: deadline)
         } completion: { [self] result in
@@ -68,8 +68,12 @@ extension SessionTask {
     }
 
     /// Returns the error with the request of this exchange, unless it already has one.
+    ///
+    /// If the session was closed and cancelled its requests in the meantime, so is this exchange.
     func locating(_ error: any Error) -> any Error {
-        guard var error = error as? WebServiceError, error.request == nil else { return error }
+        guard var error = error as? WebServiceError else { return error }
+        guard !context.isCancellation(error) else { return URLError(.cancelled) }
+        guard error.request == nil else { return error }
         let request = request
         if request.url != nil { error.request = request }
         return error
@@ -105,7 +109,7 @@ extension SessionTask: AlarmTarget {
     package func ring() {
         let request = request
         let error = WebServiceError(
-            .deadline, "the exchange exceeded its deadline of \(request.options.deadline)", request: request)
+            .deadline, "the exchange exceeded its deadline of \(request.options.requestDeadline)", request: request)
         complete(.failure(error), isInterrupted: true)
     }
 }

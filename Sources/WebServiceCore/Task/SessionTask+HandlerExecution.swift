@@ -236,7 +236,7 @@ extension SessionTask {
     /// Records that a success has become a failure, and notifies the delegate.
     private func report(_ track: Track, _ context: Context) {
         guard case .failure(let error) = track else { return }
-        self.context.log.record(.failure, ExchangeLog.Attempt.kind(of: error))
+        self.context.log.record(failure: error)
         notifying(context) { delegate in
             delegate.serviceResultFailure(
                 response: context.urlResponse, data: context.data, request: sentRequest, error: error)

@@ -33,7 +33,9 @@ extension SessionTask {
 
     /// Adds a handler for the body as JSON; skipped on the failure track.
     ///
-    /// The body is parsed once for all handlers, by `JSONSerialization` with fragments allowed.
+    /// The body is parsed once for all handlers, to `NSNumber`, `String`, `NSNull`, `[Any]` and
+    /// `[String: Any]`. Integers of 64 bits are exact, and a number that was rounded cannot be cast
+    /// to an integer.
     ///
     /// Without a body, the chain fails with ``WebServiceError/Code/emptyResponse``, and with a body
     /// that is not JSON with ``WebServiceError/Code/decoding``. The handler is then not called.
@@ -119,9 +121,9 @@ extension SessionTask {
     ///
     /// It runs in the background, one call at a time, before any handler of the result. Each call
     /// receives the latest progress; updates during a call are combined into the next one. The
-    /// numbers restart with each attempt, such as a retry. The handler is never called if it is
-    /// added after the result or if the session does not report progress, such as a plain
-    /// `URLSession`.
+    /// numbers restart with each attempt, such as a retry. A handler that is added after `resume()`
+    /// receives the progress from then on. The handler is never called if it is added after the
+    /// result or if the session does not report progress, such as a plain `URLSession`.
     @discardableResult
     public func onProgress(_ handler: @escaping @Sendable (_ progress: TransferProgress) -> Void) -> Self {
         if !shared.withLock({ $0.result != nil }) { context.log.addProgressHandler(handler) }

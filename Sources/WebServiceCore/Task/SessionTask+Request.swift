@@ -14,8 +14,9 @@ extension SessionTask {
     /// ```swift
     /// service.GET("/archive").configure { $0.options.redirectPolicy = .manual }
     /// ```
-    /// Has no effect after the first ``SessionTask/resume()``, or on a task of a typed request,
-    /// which creates its request itself. The closure is called on the calling thread, and again if
+    /// Has no effect after the first ``SessionTask/resume()``. A typed request creates its request
+    /// itself: a task of `perform(_:key:duplicates:)` that is changed fails with
+    /// ``WebServiceError/Code/encoding``. The closure is called on the calling thread, and again if
     /// another thread has changed the request in the meantime.
     @discardableResult
     public func configure(_ change: (inout Request) -> Void) -> Self {
@@ -167,7 +168,8 @@ extension SessionTask {
     }
 
     /// Applies a change that calls no custom code.
-    private func setting(_ change: (inout Request) -> Void) -> Self {
+    @discardableResult
+    func setting(_ change: (inout Request) -> Void) -> Self {
         // A replaced value may have a custom deinitializer, so it is released outside the lock.
         let replaced = shared.withLock { state in
             defer { state.configure(change) }

@@ -37,7 +37,14 @@ public final class SessionTask: Sendable {
     ///   must complete the task.
     init(_ service: any PipelineSource, driver: @escaping @Sendable (SessionTask) -> Void) {
         context = ExchangeContext(service)
-        shared = Mutex(TaskState(request: Request(url: "")) { task, _ in driver(task) })
+        shared = Mutex(
+            TaskState(request: Request(url: "")) { task, _ in
+                guard task.shared.withLock({ $0.isConfigured }) else { return driver(task) }
+                let message =
+                    "the task of a typed request cannot change the request; set its options in request(for:) "
+                    + "or those of the service"
+                task.complete(.failure(WebServiceError(.encoding, message)))
+            })
     }
 
     /// The state of the task.
@@ -66,7 +73,7 @@ public final class SessionTask: Sendable {
         }
         switch consume action {
         case .start(let request, let driver):
-            context.log.begin(at: context.clock.now)
+            context.begin()
             if let driver {
                 driver(self, request)
             } else {

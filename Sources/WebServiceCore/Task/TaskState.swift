@@ -31,6 +31,8 @@ struct TaskState: Sendable {
     private var phase: Phase
     private var inFlight = InFlight()
     private(set) var isSuspended = false
+    /// A Boolean value that indicates whether a setter has changed the request.
+    private(set) var isConfigured = false
     /// Provides the result in place of the pipeline; `nil` if the task sends its request itself.
     private var driver: Driver?
     /// A Boolean value that indicates whether a Swift task that awaits the end may run the handlers
@@ -82,6 +84,7 @@ struct TaskState: Sendable {
     mutating func configure(_ change: (inout Request) -> Void) {
         guard case .created(var request, let revision) = phase else { return }
         phase = .running  // avoids a copy of the request
+        isConfigured = true
         change(&request)
         phase = .created(request, revision: revision &+ 1)
     }
@@ -90,6 +93,7 @@ struct TaskState: Sendable {
     mutating func replaceRequest(_ request: Request, ifRevision expected: Int) -> Bool {
         guard case .created(_, let revision) = phase else { return true }
         guard revision == expected else { return false }
+        isConfigured = true
         phase = .created(request, revision: revision &+ 1)
         return true
     }

@@ -27,6 +27,7 @@ final class ServiceCore: PipelineSource {
         var cookieJar: CookieJar?
         var errorMapper: (any ErrorMapper)?
         var headers = Headers()
+        var headerOrigins: Set<Origin> = []
         var options = Request.Options()
         var decoder: any BodyDecoder = JSONDecoder()
         var encoder: any BodyEncoder & Sendable = JSONEncoder()
@@ -43,6 +44,8 @@ final class ServiceCore: PipelineSource {
         var configuration: Configuration
         /// Created with each change of the configuration, so that a task only takes a reference.
         var pipeline: Pipeline
+        /// The header fields that are sent to certain origins only.
+        var boundFields: [Request.BoundFields] = []
     }
 
     let baseURL: URL?
@@ -94,8 +97,8 @@ final class ServiceCore: PipelineSource {
     var encoder: any BodyEncoder & Sendable { state.withLock { $0.configuration.encoder } }
 
     /// The header fields and options of the requests that the service creates.
-    var requestDefaults: (Headers, Request.Options) {
-        state.withLock { ($0.configuration.headers, $0.configuration.options) }
+    var requestDefaults: (headers: Headers, boundFields: [Request.BoundFields], options: Request.Options) {
+        state.withLock { ($0.configuration.headers, $0.boundFields, $0.configuration.options) }
     }
 
     /// Changes the configuration in one step. Replaced values are released outside the lock.
@@ -104,6 +107,9 @@ final class ServiceCore: PipelineSource {
             let replaced = state
             change(&state.configuration)
             state.pipeline = state.configuration.pipeline
+            let origins = state.configuration.headerOrigins.union([baseOrigin].compactMap(\.self))
+            let bound = Request.BoundFields(state.configuration.headers, origins: origins)
+            state.boundFields = bound.fields.isEmpty ? [] : [bound]
             return replaced
         }
         withExtendedLifetime(replaced) {}

@@ -7,16 +7,26 @@
 extension WebService {
     /// The header fields of the requests that the service creates. Defaults to none.
     ///
-    /// Requests for absolute URLs of other origins have them as well; use ``Authentication`` for
-    /// credentials.
+    /// They are sent to the origin of the base URL and to ``headerOrigins`` only. A request for an
+    /// absolute URL of another origin has none of them but `Accept`, `Accept-Encoding`,
+    /// `Accept-Language` and `User-Agent`. The others are also removed when the URL of the request
+    /// changes to another origin: by an interceptor, the delegate, a link to another page or a
+    /// redirect.
     public var headers: Headers {
-        get { core.requestDefaults.0 }
+        get { core.requestDefaults.headers }
         set { core.configure { $0.headers = newValue } }
+    }
+
+    /// The origins, in addition to that of the base URL, that ``headers`` are sent to. Defaults to
+    /// none.
+    public var headerOrigins: Set<Origin> {
+        get { core.configuration.headerOrigins }
+        set { core.configure { $0.headerOrigins = newValue } }
     }
 
     /// The options of the requests that the service creates.
     public var options: Request.Options {
-        get { core.requestDefaults.1 }
+        get { core.requestDefaults.options }
         set { core.configure { $0.options = newValue } }
     }
 

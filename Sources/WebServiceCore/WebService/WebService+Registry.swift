@@ -31,7 +31,10 @@ extension WebService {
         core.registry.contains { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
-    /// Cancels all requests.
+    /// Cancels all typed requests of the service.
+    ///
+    /// Tasks of methods such as ``WebService/GET(_:pathParameters:)``, and their streams and
+    /// downloads, are not cancelled.
     public func cancelRequests() {
         core.registry.cancel { _ in true }
     }

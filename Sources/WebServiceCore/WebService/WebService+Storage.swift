@@ -111,15 +111,17 @@ extension WebService {
         try await remove(key, from: [storage], typed) { try await $0.removeEntry(for: key) }
     }
 
-    /// Empties the storages that accept this classification explicitly.
+    /// Removes the stored responses with a classification, of all accounts, from every storage.
     ///
-    /// Storages that accept any classification are not emptied. A storage that accepts several
-    /// classifications is emptied entirely.
+    /// Responses with other classifications remain
+    /// (``ResponseStorage/removeEntries(of:)``).
     ///
-    /// - Throws: The error of the first storage that fails; the others are still emptied.
+    /// - Throws: The error of the last storage that fails; the others are still processed.
     ///   ``WebServiceError/Code/storage`` if this takes longer than 10 seconds.
     public func deleteStored(_ classification: DataClassification) async throws {
-        try await removeAll { $0.classifications?.contains(classification) == true }
+        let typed = typed
+        let storages = typed.storages.filter { $0.classifications?.contains(classification) ?? true }
+        try await remove(nil, from: storages, typed) { try await $0.removeEntries(of: classification) }
     }
 
     /// Empties the storages that accept any classification.

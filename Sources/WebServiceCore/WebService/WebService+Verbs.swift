@@ -4,10 +4,15 @@ extension WebService {
     /// ```swift
     /// service.request(.GET, path: "/brewers/{id}", pathParameters: ["id": id])
     /// ```
-    /// The request has the current ``headers`` and ``options`` of the service.
+    /// The request has the current ``options`` of the service, and its ``headers`` unless the URL
+    /// has another origin.
     public func request(_ method: Request.Method, path: String, pathParameters: Parameters? = nil) -> Request {
         var request = Request(method, location: location(path, pathParameters))
-        (request.headers, request.options) = core.requestDefaults
+        let defaults = core.requestDefaults
+        (request.headers, request.options) = (defaults.headers, defaults.options.inherited)
+        request.boundFields = defaults.boundFields
+        // A plain path is below the base URL.
+        if !request.boundFields.isEmpty, request.location.plainText == nil { request.removeForeignFields() }
         return request
     }
 

@@ -128,8 +128,8 @@ public final class WebService: Sendable {
     /// The interceptors of every request, the first one outermost. Tasks read them when they are
     /// resumed. Without any, no Swift task is created. Defaults to none.
     ///
-    /// ``Interceptor/headers(_:)`` adds header fields to every request, including those that were
-    /// created elsewhere.
+    /// ``Interceptor/headers(_:origins:)`` also adds header fields to requests that were created
+    /// elsewhere.
     public var interceptors: [any Interceptor] {
         get { core.configuration.interceptors }
         set { core.configure { $0.interceptors = newValue } }
@@ -173,6 +173,9 @@ extension WebService: Session {
     /// The source of the responses of its session.
     public var responseSource: Response.Source { session.responseSource }
 
+    /// Returns whether its session may add credentials to a request.
+    public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
+
     /// Returns a data task that sends the request over the service's session when it is resumed.
     /// The task of a request that cannot be encoded completes with the error, on the thread that
     /// resumes it.
@@ -186,7 +189,14 @@ extension WebService: Session {
             return session.dataTask(request: request, completion: completion)
         }
         do {
-            return try DelegateStage(delegate: delegate).dataTask(for: request) { request, didReceive in
+            let stage = DelegateStage(delegate: delegate)
+            let original = request as? EncodedRequest
+            var (request, urlRequest) = (request, try request.urlRequest())
+            if let replacement = stage.replacement(for: urlRequest, source: original?.source) {
+                let encoded = try replacement.encode()
+                (request, urlRequest) = (encoded, encoded.urlRequestValue)
+            }
+            return stage.announcing(urlRequest, source: original?.source) { [request] didReceive in
                 session.dataTask(request: request) { data, response, error in
                     didReceive(data, response, error)
                     completion(data, response, error)

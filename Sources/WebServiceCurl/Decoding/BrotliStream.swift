@@ -9,6 +9,12 @@ struct BrotliStream: ~Copyable, DecodingStream {
     private let brotli: ccurl_brotli
     private let stream: UnsafeMutableRawPointer
 
+    /// A Boolean value that indicates whether the bytes after the last output are invalid.
+    private var isInvalid = false
+
+    /// The maximum number of bytes for one call. The library discards its output of a call that
+    /// fails.
+    private static let pieceCount = 256
     private static let success: CInt = 1
     private static let needsOutput: CInt = 3
 
@@ -25,13 +31,16 @@ struct BrotliStream: ~Copyable, DecodingStream {
     mutating func step(
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)? {
-        var (inputCount, roomCount) = (input.count, room.count)
+        guard !isInvalid else { return nil }
+        let pieceCount = min(input.count, Self.pieceCount)
+        var (inputCount, roomCount) = (pieceCount, room.count)
         var next: UnsafePointer<UInt8>? = input.baseAddress?.assumingMemoryBound(to: UInt8.self)
         var output: UnsafeMutablePointer<UInt8>? = room.baseAddress?.assumingMemoryBound(to: UInt8.self)
         let result = brotli.decompress(stream, &inputCount, &next, &roomCount, &output, nil)
-        input = UnsafeRawBufferPointer(rebasing: input.suffix(inputCount))
-        guard result >= Self.success, result <= Self.needsOutput else { return nil }
-        return (room.count - roomCount, result == Self.success)
+        input = UnsafeRawBufferPointer(rebasing: input.dropFirst(pieceCount - inputCount))
+        let count = room.count - roomCount
+        isInvalid = !(Self.success...Self.needsOutput).contains(result)
+        return isInvalid && count == 0 ? nil : (count, result == Self.success)
     }
 
     mutating func continueAfterEnd(_ input: inout UnsafeRawBufferPointer) -> Bool { false }

@@ -1,11 +1,19 @@
 import CCurl
+import Foundation
 import WebServiceCore
 
 /// A content coding (RFC 9110, section 8.4.1) that a session can decode.
 enum ContentCoding: String, CaseIterable {
     case gzip
+    case deflate
     case brotli = "br"
     case zstd
+
+    /// - Parameter name: The name in a header field, in any case.
+    init?(name: String) {
+        let name = name.asciiLowercased()
+        self.init(rawValue: name == "x-gzip" ? "gzip" : name)
+    }
 }
 
 /// The content codings whose libraries are available on the system.
@@ -25,11 +33,28 @@ struct ContentCodings: Sendable {
     /// The value of the field `Accept-Encoding`.
     ///
     /// An empty string if libcurl decodes the bodies. It then requests the codings that it
-    /// supports.
+    /// supports. The session does not request deflate, because servers send two forms of it, one of
+    /// which has no checksum.
     var acceptedNames: String {
-        let names = [gzip != nil, brotli != nil, zstd != nil]
-        return areLeftToLibrary
-            ? "" : zip(ContentCoding.allCases, names).filter(\.1).map(\.0.rawValue).joined(separator: ", ")
+        areLeftToLibrary ? "" : names.joined(separator: ", ")
+    }
+
+    /// The names of the codings that are requested.
+    var names: [String] {
+        [(ContentCoding.gzip, gzip != nil), (.brotli, brotli != nil), (.zstd, zstd != nil)].filter(\.1)
+            .map(\.0.rawValue)
+    }
+
+    /// Returns the decoder of one body.
+    ///
+    /// It rejects a body with several codings or with one that cannot be decoded.
+    ///
+    /// - Parameter names: The names of the codings, without `identity`.
+    /// - Returns: `nil` if the body has no coding, or if libcurl decodes it.
+    func decoder(of names: [String]) -> (any ContentDecoder)? {
+        guard let first = names.first, !areLeftToLibrary else { return nil }
+        let coding = names.count == 1 ? ContentCoding(name: first) : nil
+        return coding.flatMap { decoder(of: $0) } ?? RejectingDecoder(names: names)
     }
 
     /// Returns a decoder of one body; `nil` if the library is missing or has no memory.
@@ -37,6 +62,7 @@ struct ContentCodings: Sendable {
         guard !areLeftToLibrary else { return nil }
         return switch coding {
         case .gzip: gzip.flatMap { StreamDecoder<GzipStream>($0) }
+        case .deflate: gzip.flatMap { StreamDecoder<DeflateStream>($0) }
         case .brotli: brotli.flatMap { StreamDecoder<BrotliStream>($0) }
         case .zstd: zstd.flatMap { StreamDecoder<ZstdStream>($0) }
         }
@@ -47,4 +73,26 @@ struct ContentCodings: Sendable {
             place.baseAddress.flatMap { load($0) == 1 ? $0.pointee : nil }
         }
     }
+}
+
+/// A decoder of a body whose coding cannot be decoded: an error unless the body is empty.
+struct RejectingDecoder: ContentDecoder {
+    /// The names of the codings.
+    let names: [String]
+
+    /// The error of the body.
+    var error: URLError {
+        let text = names.prefix(10).joined(separator: ", ").shortenedForDisplay
+        return CurlError.error(
+            .cannotDecodeContentData, "the body has the content coding '\(text)', which cannot be decoded")
+    }
+
+    func decodeBytes(
+        _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> Int {
+        if !bytes.isEmpty { throw error }
+        return 0
+    }
+
+    func finish() throws {}
 }

@@ -15,7 +15,7 @@ protocol DecodingStream: ~Copyable {
     ///
     /// - Parameter input: The encoded bytes; on return, those that remain.
     /// - Returns: The number of decoded bytes, and whether the body may end here. `nil` if the
-    ///   encoded bytes are invalid.
+    ///   encoded bytes are invalid; the bytes before were then returned by earlier calls.
     mutating func step(
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)?

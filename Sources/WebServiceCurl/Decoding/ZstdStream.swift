@@ -7,6 +7,10 @@ struct ZstdStream: ~Copyable, DecodingStream {
     private let zstd: ccurl_zstd
     private let stream: UnsafeMutableRawPointer
 
+    /// The number of bytes up to the end of the next block, after which the library returns its
+    /// output. It returns no output of a call that fails, so a call decodes one block.
+    private var wanted = 5
+
     /// `ZSTD_d_windowLogMax`.
     private static let windowLimit: CInt = 100
     /// 8 MiB, the maximum window of the content coding (RFC 9659, section 3).
@@ -29,11 +33,12 @@ struct ZstdStream: ~Copyable, DecodingStream {
     mutating func step(
         _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> (count: Int, isEnd: Bool)? {
-        var source = ccurl_zstd_input(bytes: input.baseAddress, size: input.count, offset: 0)
+        var source = ccurl_zstd_input(bytes: input.baseAddress, size: min(input.count, wanted), offset: 0)
         var output = ccurl_zstd_output(bytes: room.baseAddress, size: room.count, offset: 0)
         let result = zstd.decompress(stream, &output, &source)
         guard zstd.is_error(result) == 0 else { return nil }
         input = UnsafeRawBufferPointer(rebasing: input.dropFirst(source.offset))
+        wanted = max(1, Int(clamping: result))
         return (output.offset, result == 0)
     }
 

@@ -1,3 +1,6 @@
+// The header of libcurl declares the constants of sockets as well.
+import CCurl
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -28,7 +31,7 @@ struct Connections {
         fileprivate var ends: Ends?
         /// A Boolean value that indicates whether an exchange has used the connection.
         private(set) var wasUsed = false
-        /// A Boolean value that indicates whether the connection has carried HTTP/2.
+        /// A Boolean value that indicates whether the connection carries HTTP/2.
         ///
         /// HTTP/2 frames identify the request that they belong to.
         var isMultiplexed = false
@@ -36,7 +39,7 @@ struct Connections {
         private var lastArrival: UInt64 = 0
         private var exchanges = 0
         /// The only exchange on the connection; `nil` if there is none or more than one.
-        private var user: CurlHandle?
+        private(set) var user: CurlHandle?
         /// The other end of the socket that replaced the connection; -1 if there is none.
         private var sink: Int32 = -1
 
@@ -62,10 +65,10 @@ struct Connections {
 
         /// Records that bytes were received.
         ///
-        /// The bytes of an HTTP/2 connection may belong to any of its exchanges.
+        /// The bytes of an HTTP/2 connection may belong to any of its exchanges or to none.
         func receive(at now: UInt64) {
             lastArrival = now
-            user?.attempt.lastActivity = now
+            if !isMultiplexed { user?.attempt.lastActivity = now }
         }
 
         /// Returns whether no bytes have been received since the instant.

@@ -47,18 +47,20 @@ extension CurlEngine {
             guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else {
                 continue
             }
-            let handle = self.handle(easy)
-            guard let transfer = handle.exchange?.submission.transfer else { continue }
-            let code = ccurl_message_result(message)
-            if handle.attempt.mustBeginAgain {
-                curl_multi_remove_handle(multi, easy)
-                handle.beginAgain()
-                if curl_multi_add_handle(multi, easy) == CURLM_OK { continue }
-            }
-            let result = handle.result(code)
-            ended.append(Ended(transfer: transfer, result: result, metrics: handle.metrics()))
-            done.append(handle)
+            if let handle = handle(easy) { complete(handle, ccurl_message_result(message)) }
         }
+    }
+
+    /// Ends an exchange that libcurl has completed, or begins it again.
+    func complete(_ handle: CurlHandle, _ code: CURLcode) {
+        guard let transfer = handle.exchange?.submission.transfer, handle.deliverUnread(code) else { return }
+        if handle.attempt.mustBeginAgain || handle.isUnprocessed(code) {
+            curl_multi_remove_handle(multi, handle.easy)
+            handle.beginAgain()
+            if curl_multi_add_handle(multi, handle.easy) == CURLM_OK { return }
+        }
+        ended.append(Ended(transfer: transfer, result: handle.result(code), metrics: handle.metrics()))
+        done.append(handle)
     }
 
     /// Completes the transfers of the ended exchanges, then releases their handles.

@@ -54,9 +54,12 @@ extension CurlEngine {
         silenceMoment = min(silenceMoment, start &+ handle.attempt.idleLimit)
     }
 
-    /// Ends an exchange that libcurl has not completed.
+    /// Ends an exchange that libcurl has not completed, and closes its connection unless other
+    /// exchanges use it.
     func end(_ handle: CurlHandle, _ error: any Error) {
         guard let transfer = handle.exchange?.submission.transfer else { return }
+        // libcurl would use a connection again on which it has reset an HTTP/2 stream.
+        if handle.attempt.connection?.isMultiplexed == true { handle.forbidReuse() }
         ended.append(Ended(transfer: transfer, result: .failure(error), metrics: handle.metrics()))
         release(handle)
     }
@@ -82,6 +85,7 @@ extension CurlEngine {
     /// Removes a handle from libcurl and returns it to the free handles.
     func release(_ handle: CurlHandle) {
         if handle.isHTTP2, !handle.attempt.isExclusive { handle.exchange?.line?.isMultiplexed = true }
+        handle.leaveConnection()
         curl_multi_remove_handle(multi, handle.easy)
         if let last = busy.popLast(), last !== handle {
             busy[handle.place] = last

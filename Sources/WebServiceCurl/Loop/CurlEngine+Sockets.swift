@@ -22,9 +22,23 @@ extension CurlEngine {
         curl_multi_socket_action(multi, socket, mask, &running)
     }
 
-    func watch(_ easy: UnsafeMutableRawPointer?, _ socket: curl_socket_t, _ what: CInt) -> CInt {
-        if !uploads.isEmpty, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT), let easy {
-            deaf.append(handle(easy))
+    /// Closes a connection without an exchange if it has received bytes or was closed by the peer.
+    ///
+    /// The event alone does not prove it: libcurl may have read the end of a response while it
+    /// handled an earlier event of the same wait.
+    func endStray(_ socket: Int32) {
+        if let connection = connections[socket], connection.isResting, connection.hasStrayBytes { connection.giveUp() }
+    }
+
+    /// Watches a socket for the events that libcurl requests.
+    ///
+    /// The easy handle that libcurl passes is of no use: it can be any handle of the connection,
+    /// and since libcurl 8.9 also an internal one.
+    func watch(_ socket: curl_socket_t, _ what: CInt) -> CInt {
+        if !uploads.isEmpty, what != CInt(CURL_POLL_IN), what != CInt(CURL_POLL_INOUT),
+            let handle = connections[socket]?.user, handle.isUploading
+        {
+            deaf.append(handle)
         }
         switch what {
         case CInt(CURL_POLL_IN): poller.watch(socket, for: .readable)
@@ -51,12 +65,14 @@ extension CurlEngine {
     }
 
     func closeSocket(_ socket: curl_socket_t) -> CInt {
+        connections[socket]?.user?.readRest(of: socket)
         connections.closed(socket)
         poller.closed(socket)
         return close(socket)
     }
 
-    func handle(_ easy: UnsafeMutableRawPointer) -> CurlHandle {
+    /// Returns the object of an easy handle; `nil` for an internal handle of libcurl.
+    func handle(_ easy: UnsafeMutableRawPointer) -> CurlHandle? {
         var context: UnsafeMutableRawPointer?
         ccurl_get_pointer(easy, CURLINFO_PRIVATE, &context)
         return CurlHandle.from(context)
@@ -69,6 +85,13 @@ extension CurlEngine {
     func connection(_ ends: Connections.Ends) -> Connections.Connection? {
         connections.connection(ends)
     }
+
+    /// A Boolean value that indicates whether ``hasDecryptedBytes(_:)`` detects them.
+    var canDetectDecryptedBytes: Bool { tls.SSL_has_pending != nil || tls.gnutls_record_check_pending != nil }
+
+    /// Returns whether an exchange that may use HTTP/2 uses it, as far as the TLS library reports
+    /// it.
+    func isHTTP2(_ handle: CurlHandle) -> Bool { ccurl_tls_selected_http2(handle.easy, tls) != 0 }
 
     /// Returns whether the TLS library holds decrypted bytes of the connection of an exchange.
     func hasDecryptedBytes(_ handle: CurlHandle) -> Bool {

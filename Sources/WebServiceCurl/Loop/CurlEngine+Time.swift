@@ -24,26 +24,31 @@ extension CurlEngine {
     func setTimer(_ milliseconds: Int) -> CInt {
         curlMoment =
             milliseconds < 0
-            ? nil : milliseconds == 0 ? 0 : TaskClock.system.now + UInt64(milliseconds) * 1_000_000
+            ? nil : milliseconds == 0 ? 0 : TaskClock.system.now.addingSaturated(.milliseconds(milliseconds))
         return 0
     }
 
     /// Ends the exchanges whose idle timeout has elapsed, and schedules the next check.
     func endSilent(_ start: UInt64) {
         silenceMoment = .max
-        for handle in busy where !handle.attempt.isPaused && !handle.attempt.isAwaitingBody {
-            let limit = handle.attempt.lastActivity &+ handle.attempt.idleLimit
-            if limit <= start {
+        for handle in busy {
+            // An exchange that waits for the program has no timeout, unless `close()` waits for it.
+            let isWaiting = handle.attempt.isPaused || handle.attempt.isAwaitingBody
+            if isWaiting, closingMoment == nil { continue }
+            let limit = handle.attempt.idleEnd(after: isWaiting ? closingMoment : nil)
+            if limit <= start, isWaiting {
+                end(handle, URLError(.cancelled))
+            } else if limit <= start {
                 // Other exchanges keep an HTTP/2 connection open, and libcurl would continue to
                 // send new ones on it. If nothing has arrived within the timeout, the connection is
                 // shut down, which ends or restarts all its exchanges.
-                handle.forbidReuse()
                 if let connection = handle.attempt.connection,
                     connection.isSilent(since: start - handle.attempt.idleLimit)
                 {
                     connection.giveUp()
                 }
-                let text = "no byte was sent or received for \(Double(handle.attempt.idleLimit) / 1e9) s"
+                let seconds = Double(handle.attempt.idleLimit) / 1e9
+                let text = "no byte of the request or the response was sent or received for \(seconds) s"
                 end(handle, CurlError.error(.timedOut, text))
             } else {
                 silenceMoment = min(silenceMoment, max(limit, start &+ Self.silenceInterval))

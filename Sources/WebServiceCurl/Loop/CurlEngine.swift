@@ -61,11 +61,14 @@ final class CurlEngine {
     var restMoment = UInt64.max
     /// How the loop ends; `nil` while it accepts requests.
     private var closing: CurlSession.Closing?
+    /// The instant since which the loop accepts no requests.
+    private(set) var closingMoment: UInt64?
 
     /// - Throws: `WebServiceError.Code.curl`.
     init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
         self.configuration = configuration
         resolutions = try configuration.resolutions()
+        try CurlSession.Library.check(version: curl_version_info(CURLVERSION_FIRST).pointee.version_num)
         guard Self.isLibraryReady else {
             throw WebServiceError(.curl, "libcurl could not be initialized")
         }
@@ -94,11 +97,12 @@ final class CurlEngine {
 
     func configureMulti() {
         limitConnections()
+        _ = ccurl_multi_set_quick_exit(multi)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(1, configuration.maximumIdleConnections))
         ccurl_multi_set_callbacks(
             multi,
-            { easy, socket, what, context, _ in CurlEngine.from(context).watch(easy, socket, what) },
-            { _, milliseconds, context in CurlEngine.from(context).setTimer(milliseconds) },
+            { _, socket, what, context, _ in CurlEngine.from(context)?.watch(socket, what) ?? 0 },
+            { _, milliseconds, context in CurlEngine.from(context)?.setTimer(milliseconds) ?? 0 },
             Unmanaged.passUnretained(self).toOpaque()
         )
     }
@@ -111,10 +115,10 @@ final class CurlEngine {
         ccurl_multi_set_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, total + streams.count)
     }
 
-    static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine {
-        // libcurl passes the pointer that it was given; the engine outlives its handles and
-        // connections.
-        Unmanaged<CurlEngine>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+    /// Returns the engine that was registered with a callback; `nil` if libcurl passes no pointer.
+    static func from(_ context: UnsafeMutableRawPointer?) -> CurlEngine? {
+        // The engine outlives its handles and connections.
+        context.map { Unmanaged<CurlEngine>.fromOpaque($0).takeUnretainedValue() }
     }
 
     // MARK: The loop
@@ -141,12 +145,17 @@ final class CurlEngine {
 
     /// Frees everything, and cancels the requests that arrived too late.
     private func end(_ loop: CurlLoop) {
-        for handle in free { handle.free() }
-        curl_multi_cleanup(multi)
-        curl_share_cleanup(share)
+        freeLibraryObjects()
         for transfer in loop.hasEnded().submissions {
             transfer.finish(.failure(URLError(.cancelled)), nil)
         }
+    }
+
+    /// Frees the objects of libcurl. Must be the last call, without active exchanges.
+    func freeLibraryObjects() {
+        for handle in free { handle.free() }
+        curl_multi_cleanup(multi)
+        curl_share_cleanup(share)
     }
 
     /// Carries out the work that other threads have added to the inbox.
@@ -158,10 +167,19 @@ final class CurlEngine {
         }
         for transfer in work.cancellations { cancel(transfer) }
         for transfer in work.continuations {
-            proceed(streams[ObjectIdentifier(transfer)]) { $0.unpause() }
+            let handle = streams[ObjectIdentifier(transfer)]
+            if let handle, let unread = handle.attempt.unread {
+                complete(handle, unread.code)
+            } else {
+                proceed(handle) { $0.unpause() }
+            }
         }
         for transfer in work.uploads { proceed(uploads[ObjectIdentifier(transfer)]) { $0.sendMore() } }
-        if let wanted = work.closing { closing = wanted }
+        if let wanted = work.closing {
+            closing = wanted
+            closingMoment = closingMoment ?? TaskClock.system.now
+            silenceMoment = 0
+        }
         if closing == .cancelling { cancelAll() }
     }
 
@@ -173,8 +191,7 @@ final class CurlEngine {
             switch poller.event(index) {
             case .wakeUp: loop.clearSignals()
             case .ready(let socket, let events): act(socket, events)
-            case .stray(let socket):
-                if let connection = connections[socket], connection.isResting { connection.giveUp() }
+            case .stray(let socket): endStray(socket)
             case .outdated: break
             }
         }

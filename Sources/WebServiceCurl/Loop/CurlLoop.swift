@@ -1,3 +1,6 @@
+// The header of libcurl declares the constants of sockets as well.
+import CCurl
+
 import Dispatch
 import WebServiceCore
 
@@ -39,6 +42,8 @@ final class CurlLoop: Sendable {
         /// A Boolean value that indicates whether the loop will read the inbox without a wake-up.
         var isAwake = true
         var closing: CurlSession.Closing?
+        /// The first instant at which requests were cancelled.
+        var cancellation: UInt64?
         var hasEnded = false
 
         var hasWork: Bool {
@@ -99,12 +104,16 @@ final class CurlLoop: Sendable {
                 .sessionClosed, "the session was created before this process was forked; create a new session",
                 request: request)
         }
-        let (isOpen, needsWaking) = inbox.withLock { inbox in
-            guard inbox.closing == nil else { return (false, false) }
+        let (isOpen, needsWaking, cancellation) = inbox.withLock { inbox in
+            guard inbox.closing == nil else { return (false, false, inbox.cancellation) }
             inbox.work.submissions.append(transfer)
-            return (true, inbox.wake())
+            return (true, inbox.wake(), nil)
         }
-        guard isOpen else { throw WebServiceError(.sessionClosed, "the session is closed", request: request) }
+        guard isOpen else {
+            throw WebServiceError(
+                .sessionClosed, "the session is closed", request: request,
+                underlying: cancellation.map(SessionCancellation.init))
+        }
         if needsWaking { wakeUp.signal() }
     }
 
@@ -136,7 +145,9 @@ final class CurlLoop: Sendable {
     /// Stops accepting requests and requests the end of the loop.
     func end(_ closing: CurlSession.Closing) {
         guard forkCount == Fork.count else { return }
+        let now = TaskClock.system.now
         let needsWaking = inbox.withLock { inbox in
+            if closing == .cancelling, inbox.cancellation == nil { inbox.cancellation = now }
             guard !inbox.hasEnded, inbox.closing == nil || closing == .cancelling else { return false }
             inbox.closing = closing
             inbox.work.closing = closing

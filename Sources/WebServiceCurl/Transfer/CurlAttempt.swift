@@ -4,9 +4,36 @@ import WebServiceCore
 struct CurlAttempt {
     // MARK: Time
 
-    /// The instant at which a byte was last sent or received, according to the loop's clock.
+    /// The instant at which a byte was last sent, or received on the connection of the exchange,
+    /// according to the loop's clock.
     var lastActivity: UInt64 = 0
+    /// The instant at which a line of the head or a byte of a body was last sent or received.
+    private var lastProgress: UInt64 = 0
     private(set) var idleLimit: UInt64 = 0
+    private var maximumIdleLimit: UInt64 = 0
+
+    /// Returns the instant at which the idle timeout elapses.
+    ///
+    /// Bytes that libcurl does not deliver, such as endless chunk extensions or a part of a TLS
+    /// record, extend the timeout to at most its tenfold.
+    ///
+    /// - Parameter earliest: The instant before which the timeout does not begin.
+    func idleEnd(after earliest: UInt64?) -> UInt64 {
+        min(
+            Self.sum(max(lastActivity, earliest ?? 0), idleLimit),
+            Self.sum(max(lastProgress, earliest ?? 0), maximumIdleLimit))
+    }
+
+    private static func sum(_ instant: UInt64, _ nanoseconds: UInt64) -> UInt64 {
+        let (sum, overflow) = instant.addingReportingOverflow(nanoseconds)
+        return overflow ? .max : sum
+    }
+
+    /// Records that bytes of the exchange were sent or received.
+    mutating func progress(at now: UInt64) {
+        lastActivity = now
+        lastProgress = now
+    }
 
     // MARK: The request
 
@@ -50,6 +77,8 @@ struct CurlAttempt {
     var remaining: Int64?
     /// A Boolean value that indicates whether the receiver has paused the exchange.
     var isPaused = false
+    /// The response that libcurl has not read; `nil` if there is none.
+    var unread: UnreadResponse?
     /// The error with which the handle aborted the exchange.
     var failure: (any Error)?
 
@@ -57,8 +86,10 @@ struct CurlAttempt {
     init() {}
 
     init(_ request: EncodedRequest, at now: UInt64) {
-        lastActivity = now
+        progress(at: now)
         idleLimit = UInt64(0).addingSaturated(max(request.timeout, .milliseconds(1)))
+        let (tenfold, overflow) = idleLimit.multipliedReportingOverflow(by: 10)
+        maximumIdleLimit = overflow ? .max : tenfold
         expectation = request.source.options.expectsContinue
         mayBeSentTwice = request.method.isIdempotent
     }
@@ -67,6 +98,7 @@ struct CurlAttempt {
     mutating func startOver() {
         isRefused = false
         failure = nil
+        unread = nil
         sendings = 0
         headLines = 0
         isWithinLine = false

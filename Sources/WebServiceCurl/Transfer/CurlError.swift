@@ -47,7 +47,10 @@ enum CurlError {
     /// Returns the error with the details reported by libcurl, without URLs.
     static func error(_ result: CURLcode, _ detail: String) -> URLError {
         // libcurl repeats the URL of an unusable proxy, including its password.
-        let isSecret = detail.utf8.contains(UInt8(ascii: "@")) || detail.hasPrefix("Unsupported proxy")
+        if detail.hasPrefix("Unsupported proxy") {
+            return error(code(result), "the environment specifies a proxy whose scheme is not supported")
+        }
+        let isSecret = detail.utf8.contains(UInt8(ascii: "@"))
         return error(code(result), detail.isEmpty || isSecret ? String(cString: curl_easy_strerror(result)) : detail)
     }
 
@@ -80,9 +83,11 @@ enum CurlError {
 
     /// Returns the error of a proxy that responded to CONNECT with this status.
     static func tunnelError(_ status: Int) -> URLError {
-        error(
-            status == 407 ? .userAuthenticationRequired : .cannotConnectToHost,
-            "the proxy refused the tunnel with status \(status)")
+        status == 407
+            ? error(
+                .userAuthenticationRequired,
+                "the proxy requires a user and a password that it accepts (it refused the tunnel with status 407)")
+            : error(.cannotConnectToHost, "the proxy refused the tunnel with status \(status)")
     }
 
     static func error(_ code: URLError.Code, _ text: String) -> URLError {

@@ -17,29 +17,37 @@ extension CurlHandle {
         ccurl_set_pointer(easy, CURLOPT_ERRORBUFFER, detail)
         ccurl_set_pointer(easy, CURLOPT_SHARE, share)
         ccurl_set_bytes_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
-            CurlHandle.from(context).receiveHead(UnsafeRawBufferPointer(start: bytes, count: size * count))
-                ? size * count : 0
+            let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+            return CurlHandle.from(context)?.receiveHead(line) == true ? size * count : 0
         }
         ccurl_set_pointer(easy, CURLOPT_HEADERDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
-            CurlHandle.from(context).receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+            CurlHandle.from(context)?.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
         }
         ccurl_set_pointer(easy, CURLOPT_WRITEDATA, context)
         ccurl_set_bytes_callback(easy, CURLOPT_READFUNCTION) { bytes, size, count, context in
-            CurlHandle.from(context).sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+            CurlHandle.from(context)?.sendBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count))
+                ?? Int(CURL_READFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_READDATA, context)
-        ccurl_set_seek_callback(easy) { context, offset, origin in CurlHandle.from(context).seek(offset, origin) }
+        ccurl_set_seek_callback(easy) { context, offset, origin in
+            CurlHandle.from(context)?.seek(offset, origin) ?? CInt(CURL_SEEKFUNC_FAIL)
+        }
         ccurl_set_pointer(easy, CURLOPT_SEEKDATA, context)
         ccurl_set_prereq_callback(easy) { context, remote, _, remotePort, localPort in
             let ends = Connections.Ends(
                 localPort: localPort, remotePort: remotePort, remote: remote.map { String(cString: $0) } ?? "")
-            return CurlHandle.from(context).maySend(ends) ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+            return CurlHandle.from(context)?.maySend(ends) == true
+                ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
         ccurl_set_pointer(easy, CURLOPT_PREREQDATA, context)
-        ccurl_set_open_socket_callback(easy) { context, _, address in CurlHandle.from(context).openSocket(address) }
+        ccurl_set_open_socket_callback(easy) { context, _, address in
+            CurlHandle.from(context)?.openSocket(address) ?? CURL_SOCKET_BAD
+        }
         ccurl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, context)
-        ccurl_set_close_socket_callback(easy) { context, socket in CurlEngine.from(context).closeSocket(socket) }
+        ccurl_set_close_socket_callback(easy) { context, socket in
+            CurlEngine.from(context)?.closeSocket(socket) ?? close(socket)
+        }
         ccurl_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, loop)
         ccurl_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         ccurl_set_long(easy, CURLOPT_BUFFERSIZE, 64 << 10)
@@ -61,13 +69,17 @@ extension CurlHandle {
         switch configuration.proxy {
         case .environment: break
         case .none: ccurl_set_string(easy, CURLOPT_PROXY, "")
-        case .url(let url): try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
+        case .url(let url):
+            try check(ccurl_set_string(easy, CURLOPT_PROXY, url), "the proxy")
+            // Otherwise, libcurl reads `no_proxy` of the environment.
+            try check(ccurl_set_string(easy, CURLOPT_NOPROXY, ""), "the proxy for all hosts")
         }
         if let path = configuration.unixSocketPath {
             try check(ccurl_set_string(easy, CURLOPT_UNIX_SOCKET_PATH, path), "the Unix domain socket")
             ccurl_set_string(easy, CURLOPT_PROXY, "")
         }
-        try configure(configuration.tls)
+        try configure(configuration.tls, .server)
+        try configureProxy(configuration)
     }
 
     /// The lowest rate, so that no byte is delayed by more than about seven seconds.
@@ -87,28 +99,58 @@ extension CurlHandle {
         }
     }
 
-    private func configure(_ tls: CurlSession.TLS) throws {
-        let oldest = tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
-        try check(ccurl_set_long(easy, CURLOPT_SSLVERSION, Int(oldest)), "the minimum TLS version")
-        if let file = tls.trustedCertificatesFile {
-            try check(ccurl_set_string(easy, CURLOPT_CAINFO, file), "the file of trusted certificates")
-            try check(ccurl_set_string(easy, CURLOPT_CAPATH, nil), "an empty certificate directory")
-        } else if !TrustStore.system.needsDirectory {
-            ccurl_set_string(easy, CURLOPT_CAPATH, nil)
+    /// The options of libcurl for the TLS connection to servers or to a proxy.
+    private struct TLSOptions {
+        let version, authorities, folder, certificate, key, password, pins: CURLoption
+
+        static let server = TLSOptions(
+            version: CURLOPT_SSLVERSION, authorities: CURLOPT_CAINFO, folder: CURLOPT_CAPATH,
+            certificate: CURLOPT_SSLCERT, key: CURLOPT_SSLKEY, password: CURLOPT_KEYPASSWD,
+            pins: CURLOPT_PINNEDPUBLICKEY)
+        static let proxy = TLSOptions(
+            version: CURLOPT_PROXY_SSLVERSION, authorities: CURLOPT_PROXY_CAINFO, folder: CURLOPT_PROXY_CAPATH,
+            certificate: CURLOPT_PROXY_SSLCERT, key: CURLOPT_PROXY_SSLKEY, password: CURLOPT_PROXY_KEYPASSWD,
+            pins: CURLOPT_PROXY_PINNEDPUBLICKEY)
+    }
+
+    /// Configures the TLS connection to a proxy, unless there is none or libcurl has no such
+    /// connections.
+    private func configureProxy(_ configuration: CurlSession.Configuration) throws {
+        switch configuration.proxy {
+        case .none: return
+        case .url where configuration.proxy.scheme != "https": return
+        case .url where ccurl_supports_https_proxies() == 0:
+            throw WebServiceError(.curl, "this build of libcurl does not support https proxies")
+        case .environment where ccurl_supports_https_proxies() == 0: return
+        case .environment, .url: break
         }
-        if !TrustStore.system.needsDirectory { ccurl_set_string(easy, CURLOPT_PROXY_CAPATH, nil) }
+        var tls = configuration.proxyTLS ?? configuration.tls
+        if configuration.proxyTLS == nil { (tls.pinnedPublicKeys, tls.clientCertificate) = ([], nil) }
+        try configure(tls, .proxy)
+    }
+
+    private func configure(_ tls: CurlSession.TLS, _ options: TLSOptions) throws {
+        let oldest = tls.minimumVersion == .tls13 ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        try check(ccurl_set_long(easy, options.version, Int(oldest)), "the minimum TLS version")
+        if let file = tls.trustedCertificatesFile {
+            try check(ccurl_set_string(easy, options.authorities, file), "the file of trusted certificates")
+            try check(ccurl_set_string(easy, options.folder, nil), "an empty certificate directory")
+        } else if !TrustStore.system.needsDirectory {
+            ccurl_set_string(easy, options.folder, nil)
+        }
         ccurl_set_certificate_lifetime(easy, 300)
         if let certificate = tls.clientCertificate {
-            try check(ccurl_set_string(easy, CURLOPT_SSLCERT, certificate.certificateFile), "the client certificate")
-            try check(ccurl_set_string(easy, CURLOPT_SSLKEY, certificate.keyFile), "the private key")
+            try check(
+                ccurl_set_string(easy, options.certificate, certificate.certificateFile), "the client certificate")
+            try check(ccurl_set_string(easy, options.key, certificate.keyFile), "the private key")
             if let password = certificate.keyPassword {
-                try check(ccurl_set_string(easy, CURLOPT_KEYPASSWD, password), "the password of the private key")
+                try check(ccurl_set_string(easy, options.password, password), "the password of the private key")
             }
         }
         if !tls.pinnedPublicKeys.isEmpty {
             ccurl_set_long(easy, CURLOPT_CERTINFO, 1)  // for the error; some TLS libraries do not support it
             try check(
-                ccurl_set_string(easy, CURLOPT_PINNEDPUBLICKEY, tls.pinnedPublicKeys.joined(separator: ";")),
+                ccurl_set_string(easy, options.pins, tls.pinnedPublicKeys.joined(separator: ";")),
                 "the pinned public keys")
         }
     }

@@ -13,12 +13,15 @@ extension CurlHandle {
     /// Called again if libcurl resends the request because a reused connection was closed.
     func maySend(_ ends: Connections.Ends) -> Bool {
         leaveConnection()
+        // libcurl sends a request again whose connection was closed before the response was read.
+        if attempt.unread != nil { return false }
         if let connection = attempt.unixConnection ?? engine.connection(ends) {
             if connection.isResting, connection.hasStrayBytes || engine.hasDecryptedBytes(self) {
                 connection.giveUp()
                 attempt.mustBeginAgain = true
                 return false
             }
+            if !connection.wasUsed { connection.isMultiplexed = head.mayBeHTTP2 && engine.isHTTP2(self) }
             connection.enter(self)
             attempt.connection = connection
         }
@@ -34,7 +37,20 @@ extension CurlHandle {
         return false
     }
 
+    /// Returns whether the request is sent once more, because an HTTP/2 connection failed before
+    /// the response.
+    ///
+    /// The server may have named the requests that it has not processed (GOAWAY, RFC 9113, section
+    /// 6.8). libcurl does not report them, so only idempotent requests are sent again.
+    func isUnprocessed(_ code: CURLcode) -> Bool {
+        guard code == CURLE_HTTP2, attempt.sendings == 1, attempt.mayBeSentTwice, attempt.failure == nil,
+            attempt.headLines == 0, !head.isComplete
+        else { return false }
+        return attempt.upload?.rewind() ?? true
+    }
+
     func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
+        guard attempt.unread == nil else { return CURL_SOCKET_BAD }
         let socket = engine.openSocket(address)
         if address?.pointee.family == AF_UNIX { attempt.unixConnection = engine.connection(socket) }
         return socket

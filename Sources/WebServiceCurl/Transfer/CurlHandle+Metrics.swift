@@ -12,7 +12,8 @@ extension CurlHandle {
         var metrics = TransportMetrics(
             firstByte: first > .zero ? first : nil, total: microseconds(CURLINFO_TOTAL_TIME_T),
             bytesSent: Int64(long(CURLINFO_REQUEST_SIZE)) + size(CURLINFO_SIZE_UPLOAD_T),
-            bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T),
+            bytesReceived: Int64(long(CURLINFO_HEADER_SIZE)) + size(CURLINFO_SIZE_DOWNLOAD_T)
+                + Int64(attempt.unread?.count ?? 0),
             isConnectionReused: isReused && attempt.sendings > 0
         )
         if !isReused {

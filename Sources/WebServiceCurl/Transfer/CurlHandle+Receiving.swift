@@ -58,6 +58,23 @@ extension CurlHandle {
         return bytes.count
     }
 
+    /// Reads the response from a connection that libcurl closes before the end of the request body.
+    func readRest(of socket: Int32) {
+        guard attempt.upload != nil, attempt.failure == nil, head.awaitsPlainStatus else { return }
+        attempt.unread = UnreadResponse(socket)
+    }
+
+    /// Delivers the response that libcurl has not read, if there is one.
+    ///
+    /// - Parameter code: The result of libcurl.
+    /// - Returns: Whether the exchange has ended. If not, the receiver has paused.
+    func deliverUnread(_ code: CURLcode) -> Bool {
+        guard let unread = attempt.unread else { return true }
+        unread.code = code
+        attempt.isPaused = false
+        return unread.deliver(to: self)
+    }
+
     /// Returns whether a status line rejects the field `Expect`, and the request can be sent
     /// without it.
     private func refusesExpectation(_ line: UnsafeRawBufferPointer) -> Bool {
@@ -74,17 +91,20 @@ extension CurlHandle {
     /// Ends the exchange if the response is complete before a streamed request body. libcurl would
     /// continue to send it.
     private func endIfAnswered() {
-        if attempt.remaining == 0, attempt.upload?.isComplete == false { engine.answered.append(self) }
+        if attempt.remaining == 0, attempt.upload?.isComplete == false, attempt.unread == nil {
+            engine.answered.append(self)
+        }
     }
 
     /// - Returns: Whether the exchange continues.
     private func succeeds(_ receive: () throws -> Void) -> Bool {
-        attempt.lastActivity = engine.now
+        attempt.progress(at: engine.now)
         do {
             try receive()
             return true
         } catch {
             attempt.failure = error
+            if attempt.connection?.isMultiplexed == true { forbidReuse() }
             return false
         }
     }

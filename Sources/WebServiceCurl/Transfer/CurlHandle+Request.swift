@@ -21,7 +21,9 @@ extension CurlHandle {
         }
         // An earlier connection to a Unix domain socket could not be identified.
         let isReusable = isSecure || !isHTTP2Known || ccurl_reuses_known_http2() != 0
-        attempt.isExclusive = engine.configuration.unixSocketPath != nil || !isReusable
+        // Unsolicited bytes that the TLS library has decrypted would be the response.
+        let isUnchecked = isSecure && !engine.canDetectDecryptedBytes
+        attempt.isExclusive = engine.configuration.unixSocketPath != nil || !isReusable || isUnchecked
         ccurl_set_long(easy, CURLOPT_FRESH_CONNECT, attempt.isExclusive ? 1 : 0)
         ccurl_set_long(easy, CURLOPT_FORBID_REUSE, attempt.isExclusive ? 1 : 0)
         // With TLS, the handshake determines whether requests can share the connection, so waiting
@@ -48,13 +50,15 @@ extension CurlHandle {
         let method = request.method
         let defaultMethod: Request.Method
         if let stream = request.stream {
+            // Since libcurl 8.7, a body of known length cannot end before its last byte without an
+            // error, which would replace the response. See `endBodies()`.
             setUpload(
                 OutgoingBody(stream) { [weak transfer = exchange?.submission.transfer] in
                     transfer?.sendMore()
-                })
+                }, length: stream.length == 0 ? 0 : nil)
             (kind, defaultMethod) = (.content, .POST)
         } else if let source = request.bodySource {
-            setUpload(OutgoingBody(source))
+            setUpload(OutgoingBody(source), length: Int64(source.count))
             (kind, defaultMethod) = (.content, .POST)
         } else if let body = request.body
             ?? (method == .POST || method == .PUT || method == .PATCH ? Data() : nil)
@@ -70,7 +74,7 @@ extension CurlHandle {
                     },
                     "the body")
             } else {
-                setUpload(OutgoingBody(BodySource(body)))
+                setUpload(OutgoingBody(BodySource(body)), length: Int64(body.count))
             }
             (kind, defaultMethod) = (.content, .POST)
         } else if method == .HEAD {
@@ -86,9 +90,10 @@ extension CurlHandle {
             "the method")
     }
 
-    private func setUpload(_ body: OutgoingBody) {
+    /// - Parameter length: The number of bytes that libcurl requests; `nil` until the body ends.
+    private func setUpload(_ body: OutgoingBody, length: Int64?) {
         ccurl_set_long(easy, CURLOPT_POST, 1)
-        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(body.count ?? -1))
+        ccurl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(length ?? -1))
         ccurl_set_pointer(easy, CURLOPT_POSTFIELDS, nil)
         attempt.upload = body
     }
@@ -111,8 +116,10 @@ extension CurlHandle {
         if kind == .content {
             // Without this line, libcurl adds the content type of a form.
             if !hasContentType, request.contentType == nil { try addLine("Content-Type:") }
-            if let upload = attempt.upload, upload.count == nil {
-                try addLine("Transfer-Encoding: chunked")
+            if let stream = request.stream, stream.length != 0 {
+                // Without a length, libcurl would use chunks unless the field is removed.
+                try addLine(stream.length == nil ? "Transfer-Encoding: chunked" : "Transfer-Encoding:")
+                if let length = stream.length { try addLine("Content-Length: \(length)") }
             }
             try addLine(attempt.expectation == nil ? "Expect:" : "Expect: 100-continue")
             if let expectation = attempt.expectation {

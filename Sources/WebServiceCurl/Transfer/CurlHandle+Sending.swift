@@ -5,7 +5,7 @@ import WebServiceCore
 /// The request body that libcurl sends, and the continuation of paused exchanges.
 extension CurlHandle {
     func sendBody(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        attempt.lastActivity = engine.now
+        attempt.progress(at: engine.now)
         guard attempt.upload != nil, !attempt.isBodyOver else { return 0 }
         do {
             guard let count = try attempt.upload?.read(into: room) else {
@@ -13,7 +13,7 @@ extension CurlHandle {
                 return Int(CURL_READFUNC_PAUSE)
             }
             if count > 0, let upload = attempt.upload {
-                exchange?.receiver.didSend(upload.offset, of: upload.count ?? 0)
+                exchange?.receiver.didSend(upload.offset, of: upload.count)
             }
             return count
         } catch {
@@ -30,6 +30,7 @@ extension CurlHandle {
         guard attempt.upload != nil, origin == SEEK_SET, offset == 0 else {
             return CInt(CURL_SEEKFUNC_FAIL)
         }
+        guard attempt.unread == nil else { return CInt(CURL_SEEKFUNC_FAIL) }
         if attempt.upload?.rewind() == true { return CInt(CURL_SEEKFUNC_OK) }
         attempt.failure = exchange.map {
             WebServiceError.bodyNotReplayable($0.submission.request.source)
@@ -51,7 +52,7 @@ extension CurlHandle {
     func unpause() -> (any Error)? {
         guard attempt.isPaused else { return nil }
         attempt.isPaused = false
-        attempt.lastActivity = engine.now
+        attempt.progress(at: engine.now)
         return proceed(attempt.isAwaitingBody ? CURLPAUSE_SEND : CURLPAUSE_CONT)
     }
 
@@ -61,7 +62,7 @@ extension CurlHandle {
     func sendMore() -> (any Error)? {
         guard attempt.isAwaitingBody else { return nil }
         attempt.isAwaitingBody = false
-        attempt.lastActivity = engine.now
+        attempt.progress(at: engine.now)
         return proceed(attempt.isPaused ? CURLPAUSE_RECV : CURLPAUSE_CONT)
     }
 

@@ -81,10 +81,10 @@ final class CurlHandle {
         }
     }
 
-    static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
-        // libcurl passes the pointer that `configure` registered; the handle outlives the
-        // registration.
-        Unmanaged<CurlHandle>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+    /// Returns the handle that ``configure(_:_:)`` registered; `nil` if libcurl passes no pointer.
+    static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle? {
+        // The handle outlives the registration.
+        context.map { Unmanaged<CurlHandle>.fromOpaque($0).takeUnretainedValue() }
     }
 
     // MARK: One exchange
@@ -139,6 +139,7 @@ final class CurlHandle {
     /// Returns the trailer fields or the error of an exchange that libcurl has completed.
     func result(_ code: CURLcode) -> Result<Headers, any Error> {
         if let failure = attempt.failure { return .failure(failure) }
+        if attempt.unread?.isComplete == true { return .success(head.trailers) }
         guard code != CURLE_OK else {
             if let closing = attempt.closing, !engine.tlsClosing.isClosed(closing) {
                 return .failure(TLSClosing.error)
@@ -156,11 +157,18 @@ final class CurlHandle {
                 CurlError.error(
                     .cannotConnectToHost, "the connection was not established in time: \(detail)"))
         case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
-            let pins = engine.configuration.tls.pinnedPublicKeys
+            // Before the tunnel, the key is that of the proxy, if it has pins.
+            let proxyPins = tunnelStatus == 0 ? engine.configuration.proxyTLS?.pinnedPublicKeys ?? [] : []
+            let pins = proxyPins.isEmpty ? engine.configuration.tls.pinnedPublicKeys : proxyPins
             return .failure(
                 CurlError.pinError(PinnedKeyMismatch(expected: pins, presented: presentedPin)))
+        // libcurl rejects a response with too many codings, and decodes bodies if zlib is missing.
+        case CURLE_BAD_CONTENT_ENCODING where !head.codings.isEmpty:
+            return .failure(RejectingDecoder(names: head.codings).error)
         case _ where attempt.sendings > 0: return .failure(CurlError.responseError(code, detail))
-        case _ where tunnelStatus >= 300: return .failure(CurlError.tunnelError(tunnelStatus))
+        case _ where tunnelStatus >= 300:
+            return .failure(
+                CurlError.tunnelError(tunnelStatus))
         default: return .failure(CurlError.error(code, detail))
         }
     }

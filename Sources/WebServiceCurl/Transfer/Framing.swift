@@ -1,3 +1,6 @@
+// The header of libcurl declares the constants of sockets as well.
+import CCurl
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Musl)
@@ -13,15 +16,12 @@ import Glibc
 struct Framing {
     /// The length of the body on the wire, in bytes.
     private(set) var contentLength: Int64?
-    /// A Boolean value that indicates whether the body is compressed.
-    ///
-    /// Its length on the wire then differs from the length of the received body.
-    private(set) var isEncoded = false
-    /// The only coding of a compressed body; `nil` if there are several or it is unknown.
-    private(set) var coding: ContentCoding?
+    /// The names of the content codings, in the order in which they were applied, without
+    /// `identity`.
+    private(set) var codings: [String] = []
     /// The reason to reject the response.
     private(set) var violation: String?
-    private var isChunked = false
+    private(set) var isChunked = false
     private var isHTTP10 = false
     /// Whether the field in the last line frames the body; `nil` before the first field.
     private var lastFramesBody: Bool?
@@ -65,16 +65,23 @@ struct Framing {
         switch first | 0x20 {
         case UInt8(ascii: "c"):
             if let value = Self.value(of: "content-length", in: line) { observeLength(value) }
-            if let value = Self.value(of: "content-encoding", in: line), !value.isEmpty,
-                !Self.equals(value, "identity")
-            {
-                coding = isEncoded ? nil : Self.coding(value)
-                isEncoded = true
-            }
+            if let value = Self.value(of: "content-encoding", in: line) { observeCodings(value) }
         case UInt8(ascii: "t"):
             if let value = Self.value(of: "transfer-encoding", in: line) { observeTransferEncoding(value) }
         default: break
         }
+    }
+
+    /// Returns the reason to reject a line of a trailer section (RFC 9112, section 7.1.2).
+    ///
+    /// The rules are those of header fields. A framing field is not allowed (RFC 9110, section
+    /// 6.5.1).
+    static func violation(ofTrailer line: UnsafeRawBufferPointer, isFirst: Bool) -> String? {
+        var fields = Framing()
+        if !isFirst { fields.lastFramesBody = false }
+        fields.observe(line)
+        if fields.lastFramesBody == true { return "a trailer field frames the body" }
+        return line.contains(0) ? "a line contains NUL" : fields.violation
     }
 
     /// Completes the checks after the last line.
@@ -102,16 +109,21 @@ struct Framing {
         isChunked = true
     }
 
-    private static func coding(_ name: Slice<UnsafeRawBufferPointer>) -> ContentCoding? {
-        equals(name, "gzip") || equals(name, "x-gzip")
-            ? .gzip : equals(name, "br") ? .brotli : equals(name, "zstd") ? .zstd : nil
+    private mutating func observeCodings(_ value: Slice<UnsafeRawBufferPointer>) {
+        for part in value.split(separator: UInt8(ascii: ",")) {
+            let name = Self.trimmed(part)
+            if !name.isEmpty, !Self.equals(name, "identity") { codings.append(String(decoding: name, as: UTF8.self)) }
+        }
     }
 
     private static let framingFields: [StaticString] = ["content-length", "transfer-encoding", "content-encoding"]
 
-    /// Rejects a CR within the line, which recipients interpret as either a line break or a space.
+    /// Rejects a CR within the line, which recipients interpret as either a line break or a space,
+    /// and NUL, which libcurl 7.80 accepts.
     private mutating func observeLineBreaks(_ line: UnsafeRawBufferPointer) {
-        guard let start = line.baseAddress, let found = memchr(start, 0x0D, line.count) else { return }
+        guard let start = line.baseAddress else { return }
+        if memchr(start, 0, line.count) != nil { violation = "a line contains NUL" }
+        guard let found = memchr(start, 0x0D, line.count) else { return }
         if start.distance(to: UnsafeRawPointer(found)) != line.count - 2 || line.last != 0x0A {
             violation = "a line contains a CR"
         }

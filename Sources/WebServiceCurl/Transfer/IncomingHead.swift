@@ -12,7 +12,8 @@ struct IncomingHead: ~Copyable {
     private let maximumBytes: Int
     private var request: EncodedRequest?
     private var receiver: (any BodyReceiver)?
-    private var mayBeHTTP2 = false
+    /// A Boolean value that indicates whether the response may be an HTTP/2 response.
+    private(set) var mayBeHTTP2 = false
     private var lines: [UInt8] = []
     private var trailerLines: [UInt8] = []
     private var lineBytes = 0
@@ -25,6 +26,13 @@ struct IncomingHead: ~Copyable {
 
     /// A Boolean value that indicates whether the header is complete.
     var isComplete: Bool { head != nil }
+
+    /// A Boolean value that indicates whether the next line is the status line of an HTTP/1.x
+    /// response without encryption.
+    var awaitsPlainStatus: Bool { head == nil && lines.isEmpty && !mayBeHTTP2 }
+
+    /// A Boolean value that indicates whether chunks follow a complete header.
+    var isChunked: Bool { head?.status != 204 && framing.isChunked }
 
     /// The status of a complete header.
     var status: Int? { head?.status }
@@ -41,6 +49,9 @@ struct IncomingHead: ~Copyable {
         }
         return framing.isOpenEnded && request.url.utf8.starts(with: "https:".utf8) && !lines.starts(with: "HTTP/2".utf8)
     }
+
+    /// The names of the content codings received so far.
+    var codings: [String] { framing.codings }
 
     /// The trailer fields received so far.
     var trailers: Headers { trailerLines.isEmpty ? [:] : ResponseHead.headers(of: [0x0A] + trailerLines) }
@@ -69,15 +80,39 @@ struct IncomingHead: ~Copyable {
         guard lineBytes <= maximumBytes else {
             throw WebServiceError(.responseTooLarge, "the response header fields exceed \(maximumBytes) bytes")
         }
-        guard head == nil else { return trailerLines.append(contentsOf: line) }
+        // With libcurl 8.23, a connection that is closed before the last line feed ends the header.
+        guard line.last == 0x0A else {
+            throw CurlError.error(.networkConnectionLost, "the connection was closed within the head")
+        }
+        guard head == nil else { return try receive(trailerLine: line) }
         let isFirst = lines.isEmpty
         lines.append(contentsOf: line)
-        if line.first == 0x0D || line.first == 0x0A { return try finish() }
+        if try Self.endsSection(line) { return try finish() }
         if isFirst {
             framing.observe(statusLine: line, mayBeHTTP2: mayBeHTTP2)
         } else {
             framing.observe(line)
         }
+    }
+
+    private mutating func receive(trailerLine line: UnsafeRawBufferPointer) throws {
+        if try Self.endsSection(line) { return }
+        if let violation = Framing.violation(ofTrailer: line, isFirst: trailerLines.isEmpty) {
+            throw CurlError.error(.badServerResponse, "the response trailer is invalid: \(violation)")
+        }
+        trailerLines.append(contentsOf: line)
+    }
+
+    /// Returns whether a line is empty.
+    ///
+    /// - Throws: `URLError.badServerResponse` if a CR begins a longer line. libcurl ends the header
+    ///   before it.
+    private static func endsSection(_ line: UnsafeRawBufferPointer) throws -> Bool {
+        guard line.first == 0x0D else { return line.first == 0x0A }
+        guard line.count == 2 else {
+            throw CurlError.error(.badServerResponse, "the response has a line that begins with a CR")
+        }
+        return true
     }
 
     private mutating func finish() throws {
@@ -95,8 +130,8 @@ struct IncomingHead: ~Copyable {
             return
         }
         head = received
-        let decoder = framing.coding.flatMap { ContentCodings.system.decoder(of: $0) }
-        let hasKnownLength = !framing.isEncoded || decoder != nil
+        let decoder = ContentCodings.system.decoder(of: framing.codings)
+        let hasKnownLength = framing.codings.isEmpty || decoder != nil
         try receiver?.didReceive(received, length: hasKnownLength ? framing.contentLength : nil, decoder: decoder)
     }
 }

@@ -16,14 +16,14 @@ struct TrustStore: Sendable {
 
     /// The default store of this build of libcurl, evaluated once per process.
     static let system: TrustStore = {
-        guard let information = curl_version_info(CURLVERSION_SEVENTH)?.pointee,
-            information.age.rawValue >= CURLVERSION_SEVENTH.rawValue
+        guard let information = curl_version_info(CURLVERSION_SEVENTH),
+            information.pointee.age.rawValue >= CURLVERSION_SEVENTH.rawValue
         else {
             return TrustStore(file: nil, directory: nil)
         }
         return TrustStore(
-            file: information.cainfo.map { String(cString: $0) },
-            directory: information.capath.map { String(cString: $0) })
+            file: information.pointee.cainfo.map { String(cString: $0) },
+            directory: information.pointee.capath.map { String(cString: $0) })
     }()
 
     init(file: String?, directory: String?) {

@@ -11,7 +11,7 @@ struct InspectorArchive {
         for (index, (exchange, attempt)) in exchanges.flatMap({ exchange in exchange.attempts.map { (exchange, $0) } })
             .enumerated()
         {
-            guard let entry = Self.entry(attempt, of: exchange, archive) else { continue }
+            guard let entry = Self.entry(attempt, of: exchange, archive, redaction) else { continue }
             if index > 0 { data += HTTPArchive.separator }
             data += entry
         }
@@ -19,13 +19,15 @@ struct InspectorArchive {
     }
 
     private static func entry(
-        _ attempt: RecordedAttempt, of exchange: RecordedExchange, _ archive: HTTPArchive
+        _ attempt: RecordedAttempt, of exchange: RecordedExchange, _ archive: HTTPArchive, _ redaction: Redaction
     ) -> Data? {
         // Omits a request that cannot be encoded, and therefore was not sent.
         guard let request = try? EncodedRequest.encoding(attempt.request) else { return nil }  // see above
         let response = attempt.response.map { Response(data: $0.body.data, head: $0.head) }
-        let failure = attempt.error.map { error in
-            WebServiceError(WebServiceError.Code(error), "", response: response?.urlResponse)
+        let failure = attempt.failure.map { failure in
+            let text = failure.text.map(redaction.text) ?? "cancelled"
+            return WebServiceError(
+                WebServiceError.Code(text), "", response: response?.urlResponse, body: response?.data)
         }
         let result: Result<Response, any Error> =
             if let failure { .failure(failure) } else { .success(response ?? Response(data: Data(), urlResponse: nil)) }

@@ -23,6 +23,8 @@ struct ListedExchange: Encodable {
     let state: String
     let status: Int?
     let error: String?
+    /// Whether the work was cancelled; `nil` if it was not.
+    let cancelled: Bool?
     let source: String?
     let attempts: Int
     /// The media type and the number of bytes of the last response.
@@ -58,14 +60,14 @@ struct ListedExchange: Encodable {
         url = (last?.url ?? exchange.request?.url).map(redaction.url)
         state = exchange.phase.rawValue
         status = exchange.status.flatMap { $0 > 0 ? $0 : nil }
-        error = exchange.error ?? (exchange.phase == .active ? nil : last?.error)
+        error = exchange.failure?.text.map(redaction.text)
+        cancelled = exchange.failure?.isCancellation == true ? true : nil
         source = exchange.source?.description
         attempts = last?.number ?? 0
         let response = exchange.lastResponse
         type = response?.head.headers[.contentType].map { redaction.value(ofHeader: "Content-Type", $0) }
         size = response.flatMap { response in
-            if !response.isStreamed { return Int64(response.body.size) }
-            return exchange.phase == .ended ? last?.metrics?.bytesReceived : nil
+            response.isStreamed ? exchange.streamedBytes : Int64(response.body.size)
         }
         start = exchange.start.timeIntervalSince1970 * 1000
         duration = exchange.duration?.milliseconds

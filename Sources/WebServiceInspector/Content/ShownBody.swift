@@ -23,12 +23,10 @@ struct ShownBody: Encodable {
     /// The maximum number of bytes of an image.
     private static let maximumImage = 4 << 20
 
-    init(_ body: RecordedBody, contentType: String?, _ redaction: Redaction) {
+    init(_ body: RecordedBody, _ headers: Headers, _ redaction: Redaction) {
         size = Int64(body.size)
-        let type = contentType.map { value in
-            let type = value.prefix { $0 != ";" }.utf8
-            return String(decoding: ASCII.trimmed(type), as: UTF8.self).asciiLowercased()
-        }
+        let contentType = headers[.contentType]
+        let type = contentType.map(MediaType.essence)
         self.type = type.map { redaction.value(ofHeader: "Content-Type", $0) }
         guard body.size > 0 else { return }
         let isComplete = body.data.count == body.size
@@ -40,7 +38,8 @@ struct ShownBody: Encodable {
             }
             return
         }
-        guard let text = redaction.body(body.data, contentType: contentType) else {
+        let coding = headers["Content-Encoding"]
+        guard let text = redaction.body(body.data, contentType: contentType, contentEncoding: coding) else {
             note =
                 "\(body.size) bytes\(type.map { " of \($0)" } ?? "") are not shown, because secrets in them cannot be "
                 + "recognized."
@@ -54,8 +53,7 @@ struct ShownBody: Encodable {
 
     /// Creates the body of a request.
     init(requestOf attempt: RecordedAttempt, _ redaction: Redaction) {
-        let contentType = attempt.sentHeaders[.contentType]
-        self.init(attempt.body ?? RecordedBody(Data(), limit: 0), contentType: contentType, redaction)
+        self.init(attempt.body ?? RecordedBody(Data(), limit: 0), attempt.sentHeaders, redaction)
         if attempt.body == nil {
             size = attempt.streamLength ?? 0
             note = "A file or stream\(attempt.streamLength.map { " of \($0) bytes" } ?? ""), which is not retained."
@@ -63,8 +61,22 @@ struct ShownBody: Encodable {
     }
 
     /// Creates the body of a response.
-    init(_ response: RecordedResponse, _ redaction: Redaction) {
-        self.init(response.body, contentType: response.head.headers[.contentType], redaction)
-        if response.isStreamed { note = "The body is streamed, so it is not retained, or it is not received yet." }
+    ///
+    /// - Parameter failed: Whether the body may be incomplete.
+    init(_ response: RecordedResponse, failed: Bool, _ redaction: Redaction) {
+        self.init(response.body, response.head.headers, redaction)
+        let remark =
+            if response.isStreamed, response.body.size == 0 {
+                "The body is streamed, and its reader has taken no bytes yet, or it is not received yet."
+            } else if response.isStreamed {
+                "The first \(response.body.data.count) bytes of a streamed body, as far as its reader took them."
+            } else if failed {
+                "The body is incomplete: \(response.body.size) bytes were received before the error."
+            } else {
+                nil as String?
+            }
+        guard let remark else { return }
+        // The reason why a body is not shown remains.
+        note = [text == nil && image == nil ? note : nil, remark].compactMap { $0 }.joined(separator: " ")
     }
 }

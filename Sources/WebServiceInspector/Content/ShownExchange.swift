@@ -44,10 +44,11 @@ struct ShownResponse: Encodable {
     let headers: [[String]]
     let body: ShownBody
 
-    init(_ response: RecordedResponse, _ redaction: Redaction) {
+    /// - Parameter failed: Whether the body may be incomplete.
+    init(_ response: RecordedResponse, failed: Bool = false, _ redaction: Redaction) {
         status = response.head.status
         headers = redaction.pairs(of: response.head.headers)
-        body = ShownBody(response, redaction)
+        body = ShownBody(response, failed: failed, redaction)
     }
 }
 
@@ -60,6 +61,7 @@ struct ShownAttempt: Encodable {
     let url: String
     let response: ShownResponse?
     let error: String?
+    let cancelled: Bool?
     let `protocol`: String?
     let isReused: Bool?
     let requestHeaders: [[String]]
@@ -87,8 +89,9 @@ struct ShownAttempt: Encodable {
         duration = attempt.end.map { ($0 - attempt.start).milliseconds }
         method = attempt.method.rawValue
         url = redaction.url(attempt.url)
-        response = attempt.response.map { ShownResponse($0, redaction) }
-        error = attempt.error
+        response = attempt.response.map { ShownResponse($0, failed: attempt.failure != nil, redaction) }
+        error = attempt.failure?.text.map(redaction.text)
+        cancelled = attempt.failure?.isCancellation == true ? true : nil
         `protocol` = attempt.metrics?.networkProtocol
         isReused = attempt.metrics?.isConnectionReused
         requestHeaders = redaction.pairs(of: attempt.sentHeaders)

@@ -12,19 +12,39 @@ extension InspectorPage {
         function receive(event) {
           const message = JSON.parse(event.data);
           version = message.version;
+          isLoaded = true;
           removeUpTo(message.oldest);
           for (const row of message.exchanges) add(row);
           const isShown = selected !== null && !$("detail").hidden;
           if (isShown && message.exchanges.some(row => row.number === selected)) load();
           schedule();
         }
+        const ended = "The program has ended";
         function connect() {
           source = new EventSource("events?after=" + version);
           source.onopen = () => setLive("Live", "on");
           source.onmessage = receive;
-          source.onerror = () => setLive(
-            source.readyState === EventSource.CLOSED ? "The program has ended" : "Reconnecting", "off");
+          source.onerror = () => {
+            if (source.readyState === EventSource.CLOSED) { setLive(ended, "off"); return; }
+            if ($("live").textContent !== ended) setLive("Reconnecting", "off");
+            examine(source);
+          };
         }
+        // A browser reconnects for as long as the page is open, also to a program that was killed.
+        async function examine(broken) {
+          try {
+            await fetch("", { cache: "no-store" });
+          } catch {
+            if (broken === source && source.readyState !== EventSource.OPEN) setLive(ended, "off");
+          }
+        }
+        // A reload does not show the exchanges again that were hidden.
+        const hiddenKey = "hidden" + location.pathname;
+        function hide(number) {
+          hiddenUpTo = number;
+          try { sessionStorage.setItem(hiddenKey, number); } catch { /* storage can be disabled */ }
+        }
+        try { hiddenUpTo = Number(sessionStorage.getItem(hiddenKey)) || 0; } catch { /* see above */ }
         $("pause").addEventListener("click", () => {
           const pauses = $("pause").getAttribute("aria-pressed") !== "true";
           $("pause").setAttribute("aria-pressed", String(pauses));
@@ -32,7 +52,7 @@ extension InspectorPage {
           if (pauses) setLive("Paused", ""); else connect();
         });
         $("clear").addEventListener("click", () => {
-          hiddenUpTo = Math.max(0, ...rows.keys());
+          hide([...rows.keys()].reduce((last, number) => Math.max(last, number), hiddenUpTo));
           if (selected !== null) { selected = null; $("detail").hidden = true; $("main").classList.remove("split"); }
           update();
         });

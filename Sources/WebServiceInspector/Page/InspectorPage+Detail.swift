@@ -93,8 +93,10 @@ extension InspectorPage {
             const response = sent ? sent.response : detail.response;
             const nodes = sent ? attemptButtons() : [el("p", "note", "No request was sent for this response.")];
             if (sent && sent.error) nodes.push(el("p", "error", sent.error));
+            if (sent && sent.cancelled) nodes.push(el("p", "note", "The request was cancelled."));
             if (!response) {
-              return sent && sent.error ? nodes : [...(sent ? nodes : []), el("p", "note", "No response yet.")];
+              const isOver = sent && (sent.error || sent.cancelled);
+              return isOver ? nodes : [...(sent ? nodes : []), el("p", "note", "No response yet.")];
             }
             return [
               ...nodes, fields([["Status", String(response.status)]], true), el("h3", "", "Header fields"),
@@ -112,6 +114,7 @@ extension InspectorPage {
         function result(row) {
           if (row.state === "active") return "In progress";
           if (row.state === "streaming") return "Status " + row.status + ", the body is being received";
+          if (row.cancelled) return "Cancelled" + (row.status ? " after status " + row.status : "");
           if (row.error) return el("span", "error", (row.status ? "Status " + row.status + ": " : "") + row.error);
           return row.status ? "Status " + row.status : "Completed";
         }
@@ -164,7 +167,9 @@ extension InspectorPage {
         function attemptNodes(sent, end) {
           const isOpen = sent.duration === undefined;
           const status = statusOf(sent);
-          const className = classOf({ status, error: sent.error, state: isOpen ? "active" : "ended" });
+          const className = classOf({
+            status, error: sent.error, cancelled: sent.cancelled, state: isOpen ? "active" : "ended",
+          });
           const label = el("span", "label strong", "Attempt " + sent.number);
           if (status || sent.error) label.append(el("b", className, status || "ERR"));
           const track = el("div", "track");

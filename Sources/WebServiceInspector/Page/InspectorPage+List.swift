@@ -3,7 +3,7 @@ extension InspectorPage {
     /// number of exchanges.
     static let listScript = #"""
         const rows = new Map();  // by number
-        let shown = [], selected = null, hiddenUpTo = 0, state = "all", range = [0, 1];
+        let shown = [], selected = null, hiddenUpTo = 0, state = "all", range = [0, 1], isLoaded = false;
         const pool = [];
         const list = $("list");
         const states = [
@@ -13,7 +13,8 @@ extension InspectorPage {
           ["active", "Active", row => row.state !== "ended"],
         ];
         function classOf(row) {
-          if (row.error && !row.status) return "failed";
+          if (row.error) return "failed";
+          if (row.cancelled) return "cancelled";
           switch (Math.floor((row.status || 0) / 100)) {
           case 2: return "ok";
           case 3: return "moved";
@@ -24,7 +25,7 @@ extension InspectorPage {
         }
         function statusText(row) {
           if (row.status) return String(row.status);
-          return row.error ? "ERR" : row.state === "ended" ? "OK" : "···";
+          return row.error ? "ERR" : row.cancelled ? "—" : row.state === "ended" ? "OK" : "···";
         }
         function place(row) {
           const match = /^[a-z][a-z0-9+.-]*:\/\/([^\/?#]*)(.*)$/i.exec(row.url || "");
@@ -78,7 +79,8 @@ extension InspectorPage {
             ? all.toLocaleString("en") + (all === 1 ? " exchange" : " exchanges")
             : shown.length.toLocaleString("en") + " of " + all.toLocaleString("en");
           $("empty").hidden = shown.length > 0;
-          $("empty").textContent = all ? "No exchange matches the filter." : "Waiting for exchanges…";
+          $("empty").textContent = !isLoaded ? "Loading exchanges…"
+            : all ? "No exchange matches the filter." : "Waiting for exchanges…";
         }
         const rowHeight = () => matchMedia("(max-width: 760px)").matches ? 58 : 34;
         function newRow() {

@@ -29,9 +29,6 @@ final class ExchangeStore: Observer {
         var exchanges: [RecordedExchange]
     }
 
-    /// The maximum number of characters of an explanation.
-    private static let maximumExplanation = 20_000
-
     let redaction: Redaction
     private let maximumExchanges: Int
     private let bodyLimit: Int
@@ -47,6 +44,8 @@ final class ExchangeStore: Observer {
 
     // MARK: Recording
 
+    var streamedBodyLimit: Int { bodyLimit }
+
     func observe(_ event: ExchangeEvent) {
         guard !isClosed else { return }
         let change = change(event)
@@ -59,7 +58,7 @@ final class ExchangeStore: Observer {
             state.size -= known?.size ?? 0
             let parent = event.exchange.parent.flatMap { state.numbers[$0] }
             var exchange = known ?? RecordedExchange(event.exchange, number: number, parent: parent)
-            if let change { exchange.apply(change, at: event.time) }
+            if let change { exchange.apply(change, at: event.time, limit: bodyLimit) }
             exchange.version = state.version
             state.size += exchange.size
             state.exchanges[number] = exchange
@@ -78,22 +77,26 @@ final class ExchangeStore: Observer {
             return .attempt(RecordedAttempt(number, request, start: event.time, bodyLimit: bodyLimit))
         case .headReceived(let head):
             return .response(RecordedResponse(head, RecordedBody(Data(), limit: 0), isStreamed: true))
+        case .bodyReceived(let bytes):
+            return .body(RecordedBody(bytes, limit: bodyLimit))
         case .attemptEnded(_, .success(let response), let metrics):
-            return .attemptEnd(RecordedResponse(response, limit: bodyLimit), error: nil, metrics)
+            return .attemptEnd(RecordedResponse(response, limit: bodyLimit), nil, metrics)
         case .attemptEnded(_, .failure(let error), let metrics):
-            return .attemptEnd(response(of: error), error: Self.text(of: error), metrics)
-        case .recorded(let event): return .event(event)
+            return .attemptEnd(response(of: error), RecordedFailure(error), metrics)
+        case .recorded(let event): return .event(event, event.error.map(RecordedFailure.init))
         case .ended(let summary):
             let isStreamed = summary.isStreamed
-            let explanation = String(summary.timeline.explain().prefix(Self.maximumExplanation))
+            let timeline = summary.timeline
+            let explanation = String(timeline.explain().prefix(RecordedExchange.maximumExplanation))
             switch summary.result {
             case .success(let response):
                 return .end(
-                    RecordedResponse(response, isStreamed: isStreamed, limit: bodyLimit), error: nil,
-                    isStreamed: isStreamed, explanation: explanation)
+                    RecordedResponse(response, isStreamed: isStreamed, limit: bodyLimit), nil, isStreamed: isStreamed,
+                    timeline, explanation: explanation)
             case .failure(let error):
                 return .end(
-                    response(of: error), error: Self.text(of: error), isStreamed: isStreamed, explanation: explanation)
+                    response(of: error), RecordedFailure(error), isStreamed: isStreamed, nil,
+                    explanation: explanation)
             }
         }
     }
@@ -102,13 +105,6 @@ final class ExchangeStore: Observer {
         guard let error = error as? WebServiceError, let response = error.response else { return nil }
         return RecordedResponse(
             ResponseHead(response), RecordedBody(error.body ?? Data(), limit: bodyLimit), isStreamed: false)
-    }
-
-    /// Returns the code and the message of an error, or its type and code. Both contain no values
-    /// of the request.
-    private static func text(of error: any Error) -> String {
-        if let error = error as? WebServiceError { return "\(error.code): \(error.message)" }
-        return "\(type(of: error)) \((error as NSError).code)"
     }
 
     /// Removes the oldest exchanges while a limit is exceeded.

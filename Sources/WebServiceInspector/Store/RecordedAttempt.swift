@@ -1,6 +1,10 @@
 import Foundation
 import WebServiceCore
 
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
 /// One request that was sent, and its response or error.
 struct RecordedAttempt: Sendable {
     let number: Int
@@ -16,7 +20,7 @@ struct RecordedAttempt: Sendable {
     /// The number of bytes of a body that is not in memory; `nil` if it is unknown.
     let streamLength: Int64?
     var response: RecordedResponse?
-    var error: String?
+    var failure: RecordedFailure?
     var metrics: TransportMetrics?
 
     init(_ number: Int, _ request: EncodedRequest, start: Duration, bodyLimit: Int) {
@@ -61,18 +65,24 @@ struct RecordedAttempt: Sendable {
 /// The head and the body of a response.
 struct RecordedResponse: Sendable {
     let head: ResponseHead
-    let body: RecordedBody
+    private(set) var body: RecordedBody
     /// A Boolean value that indicates whether the body is streamed, or not received yet.
     var isStreamed: Bool
     let source: Response.Source?
-    let size: Int
+
+    /// The number of bytes that are retained, approximately.
+    var size: Int { Self.size(of: head.headers) + body.data.count }
 
     init(_ head: ResponseHead, _ body: RecordedBody, isStreamed: Bool, source: Response.Source? = nil) {
         self.head = head
         self.body = body
         self.isStreamed = isStreamed
         self.source = source
-        size = Self.size(of: head.headers) + body.data.count
+    }
+
+    /// Adds bytes that were received.
+    mutating func add(_ part: RecordedBody, limit: Int) {
+        body.add(part, limit: limit)
     }
 
     init?(_ response: Response, isStreamed: Bool = false, limit: Int) {
@@ -88,13 +98,65 @@ struct RecordedResponse: Sendable {
 
 /// The first bytes of a body.
 struct RecordedBody: Sendable {
-    let data: Data
+    private(set) var data: Data
     /// The number of bytes of the whole body.
-    let size: Int
+    private(set) var size: Int
 
     init(_ body: Data, limit: Int) {
         size = body.count
         // A prefix would retain the whole body.
         data = body.count <= limit ? body : Data(Array(body.prefix(limit)))
     }
+
+    mutating func add(_ part: RecordedBody, limit: Int) {
+        data.append(part.data.prefix(max(0, limit - data.count)))
+        size += part.size
+    }
+}
+
+/// The failure of an exchange or of one of its parts.
+enum RecordedFailure: Sendable {
+    case cancelled
+    /// The description, which may contain values of the request.
+    case error(String)
+
+    init(_ error: any Error) {
+        switch error {
+        case is CancellationError: self = .cancelled
+        case let error as URLError where error.code == .cancelled: self = .cancelled
+        case let error as URLError: self = .error(Self.text(of: error))
+        case let error as WebServiceError: self = .error("\(error.code): \(error.message)")
+        default: self = .error("\(type(of: error)) \((error as NSError).code)")
+        }
+    }
+
+    /// The description; `nil` for a cancellation.
+    var text: String? { if case .error(let text) = self { text } else { nil } }
+
+    /// A Boolean value that indicates whether the work was cancelled.
+    var isCancellation: Bool { if case .cancelled = self { true } else { false } }
+
+    /// Returns the name and the number of the code, and the description of the session.
+    ///
+    /// Other details of the error contain the URL.
+    private static func text(of error: URLError) -> String {
+        let name = names[error.code].map { " \($0)" } ?? ""
+        let description = error.userInfo[NSLocalizedDescriptionKey] as? String
+        return "URLError\(name) (\(error.code.rawValue))\(description.map { ": \($0)" } ?? "")"
+    }
+
+    private static let names: [URLError.Code: String] = [
+        .badServerResponse: "badServerResponse", .badURL: "badURL",
+        .cannotConnectToHost: "cannotConnectToHost", .cannotDecodeContentData: "cannotDecodeContentData",
+        .cannotFindHost: "cannotFindHost", .clientCertificateRejected: "clientCertificateRejected",
+        .clientCertificateRequired: "clientCertificateRequired",
+        .dataLengthExceedsMaximum: "dataLengthExceedsMaximum", .dnsLookupFailed: "dnsLookupFailed",
+        .httpTooManyRedirects: "httpTooManyRedirects", .networkConnectionLost: "networkConnectionLost",
+        .notConnectedToInternet: "notConnectedToInternet",
+        .requestBodyStreamExhausted: "requestBodyStreamExhausted", .resourceUnavailable: "resourceUnavailable",
+        .secureConnectionFailed: "secureConnectionFailed",
+        .serverCertificateUntrusted: "serverCertificateUntrusted", .timedOut: "timedOut",
+        .unknown: "unknown", .unsupportedURL: "unsupportedURL",
+        .userAuthenticationRequired: "userAuthenticationRequired",
+    ]
 }

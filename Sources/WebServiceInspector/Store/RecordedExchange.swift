@@ -13,6 +13,9 @@ struct RecordedExchange: Sendable {
     /// The maximum number of attempts and of events to retain: the last ones.
     private static let maximumEntries = 100
 
+    /// The maximum number of characters of an explanation.
+    static let maximumExplanation = 20_000
+
     /// The number in the order of arrival, counted from 1.
     let number: Int
     /// The number of the exchange on whose behalf this one is sent; `nil` for none.
@@ -29,11 +32,16 @@ struct RecordedExchange: Sendable {
     private(set) var attempts: [RecordedAttempt] = []
     private(set) var events: [Timeline.Event] = []
     private(set) var duration: Duration?
-    private(set) var error: String?
+    /// The failure of the exchange, of its streamed body or of a handler.
+    private(set) var failure: RecordedFailure?
     private(set) var source: Response.Source?
-    /// The sentences that explain the timeline, one per line. The timeline itself would retain the
-    /// error with its body.
+    /// The sentences that explain the timeline, one per line.
     private(set) var explanation = ""
+    /// The timeline of a successful exchange, whose events can follow its end. That of a failed one
+    /// would retain the error with its body.
+    private var timeline: Timeline?
+    /// The number of bytes of a streamed body that were received, before decompression.
+    private(set) var streamedBytes: Int64?
     /// The final response if no request was sent for it, for example that of a cache.
     private(set) var response: RecordedResponse?
 
@@ -52,36 +60,60 @@ struct RecordedExchange: Sendable {
     }
 
     /// The status of the last response.
-    var status: Int? { attempts.last.map { $0.response?.head.status } ?? response?.head.status }
+    var status: Int? { lastResponse?.head.status }
 
-    /// The last response.
-    var lastResponse: RecordedResponse? { attempts.isEmpty ? response : attempts.last?.response }
+    /// The response of the last attempt, or that of a cache.
+    var lastResponse: RecordedResponse? { response ?? attempts.last?.response }
 
-    mutating func apply(_ change: RecordedChange, at time: Duration) {
+    /// - Parameter limit: The maximum number of bytes of a body to retain.
+    mutating func apply(_ change: RecordedChange, at time: Duration, limit: Int) {
         switch change {
         case .attempt(let attempt):
             attempts = attempts.suffix(Self.maximumEntries - 1) + [attempt]
         case .response(let response):
             changeLastAttempt { $0.response = $0.response ?? response }
-        case .attemptEnd(let response, let error, let metrics):
+        case .body(let part):
+            changeLastAttempt { $0.response?.add(part, limit: limit) }
+        case .attemptEnd(let response, let failure, let metrics):
             changeLastAttempt { attempt in
                 attempt.end = time
-                attempt.response = response ?? attempt.response
-                attempt.error = error
+                attempt.failure = failure
                 attempt.metrics = metrics
+                // An error without a body does not replace the bytes that were received.
+                let keepsBody = failure != nil && (response?.body.size ?? 0) == 0 && attempt.response != nil
+                if !keepsBody { attempt.response = response ?? attempt.response }
+                attempt.response?.isStreamed = false
             }
-        case .event(let event):
+        case .event(let event, let failure):
+            var event = event
+            if event.kind != .body { event.error = nil }  // may contain the body of the response
             events = events.suffix(Self.maximumEntries - 1) + [event]
-            if event.kind == .body, phase == .streaming { (phase, duration) = (.ended, time) }
-        case .end(let response, let error, let isStreamed, let explanation):
+            addToEnd(event, failure, at: time)
+        case .end(let response, let failure, let isStreamed, let timeline, let explanation):
             phase = isStreamed ? .streaming : .ended
             duration = isStreamed ? nil : time
-            self.error = error
+            self.failure = failure
             source = response?.source
-            self.explanation = explanation
-            if attempts.isEmpty { self.response = response }
+            (self.timeline, self.explanation) = (timeline, explanation)
+            // The response of a cache can follow a failed attempt.
+            if attempts.isEmpty || failure == nil && attempts.last?.failure != nil { self.response = response }
             if isStreamed { changeLastAttempt { $0.response?.isStreamed = true } }
         }
+    }
+
+    /// Adds an event that follows the end of the exchange to its result and explanation.
+    private mutating func addToEnd(_ event: Timeline.Event, _ failure: RecordedFailure?, at time: Duration) {
+        guard phase != .active else { return }
+        if event.kind == .body, phase == .streaming {
+            (phase, duration, streamedBytes) = (.ended, time, event.byteCount)
+            changeLastAttempt { $0.failure = $0.failure ?? failure }
+        }
+        // The cancellation of a body whose reader has failed follows the failure.
+        if self.failure == nil || self.failure?.isCancellation == true { self.failure = failure ?? self.failure }
+        guard var timeline else { return }
+        timeline.add(event)
+        self.timeline = timeline
+        explanation = String(timeline.explain().prefix(Self.maximumExplanation))
     }
 
     private mutating func changeLastAttempt(_ change: (inout RecordedAttempt) -> Void) {
@@ -94,7 +126,8 @@ struct RecordedExchange: Sendable {
 enum RecordedChange: Sendable {
     case attempt(RecordedAttempt)
     case response(RecordedResponse)
-    case attemptEnd(RecordedResponse?, error: String?, TransportMetrics?)
-    case event(Timeline.Event)
-    case end(RecordedResponse?, error: String?, isStreamed: Bool, explanation: String)
+    case body(RecordedBody)
+    case attemptEnd(RecordedResponse?, RecordedFailure?, TransportMetrics?)
+    case event(Timeline.Event, RecordedFailure?)
+    case end(RecordedResponse?, RecordedFailure?, isStreamed: Bool, Timeline?, explanation: String)
 }

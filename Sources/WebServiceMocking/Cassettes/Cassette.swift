@@ -1,13 +1,21 @@
 import Foundation
 public import WebServiceCore
 
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Musl)
+import Musl
+#else
+import Glibc
+#endif
+
 /// The content of a cassette file: exchanges in the order in which their requests were sent.
 struct Cassette: Codable, Sendable {
     struct Exchange: Codable, Sendable {
         var request: Message
-        /// The response; `nil` if the transport failed.
+        /// The response, or the part of it that was received; `nil` if there was no head.
         var response: Message?
-        /// The code of the `URLError`; `nil` if there is a response.
+        /// The code of the `URLError`; `nil` if the response is complete.
         var error: Int?
     }
 
@@ -24,12 +32,20 @@ struct Cassette: Codable, Sendable {
         var text: String?
         /// The bytes of a binary body.
         var base64: Data?
+        /// The length that the head announced, or -1 if it was unknown; `nil` if it is that of the
+        /// body.
+        var length: Int64?
+        /// The trailer fields as ``headers``.
+        var trailers: [String]?
 
         var body: Data { text.map { Data($0.utf8) } ?? base64 ?? Data() }
 
-        var fields: Headers {
+        var fields: Headers { Self.fields(headers) }
+        var trailerFields: Headers { Self.fields(trailers) }
+
+        private static func fields(_ lines: [String]?) -> Headers {
             Headers(
-                (headers ?? []).compactMap { line in
+                (lines ?? []).compactMap { line in
                     guard let colon = line.firstIndex(of: ":") else { return nil }
                     return (String(line[..<colon]), line[line.index(after: colon)...].drop { $0 == " " }.description)
                 })
@@ -37,9 +53,13 @@ struct Cassette: Codable, Sendable {
 
         /// Sets the header fields and the body.
         mutating func set(_ fields: Headers, _ body: Data) {
-            headers = fields.isEmpty ? nil : fields.map { "\($0.name): \($0.value)" }
+            headers = Self.lines(fields)
             text = Self.text(of: body)
             base64 = text == nil && !body.isEmpty ? body : nil
+        }
+
+        static func lines(_ fields: Headers) -> [String]? {
+            fields.isEmpty ? nil : fields.map { "\($0.name): \($0.value)" }
         }
 
         /// Returns a body as text; `nil` if it is empty, is not UTF-8 or has control characters
@@ -63,24 +83,37 @@ struct Cassette: Codable, Sendable {
         }
     }
 
-    var version = 1
+    private struct Version: Decodable { let version: Int }
+
+    private static let currentVersion = 2
+
+    var version = currentVersion
     var exchanges: [Exchange] = []
 
     /// Reads a file.
     ///
-    /// - Throws: `WebServiceError` with the code `cassette` if the file cannot be read or is
-    ///   damaged.
+    /// - Throws: `WebServiceError` with the code `cassette` if the file cannot be read, is damaged,
+    ///   or has a newer version.
     init(contentsOf file: URL) throws {
         let name = file.lastPathComponent
         let data: Data
         do { data = try Data(contentsOf: file) } catch {
             throw WebServiceError(.cassette, "the cassette \(name) cannot be read", underlying: error)
         }
-        do { self = try JSON.decode(Cassette.self, from: data) } catch {
+        do {
+            // Before the rest, because a newer version can have another shape.
+            let version = try JSON.decode(Version.self, from: data).version
+            guard (1...Self.currentVersion).contains(version) else {
+                throw WebServiceError(
+                    .cassette,
+                    "the cassette \(name) has the version \(version), but this library reads versions 1 to "
+                        + "\(Self.currentVersion); update the library or record the cassette again")
+            }
+            self = try JSON.decode(Cassette.self, from: data)
+        } catch let error as WebServiceError where error.code == .cassette {
+            throw error
+        } catch {
             throw WebServiceError(.cassette, "the cassette \(name) is damaged: \(error)", underlying: error)
-        }
-        guard version == 1 else {
-            throw WebServiceError(.cassette, "the cassette \(name) has the unknown version \(version)")
         }
         for (place, exchange) in exchanges.enumerated() where !exchange.isValid {
             throw WebServiceError(
@@ -94,26 +127,44 @@ struct Cassette: Codable, Sendable {
 
     /// Writes the file atomically, and its folder if it does not exist.
     ///
-    /// - Throws: `WebServiceError` with the code `cassette`.
-    func write(to file: URL) throws {
+    /// - Parameter known: The content of the file that may be replaced; `nil` if it did not exist.
+    /// - Returns: The new content.
+    /// - Throws: `WebServiceError` with the code `cassette`, also if the file has another content.
+    func write(to file: URL, replacing known: Data?) throws -> Data {
+        let name = file.lastPathComponent
+        let folder = file.deletingLastPathComponent()
+        do { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) } catch {
+            throw WebServiceError(
+                .cassette, "the folder \(folder.path) of the cassette \(name) cannot be created", underlying: error)
+        }
+        let lock = open(folder.path, O_RDONLY | O_CLOEXEC)
+        defer { if lock >= 0 { close(lock) } }
+        if lock >= 0 { flock(lock, LOCK_EX) }
+        guard Self.content(of: file) == known else {
+            throw WebServiceError(
+                .cassette,
+                "the cassette \(name) is not written, because another session or process has changed it since this "
+                    + "session was created")
+        }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         do {
             let data = try encoder.encode(self) + Data("\n".utf8)
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try data.write(to: file, options: .atomic)
+            return data
         } catch {
-            throw WebServiceError(
-                .cassette, "the cassette \(file.lastPathComponent) cannot be written", underlying: error)
+            throw WebServiceError(.cassette, "the cassette \(name) cannot be written", underlying: error)
         }
     }
+
+    /// Returns the content of a file; `nil` if it does not exist.
+    static func content(of file: URL) -> Data? { try? Data(contentsOf: file) }  // a file that is unreadable is replaced
 }
 
 extension Cassette.Exchange {
     fileprivate var isValid: Bool {
         guard request.method != nil, let url = request.url else { return false }
-        return response.map { $0.head(url: url) != nil } ?? (error != nil)
+        return response.map { $0.head(url: url) != nil && $0.length ?? 0 >= -1 } ?? (error != nil)
     }
 }
 
@@ -122,6 +173,7 @@ extension WebServiceError.Code {
     public static let cassette = WebServiceError.Code("cassette")
     /// A request that matches no exchange of a cassette.
     public static let cassetteMismatch = WebServiceError.Code("cassetteMismatch")
-    /// A recording that is not written, because it contains a value that looks like a secret.
+    /// A recording that is not written, because it contains a value that looks like a secret, or a
+    /// body in which secrets cannot be recognized.
     public static let cassetteSecret = WebServiceError.Code("cassetteSecret")
 }

@@ -113,19 +113,19 @@ final class CassetteReplayTask: DataTask {
     }
 
     private func replay(_ exchange: Cassette.Exchange) {
-        if let code = exchange.error {
-            return delivery.finish(.failure(URLError(URLError.Code(rawValue: code) ?? .unknown)))
-        }
+        let error = exchange.error.map { URLError(URLError.Code(rawValue: $0) ?? .unknown) }
+        if exchange.response == nil, let error { return delivery.finish(.failure(error)) }
         guard let response = exchange.response, let head = response.head(url: exchange.request.url ?? "") else {
             return delivery.finish(.failure(URLError(.badServerResponse)))
         }
         let sent = Int64(exchange.request.body.count)
         if sent > 0 { delivery.send(sent, of: sent) }
         let body = response.body
-        delivery.receive(head, length: Int64(body.count))
+        let length = response.length ?? Int64(body.count)
+        delivery.receive(head, length: length < 0 ? nil : length)
         for start in stride(from: 0, to: body.count, by: 64 << 10) {
             delivery.receive(Data(body[start..<min(start + 64 << 10, body.count)]))
         }
-        delivery.finish(.success([:]))
+        delivery.finish(error.map { .failure($0) } ?? .success(response.trailerFields))
     }
 }

@@ -9,8 +9,19 @@ import FoundationNetworking
 final class CassetteRecorder: Sendable {
     /// The result of an exchange.
     enum Result: Sendable {
-        case response(ResponseHead, Data)
+        case response(Response)
         case failure(URLError)
+
+        /// What was received of a response.
+        struct Response: Sendable {
+            let head: ResponseHead
+            /// The length that the head announced; `nil` if it is unknown.
+            var length: Int64?
+            var body = Data()
+            var trailers = Headers()
+            /// The error with which the response broke off.
+            var error: URLError?
+        }
     }
 
     private typealias Entry = (request: SentRequest, result: Result?)
@@ -40,18 +51,24 @@ final class CassetteRecorder: Sendable {
     ///   code `cassetteSecret`.
     func exchanges(_ redactor: CassetteRedactor, allowed: Set<String>) throws -> [Cassette.Exchange] {
         let entries = entries.withLock { $0 }
-        let exchanges = try entries.compactMap { request, result -> Cassette.Exchange? in
-            guard let result else { return nil }
-            var exchange = Cassette.Exchange(request: try request.readingBody().message(redactor))
+        var exchanges: [Cassette.Exchange] = []
+        for case (let request, let result?) in entries {
+            let place = "exchange \(exchanges.count + 1)"
+            var exchange = Cassette.Exchange(
+                request: try request.readingBody().message(redactor, "the request body of \(place)"))
             switch result {
             case .failure(let error): exchange.error = error.code.rawValue
-            case .response(let head, let body):
-                var message = Cassette.Message(status: head.status)
-                let (fields, redacted) = redactor.redact(head.headers, body)
-                message.set(fields, redacted)
+            case .response(let response):
+                var message = Cassette.Message(status: response.head.status)
+                let (fields, body) = try redactor.redact(
+                    response.head.headers, response.body, "the response body of \(place)")
+                message.set(fields, body)
+                if response.length != Int64(response.body.count) { message.length = response.length ?? -1 }
+                message.trailers = Cassette.Message.lines(redactor.redact(response.trailers))
                 exchange.response = message
+                exchange.error = response.error?.code.rawValue
             }
-            return exchange
+            exchanges.append(exchange)
         }
         let scan = SecretScan(secrets: redactor.secrets, allowed: allowed)
         for (place, exchange) in exchanges.enumerated() {
@@ -67,11 +84,14 @@ final class CassetteRecorder: Sendable {
 
 extension SentRequest {
     /// The request as it is stored, with its secrets redacted if there is a redactor.
-    func message(_ redactor: CassetteRedactor?) -> Cassette.Message {
+    ///
+    /// - Parameter place: The name of the body in errors.
+    func message(_ redactor: CassetteRedactor?, _ place: String = "") throws -> Cassette.Message {
         let received = received
         let url = (received.origin ?? "") + received.target
         var message = Cassette.Message(method: received.method.rawValue, url: redactor?.url(url) ?? url)
-        let (fields, body) = redactor?.redact(received.headers, received.body) ?? (received.headers, received.body)
+        let (fields, body) =
+            try redactor?.redact(received.headers, received.body, place) ?? (received.headers, received.body)
         message.set(fields, body)
         return message
     }
@@ -79,14 +99,9 @@ extension SentRequest {
 
 /// A receiver that records a response and passes it on.
 final class RecordingReceiver: BodyReceiver {
-    private struct State {
-        var head: ResponseHead?
-        var body = Data()
-    }
-
     private let receiver: any BodyReceiver
     private let record: @Sendable (CassetteRecorder.Result) -> Void
-    private let state = Mutex(State())
+    private let state = Mutex<CassetteRecorder.Result.Response?>(nil)
 
     init(_ receiver: any BodyReceiver, record: @escaping @Sendable (CassetteRecorder.Result) -> Void) {
         self.receiver = receiver
@@ -98,7 +113,7 @@ final class RecordingReceiver: BodyReceiver {
     func didReceive(interim head: ResponseHead) throws { try receiver.didReceive(interim: head) }
 
     func didReceive(_ head: ResponseHead, length: Int64?, decoder: (any ContentDecoder)?) throws {
-        state.withLock { $0.head = head }
+        state.withLock { $0 = .init(head: head, length: length) }
         let decoder = decoder.map { RecordingDecoder($0) { [self] in append($0) } }
         isEncoded.withLock { $0 = decoder != nil }
         try receiver.didReceive(head, length: length, decoder: decoder)
@@ -112,22 +127,28 @@ final class RecordingReceiver: BodyReceiver {
         return demand
     }
 
-    func didSend(_ byteCount: Int64, of length: Int64) { receiver.didSend(byteCount, of: length) }
+    func didSend(_ byteCount: Int64, of length: Int64?) { receiver.didSend(byteCount, of: length) }
 
     func didComplete(_ result: Result<Headers, any Error>, metrics: TransportMetrics?) {
-        let (head, body) = state.withLock { ($0.head, $0.body) }
-        switch (result, head) {
-        case (.success, let head?): record(.response(head, body))
-        case (.failure(let error as URLError), let head?) where error.code == .cancelled:
-            record(.response(head, body))  // the reader has ended the stream
-        case (.failure(let error as URLError), _) where error.code != .cancelled: record(.failure(error))
+        switch (result, state.withLock { $0 }) {
+        case (.success(let trailers), var response?):
+            response.trailers = trailers
+            // That of decoded bytes is another one.
+            if response.length != nil { response.length = Int64(response.body.count) }
+            record(.response(response))
+        case (.failure(let error as URLError), var response?):
+            let isEnded = error.code == .cancelled  // by the reader of the stream
+            if isEnded, response.length != nil { response.length = Int64(response.body.count) }
+            if !isEnded { response.error = error }
+            record(.response(response))
+        case (.failure(let error as URLError), nil) where error.code != .cancelled: record(.failure(error))
         default: break  // an error of this process, such as a limit, occurs again at the replay
         }
         receiver.didComplete(result, metrics: metrics)
     }
 
     private func append(_ bytes: UnsafeRawBufferPointer) {
-        state.withLock { $0.body.append(contentsOf: bytes) }
+        state.withLock { $0?.body.append(contentsOf: bytes) }
     }
 }
 

@@ -3,8 +3,7 @@ import WebServiceCore
 
 /// Replaces the secrets of exchanges by placeholders that are equal for equal secrets.
 ///
-/// The placeholder of a string consists of characters that are valid in URLs, forms, cookies and
-/// JSON. A number in JSON is replaced by the number of its placeholder, so that it can be decoded.
+/// A placeholder consists of characters that are valid in URLs, forms, cookies, JSON and XML.
 final class CassetteRedactor: Sendable {
     private struct State {
         /// The numbers of the placeholders, by the secrets.
@@ -18,8 +17,11 @@ final class CassetteRedactor: Sendable {
     /// Values that are replaced wherever they occur, the longest first.
     private let values: [String]
 
-    init(_ redaction: Redaction, values: [String]) {
+    private let recordsUnsearchedBodies: Bool
+
+    init(_ redaction: Redaction, values: [String], recordsUnsearchedBodies: Bool) {
         self.redaction = redaction
+        self.recordsUnsearchedBodies = recordsUnsearchedBodies
         self.values = values.filter { !$0.isEmpty }.sorted { ($1.utf8.count, $0) < ($0.utf8.count, $1) }
     }
 
@@ -27,12 +29,15 @@ final class CassetteRedactor: Sendable {
     var secrets: [String] { state.withLock { $0.numbers.keys.sorted() } }
 
     /// Replaces the secrets of a request or a response.
-    func redact(_ fields: Headers, _ body: Data) -> (fields: Headers, body: Data) {
-        let contentType = fields[.contentType]
-        return (
-            Headers(fields.map { ($0.name, header($0.name, $0.value)) }), self.body(body, contentType: contentType)
-        )
+    ///
+    /// - Parameter place: The name of the body in errors.
+    /// - Throws: `WebServiceError` with the code `cassetteSecret` if secrets in the body cannot be
+    ///   recognized.
+    func redact(_ fields: Headers, _ body: Data, _ place: String) throws -> (fields: Headers, body: Data) {
+        (redact(fields), try self.body(body, fields, place))
     }
+
+    func redact(_ fields: Headers) -> Headers { Headers(fields.map { ($0.name, header($0.name, $0.value)) }) }
 
     /// Replaces the secret values of the query. User information and the fragment are removed.
     func url(_ url: String) -> String {
@@ -52,11 +57,22 @@ final class CassetteRedactor: Sendable {
         return replacingValues(in: value)
     }
 
-    private func body(_ body: Data, contentType: String?) -> Data {
-        guard let text = numbered.body(body, contentType: contentType) else {
-            return String(validating: body, as: UTF8.self).map { Data(replacingValues(in: $0).utf8) } ?? body
+    private func body(_ body: Data, _ fields: Headers, _ place: String) throws -> Data {
+        var body = body
+        let type = fields[.contentType]
+        switch numbered.search(body, contentType: type, contentEncoding: fields["Content-Encoding"]) {
+        case .text(let text): body = text
+        case .media: break
+        case .unsearchable where recordsUnsearchedBodies: break
+        case .unsearchable:
+            let kind = type.map { "the type \(Excerpt.text($0))" } ?? "no type"
+            throw WebServiceError(
+                .cassetteSecret,
+                "the cassette is not written: \(place) has \(kind), and secrets in it cannot be recognized; "
+                    + "pass recordsUnsearchedBodies: true to record it as it is")
         }
-        return Data(replacingValues(in: text).utf8)
+        guard !values.isEmpty else { return body }
+        return String(validating: body, as: UTF8.self).map { Data(replacingValues(in: $0).utf8) } ?? body
     }
 
     /// Redacts the value of `name=value`. Without `=`, the whole is the value of a cookie without a
@@ -82,9 +98,8 @@ final class CassetteRedactor: Sendable {
 
     private var numbered: Redaction {
         var redaction = redaction
-        redaction.substitute = { [self] secret, isJSON in
-            if isJSON { return json(secret) }
-            return placeholder(for: String(decoding: percentDecoded(secret.utf8), as: UTF8.self))
+        redaction.substitute = { [self] secret in
+            placeholder(for: String(decoding: percentDecoded(secret.utf8), as: UTF8.self))
         }
         return redaction
     }
@@ -105,39 +120,6 @@ final class CassetteRedactor: Sendable {
 
     private static func isPlaceholder(_ text: String) -> Bool {
         text.hasPrefix(prefix) && text.utf8.dropFirst(prefix.utf8.count).allSatisfy { (0x30...0x39).contains($0) }
-    }
-
-    /// Redacts the strings and the numbers in JSON text. Names, Booleans and `null` remain.
-    private func json(_ text: String) -> String {
-        let bytes = Array(text.utf8)
-        var result: [UInt8] = []
-        var index = 0
-        while index < bytes.count {
-            let byte = bytes[index]
-            let start = index
-            if byte == UInt8(ascii: "\"") {
-                index += 1
-                while index < bytes.count, bytes[index] != UInt8(ascii: "\"") {
-                    index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1
-                }
-                index = min(index + 1, bytes.count)
-                let isName = bytes[index...].first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: ":")
-                result += isName ? Array(bytes[start..<index]) : Array(string(bytes[start..<index]).utf8)
-            } else if byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte) {
-                while index < bytes.count, "+-.eE0123456789".utf8.contains(bytes[index]) { index += 1 }
-                result += Array(String(number(of: String(decoding: bytes[start..<index], as: UTF8.self))).utf8)
-            } else {
-                result.append(byte)
-                index += 1
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
-    }
-
-    /// Redacts the literal of a string.
-    private func string(_ literal: ArraySlice<UInt8>) -> String {
-        let value = try? JSON.decode(String.self, from: Data(literal))  // a damaged literal is redacted as it is
-        return "\"\(placeholder(for: value ?? String(decoding: literal.dropFirst(), as: UTF8.self)))\""
     }
 
     private func replacingValues(in text: String) -> String {

@@ -32,10 +32,12 @@ struct CassetteRequest {
             method: message.method ?? "", address: String(path), items: items.map { "\($0.name)=\($0.value)" })
         let contentType = message.fields[.contentType]
         var body = message.body
-        if let boundary = contentType.flatMap(Self.boundary) { body = body.replacing(Data(boundary.utf8), with: "-") }
-        if let text = redaction.body(body, contentType: contentType) ?? String(validating: body, as: UTF8.self) {
-            body = Data(plain(text).utf8)
+        let coding = message.fields["Content-Encoding"]
+        if case .text(let text) = redaction.search(body, contentType: contentType, contentEncoding: coding) {
+            body = text
         }
+        if let boundary = contentType.flatMap(Self.boundary) { body = body.replacing(Data(boundary.utf8), with: "-") }
+        if let text = String(validating: body, as: UTF8.self) { body = Data(plain(text).utf8) }
         self.body = body
         json = try? JSON.decode(JSONValue.self, from: body)  // a body that is not JSON is compared as bytes
     }
@@ -85,12 +87,10 @@ struct CassetteRequest {
         difference.path.isEmpty ? "JSON body" : "JSON body at \(difference.path)"
     }
 
-    private static func boundary(_ contentType: String) -> String? {
-        guard contentType.asciiLowercased().hasPrefix("multipart/"),
-            let start = contentType.firstRange(of: "boundary=")?.upperBound
-        else { return nil }
-        let boundary = contentType[start...].prefix { $0 != ";" }.filter { $0 != "\"" }
-        return boundary.isEmpty ? nil : boundary
+    static func boundary(_ contentType: String) -> String? {
+        guard MediaType.matches(contentType, pattern: "multipart/*") else { return nil }
+        let boundary = MediaType.parameter("boundary", of: contentType, quotes: ["\""])
+        return boundary?.isEmpty == true ? nil : boundary
     }
 
     /// Replaces numbered placeholders and values by the placeholder.

@@ -18,9 +18,15 @@ import FoundationNetworking
 /// contains neither the date of the recording nor durations.
 ///
 /// Before it is written, the secrets that the redaction describes are replaced in header fields,
-/// cookies, queries, forms, JSON and text. Equal secrets have equal placeholders, such as
-/// `redacted-1`, so that a token of a response is recognized in later requests. A recording in
-/// which a redacted value occurs elsewhere, or a value that looks like a token, is not written.
+/// cookies, queries and bodies. Equal secrets have equal placeholders, such as `redacted-1`, so
+/// that a token of a response is recognized in later requests. A recording in which a redacted
+/// value occurs elsewhere, or a value that looks like a token, is not written. Neither is one with
+/// a body in which secrets cannot be recognized, for example `application/octet-stream`. Images,
+/// sounds, videos and fonts are recorded without a search. Bodies without secrets are recorded and
+/// replayed byte for byte.
+///
+/// A response that breaks off is replayed with its head and the bytes before its error. Trailer
+/// fields are replayed, and an unknown length remains unknown.
 ///
 /// A replayed request matches an exchange if its method, URL and body are equal, apart from
 /// secrets, the order and spacing of JSON, and the boundary of multipart bodies. Header fields are
@@ -60,6 +66,9 @@ public final class CassetteSession: StreamingSession {
     private let redaction: Redaction
     private let secrets: [String]
     private let allowed: Set<String>
+    private let recordsUnsearchedBodies: Bool
+    /// The content of the file that a recording may replace.
+    private let known: Mutex<Data?>
 
     /// Creates a session.
     ///
@@ -73,17 +82,22 @@ public final class CassetteSession: StreamingSession {
     ///     `Redaction.standard`.
     ///   - secrets: Further values to redact wherever they occur. Defaults to none.
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
+    ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies are recorded in
+    ///     which secrets cannot be recognized. Defaults to `false`.
     /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
     ///   cannot be read or is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
-        redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = []
+        redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
+        recordsUnsearchedBodies: Bool = false
     ) throws {
         self.file = file
         self.session = session
         self.redaction = redaction
         self.secrets = secrets
         self.allowed = allowed
+        self.recordsUnsearchedBodies = recordsUnsearchedBodies
+        known = Mutex(mode == .record ? Cassette.content(of: file) : nil)
         switch mode {
         case .passthrough: role = .forwarding
         case .once where !FileManager.default.fileExists(atPath: file.path), .record: role = .recording(.init())
@@ -103,6 +117,9 @@ public final class CassetteSession: StreamingSession {
         if case .replaying = role { .mock } else { session.responseSource }
     }
 
+    /// Returns whether the session may add credentials to a request.
+    public func addsCredentials(to url: URL) -> Bool { session.addsCredentials(to: url) }
+
     /// Writes a recording, or checks that a replay is complete.
     ///
     /// Call it at the end of a test, when all requests have completed. A request without a result
@@ -111,14 +128,18 @@ public final class CassetteSession: StreamingSession {
     /// - Parameter allowsUnused: A Boolean value that indicates whether exchanges may remain that
     ///   were not replayed. Defaults to `false`.
     /// - Throws: `WebServiceError` with the code `cassetteSecret` if a value that looks like a
-    ///   secret remains in a recording, or `cassette` if the file cannot be written or exchanges
-    ///   were not replayed; and the error of a request body that cannot be read.
+    ///   secret remains in a recording, or secrets in a body cannot be recognized, or `cassette` if
+    ///   the file cannot be written, another session or process has changed it since this session
+    ///   was created, or exchanges were not replayed; and the error of a request body that cannot
+    ///   be read.
     public func finish(allowsUnused: Bool = false) throws {
         switch role {
         case .forwarding: break
         case .recording(let recorder):
-            let exchanges = try recorder.exchanges(CassetteRedactor(redaction, values: secrets), allowed: allowed)
-            try Cassette(exchanges).write(to: file)
+            let redactor = CassetteRedactor(
+                redaction, values: secrets, recordsUnsearchedBodies: recordsUnsearchedBodies)
+            let cassette = Cassette(try recorder.exchanges(redactor, allowed: allowed))
+            try known.withLock { $0 = try cassette.write(to: file, replacing: $0) }
         case .replaying(let player):
             let unused = player.unused
             guard !unused.isEmpty, !allowsUnused else { return }

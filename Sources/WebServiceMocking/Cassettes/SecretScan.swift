@@ -34,15 +34,34 @@ struct SecretScan {
                     return "\(kind) in the \(name) header field \(Excerpt.text(field.name))"
                 }
             }
-            if let text = message.text, let kind = finding(inText: text) { return "\(kind) in its \(name) body" }
+            for field in message.trailerFields {
+                if let kind = finding(inText: field.value) { return "\(kind) in a trailer field" }
+            }
+            if let text = message.text, let kind = finding(inText: text, boundary(of: message)) {
+                return "\(kind) in its \(name) body"
+            }
             if contains(message.body) { return "a redacted value in its \(name) body" }
         }
         return nil
     }
 
-    private func finding(inText text: String, scansTokens: Bool = true) -> String? {
+    /// The boundary of a multipart body is random but not secret.
+    private func boundary(of message: Cassette.Message) -> String? {
+        message.fields[.contentType].flatMap(CassetteRequest.boundary)
+    }
+
+    private func finding(inText text: String, scansTokens: Bool = true, _ boundary: String? = nil) -> String? {
         if contains(text.utf8) || contains(percentDecoded(text.utf8)) { return "a redacted value" }
-        return scansTokens && Self.words(of: text).contains(where: isToken) ? "a value that looks like a token" : nil
+        guard scansTokens else { return nil }
+        var text = text
+        if let boundary { text = text.replacingOccurrences(of: boundary, with: " ") }
+        if text.contains(";base64,") || text.contains("sha") {
+            // Images in URLs, and digests.
+            text.replace(
+                #/(?:data:(?:image|audio|video|font)\/[-+.a-z0-9]+;base64,|sha(?:256|384|512)-)[A-Za-z0-9+\/=_-]+/#,
+                with: " ")
+        }
+        return Self.words(of: text).contains(where: isToken) ? "a value that looks like a token" : nil
     }
 
     private func contains(_ bytes: some Collection<UInt8>) -> Bool {

@@ -48,8 +48,25 @@ package final class ChildProcess: Sendable {
         environment: [String: String] = ProcessInfo.processInfo.environment,
         input: Stream = .inherited, output: Stream = .inherited, errors: Stream = .inherited
     ) {
-        (self.executable, self.arguments, self.environment) = (executable, arguments, environment)
+        (self.executable, self.arguments) = (executable, arguments)
+        self.environment = Self.selectingLibcurl(environment, for: executable)
         streams = [(0, input), (1, output), (2, errors)]
+    }
+
+    /// Returns the environment with the libcurl that `scripts/test-libcurl` selects.
+    ///
+    /// The programs of this package, which are in one folder, use it. Other programs use the
+    /// libraries of the system.
+    private static func selectingLibcurl(_ environment: [String: String], for executable: String) -> [String: String] {
+        guard let libraries = ProcessInfo.processInfo.environment["WEBSERVICE_LIBCURL"] else { return environment }
+        func folder(_ path: String) -> URL {
+            URL(fileURLWithPath: path).resolvingSymlinksInPath().deletingLastPathComponent()
+        }
+        var environment = environment
+        let isOwn = folder(executable) == folder("/proc/self/exe")
+        environment["LD_LIBRARY_PATH"] = isOwn ? libraries : nil
+        environment["WEBSERVICE_LIBCURL"] = isOwn ? libraries : nil
+        return environment
     }
 
     /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has

@@ -35,13 +35,13 @@ extension MockResponse {
     /// that is ignored.
     private static func range(_ value: String, of count: Int) -> Range<Int>? {
         guard value.hasPrefix("bytes=") else { return nil }
-        let parts = value.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 2, let first = parts.first, let last = parts.last,
-            parts.allSatisfy({ $0.utf8.allSatisfy { (0x30...0x39).contains($0) } })
-        else { return nil }
-        switch (Int(first), Int(last)) {
+        let parts = value.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let first = parts.first, let last = parts.last else { return nil }
+        // A number that is too large is the largest one.
+        switch (ASCII.number(first.utf8), ASCII.number(last.utf8)) {
         case (let first?, nil) where last.isEmpty: return first < count ? first..<count : 0..<0
-        case (let first?, let last?) where first <= last: return first < count ? first..<min(count, last + 1) : 0..<0
+        case (let first?, let last?) where first <= last:
+            return first < count ? first..<min(count - 1, last) + 1 : 0..<0
         case (nil, let suffix?) where first.isEmpty: return count - min(count, suffix)..<count
         default: return nil
         }

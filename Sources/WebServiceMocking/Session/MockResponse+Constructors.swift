@@ -74,7 +74,7 @@ extension MockResponse {
     ) -> MockResponse {
         let optional = ["detail": detail, "type": type, "instance": instance].compactMapValues { $0 }
         let members = optional.mapValues(JSONValue.string).merging(
-            ["status": .number(Double(status)), "title": .string(title)]) { $1 }
+            ["status": JSONValue(status), "title": .string(title)]) { $1 }
         var response = json(.object(extensions.merging(members) { $1 }), status: status)
         response.headers[.contentType] = "application/problem+json"
         return response

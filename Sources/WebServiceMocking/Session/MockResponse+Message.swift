@@ -124,7 +124,9 @@ extension MockResponse {
     }
 
     /// Returns the last chunk with the trailer section (RFC 9112, section 7.1.2).
-    private func lastChunk() throws -> Data {
+    ///
+    /// - Throws: An error that names a field that cannot be written.
+    func lastChunk() throws -> Data {
         Data(("0\r\n" + (try lines(trailers.fields)) + "\r\n").utf8)
     }
 

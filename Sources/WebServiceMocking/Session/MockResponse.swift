@@ -24,7 +24,8 @@ public struct MockResponse: Sendable {
     /// The body.
     ///
     /// As in a real exchange, it is omitted for HEAD requests and the statuses 1xx, 204, 205 and
-    /// 304.
+    /// 304. It is not encoded: with `Content-Encoding`, a ``MockServer`` sends these bytes, and a
+    /// ``MockSession`` delivers them as the decoded body.
     public var data: Data {
         didSet { failure = nil }
     }

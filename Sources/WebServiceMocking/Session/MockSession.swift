@@ -130,6 +130,7 @@ public final class MockSession: MockableSession, StreamingSession {
         if response?.wire == .endless, let maximum = request.maximumResponseBytes {
             throw WebServiceError.tooLarge(maximum, Request(request.request), nil)
         }
+        if let response, !response.trailers.isEmpty { _ = try response.lastChunk() }  // as a server would write them
         let triple = limited(result.dataTaskResult(request: request.request), length: response?.data.count, to: request)
         return MockDataTask.Answer(
             result: triple, trailers: response?.trailers ?? [:], delay: response?.delay ?? .zero)

@@ -52,6 +52,9 @@ public final class RequestRecordingSession: MockableSession, StreamingSession {
     /// The response source of the inner session.
     public var responseSource: Response.Source { inner.responseSource }
 
+    /// Returns whether the inner session may add credentials to a request.
+    public func addsCredentials(to url: URL) -> Bool { inner.addsCredentials(to: url) }
+
     /// Creates a task of the inner session that records the request when it is first resumed.
     public func dataTask(
         request: any URLRequestEncodable,

@@ -26,10 +26,11 @@ struct SentRequest: Sendable {
         if let request = request as? EncodedRequest {
             self.request = request
             timeout = request.timeout
-            maximumResponseBytes = request.maximumResponseBytes
+            maximumResponseBytes = request.maximumResponseBytes == .max ? nil : request.maximumResponseBytes
             return
         }
-        maximumResponseBytes = (request as? Request)?.options.maximumResponseBytes
+        // `urlRequest()` reports the error.
+        maximumResponseBytes = (request as? Request).flatMap { try? $0.encode() }?.maximumResponseBytes  // see above
         let request = try request.urlRequest()
         guard let scheme = request.url?.scheme?.asciiLowercased(), scheme == "http" || scheme == "https" else {
             throw URLError(.unsupportedURL)
@@ -37,7 +38,7 @@ struct SentRequest: Sendable {
         self.request = request
         let seconds = request.timeoutInterval
         // A `URLRequest` accepts any number.
-        timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : Request.Options().timeout
+        timeout = seconds > 0 ? Duration.clamping(seconds: seconds) : .seconds(60)
     }
 
     var hasFileBody: Bool { fileBody != nil }

@@ -28,9 +28,7 @@ enum Excerpt {
 
     static func json(_ value: JSONValue) -> String {
         switch value {
-        case .null: "null"
-        case .bool(let value): "\(value)"
-        case .number(let value): value == value.rounded() && abs(value) < 1e15 ? "\(Int64(value))" : "\(value)"
+        case .null, .bool, .integer, .unsigned, .double: value.description
         case .string(let value): text(value).debugDescription
         case .array(let values): values.isEmpty ? "[]" : "an array of \(values.count)"
         case .object(let values):

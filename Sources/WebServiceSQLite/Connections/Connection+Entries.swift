@@ -68,6 +68,16 @@ extension Connection {
         try database.execute("DELETE FROM entries")
     }
 
+    /// Removes the entries whose keys start with bytes.
+    func removeAll(keysWith prefix: [UInt8]) throws {
+        let delete = try database.prepare("DELETE FROM entries WHERE substr(key, 1, ?2) = ?1")
+        try prefix.withUnsafeBytes { prefix in
+            try delete.bind(prefix, at: 1)
+            delete.bind(Int64(prefix.count), at: 2)
+            try delete.run()
+        }
+    }
+
     /// Writes an entry and verifies that its key leads to it.
     ///
     /// In damaged pages that SQLite considers intact, the key may lead to an older entry.

@@ -1,11 +1,12 @@
 #if os(Linux)
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 /// Downloads to a full disk.
-@Suite("Downloads to a small disk", .timeLimit(.minutes(10)))
+@Suite("Downloads to a small disk", .permit)
 struct DownloadDiskTests {
     /// Mounts a file system of two megabytes, which only a privileged user can.
     private static func mounted() -> URL? {

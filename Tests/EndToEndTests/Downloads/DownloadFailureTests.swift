@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Interruptions, cancellation, destinations that cannot be used and hashes.
-@Suite("Downloads that fail", .timeLimit(.minutes(5)))
+@Suite("Downloads that fail", .permit)
 struct DownloadFailureTests {
     private static let content = DownloadFixture.content(1_000_000)
 

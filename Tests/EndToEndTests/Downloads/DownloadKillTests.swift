@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
 
 /// Kills a process that downloads, again and again, and continues in the next one.
-@Suite("Downloads whose process is killed", .timeLimit(.minutes(30)))
+@Suite("Downloads whose process is killed", .permit(minutes: 30))
 struct DownloadKillTests {
     private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 

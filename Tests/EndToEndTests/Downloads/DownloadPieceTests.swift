@@ -1,4 +1,6 @@
+import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Downloads by several requests at a time.
-@Suite("Downloads in pieces", .timeLimit(.minutes(5)))
+@Suite("Downloads in pieces", .permit)
 struct DownloadPieceTests {
     private static let piece = 8 << 20
     private static let content = DownloadFixture.content(44 << 20)
@@ -86,10 +88,24 @@ struct DownloadPieceTests {
 
     @Test("A connection without parts is given up, and the others go on", .covers("D-31"))
     func oneRefuses() async throws {
+        let second = DispatchSemaphore(value: 0)
         let fixture = try DownloadFixture(0) { request, number in
-            number == 2
-                ? MockResponse(file: Self.content, eTag: DownloadFixture.tag, for: request).whole(Self.content)
-                : Self.part(request)
+            var response = Self.part(request)
+            switch number {
+            case 1:
+                // The first connection sends no further request before the second one.
+                let body = response.data
+                response.headers[.contentLength] = "\(body.count)"
+                response.writer = { writer in
+                    _ = second.wait(timeout: .now() + .seconds(60))
+                    try writer.write(body)
+                }
+            case 2:
+                second.signal()
+                response = response.whole(Self.content)
+            default: break
+            }
+            return response
         }
         let file = try await Self.download(fixture)
         #expect(try fixture.fileHas(Self.content))

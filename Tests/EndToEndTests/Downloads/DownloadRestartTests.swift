@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Responses that are not the requested part of the file.
-@Suite("Downloads that start over", .timeLimit(.minutes(5)))
+@Suite("Downloads that start over", .permit)
 struct DownloadRestartTests {
     private static let changed = DownloadFixture.content(900_000, seed: 1)
 
@@ -35,6 +36,10 @@ struct DownloadRestartTests {
             (nil, nil, nil), ("bytes */1000000", nil, nil), ("lines 400000-999999/1000000", nil, nil),
             ("bytes 999999-400000/1000000", nil, nil), ("bytes 400000-1000000/1000000", nil, nil),
             ("bytes 400000-9223372036854775808/*", nil, nil), ("bytes 400000-999999/1000000", nil, "gzip"),
+            ("bytes 400001-999999/1000000", DownloadFixture.tag, nil), (nil, DownloadFixture.tag, nil),
+            ("bytes 999999-400000/1000000", DownloadFixture.tag, nil),
+            ("bytes 400000-9223372036854775808/*", DownloadFixture.tag, nil),
+            ("bytes 400000-999999/1000000", DownloadFixture.tag, "gzip"),
         ] as [(String?, String?, String?)])
     func refused(range: String?, tag: String?, coding: String?) async throws {
         let fixture = try DownloadFixture()
@@ -65,6 +70,7 @@ struct DownloadRestartTests {
                 if differs { body[399_999] ^= 1 }
                 var response = MockResponse(statusCode: 206, data: Data(body))
                 response.headers["Content-Range"] = "bytes 395904-999999/1000000"
+                response.headers["ETag"] = DownloadFixture.tag
                 return response
             }
             let file = try await fixture.download().value
@@ -145,14 +151,49 @@ struct DownloadRestartTests {
         }
     }
 
-    @Test("Another path with the same entity tag is another file", .covers("D-14"))
-    func otherPath() async throws {
+    @Test(
+        "Another path or query with the same entity tag is another file", .covers("D-14"),
+        arguments: ["/b.iso", "/a.iso?id=2", "/a.iso?"], [1, 4])
+    func otherFile(path: String, connections: Int) async throws {
         let fixture = try DownloadFixture()
         try await fixture.interrupt(after: 400_000)
-        let file = try await fixture.service.GET("/b.iso").download(to: fixture.destination).value
+        let other = DownloadFixture.content(1_000_000, seed: 2)
+        fixture.serve { request, _ in MockResponse(file: other, eTag: DownloadFixture.tag, for: request) }
+        let file = try await fixture.service.GET(path).download(to: fixture.destination, connections: connections).value
         #expect(file.resumedFrom == 0)
-        #expect(fixture.ranges == [""])
-        #expect(try fixture.fileHas(fixture.content))
+        #expect(fixture.ranges == [connections == 1 ? "" : "bytes=0-8388607"])
+        #expect(try fixture.fileHas(other))
+    }
+
+    @Test(
+        "A part of a server that ignores `If-Range` is not joined with another version, whatever it omits",
+        .covers("D-300"), arguments: RealSession.streaming, [nil, "\"v2\"", "W/\"v1\""])
+    func ignoredCondition(session: RealSession, tag: String?) async throws {
+        let other = DownloadFixture.content(1_000_000, seed: 2)
+        for hasTag in [true, false] {
+            let fixture = try DownloadFixture(over: session)
+            try await fixture.interrupt(after: 400_000) { response in
+                guard !hasTag else { return }
+                response.headers["ETag"] = nil
+                response.headers["Last-Modified"] = "Sun, 06 Nov 1994 08:49:37 GMT"
+                response.headers["Date"] = "Sun, 06 Nov 1994 08:49:38 GMT"
+            }
+            fixture.serve { request, _ in
+                guard request.headers["Range"] != nil else {
+                    var response = MockResponse(statusCode: 200, data: other)
+                    response.headers["ETag"] = tag
+                    return response
+                }
+                var response = MockResponse(statusCode: 206, data: other[400_000...])
+                response.headers["Content-Range"] = "bytes 400000-999999/1000000"
+                response.headers["ETag"] = tag
+                return response
+            }
+            let file = try await fixture.download().value
+            #expect(try fixture.fileHas(other))
+            #expect(file.resumedFrom == 0)
+            #expect(fixture.ranges == ["bytes=400000-", ""])
+        }
     }
 
     @Test("A compressed body is decompressed, and not continued", .covers("D-16"))

@@ -1,5 +1,6 @@
 #if os(Linux)
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -21,7 +22,7 @@ private enum Tracer {
 /// Downloads in a process whose system calls fail or are slow, by the program strace.
 @Suite(
     "Downloads with failing system calls", .enabled(if: Tracer.works, "requires strace"),
-    .timeLimit(.minutes(60)))
+    .permit(minutes: 60))
 struct DownloadSystemCallTests {
     private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     /// Runs a probe with an injection into system calls.

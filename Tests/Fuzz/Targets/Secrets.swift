@@ -12,7 +12,8 @@ extension FuzzTarget {
         "//", "://", "@", "?", "&", "=", "#", ";", "access_token=", "password=", "code=", "\"", "<", ">",
         "https://u:p@h/", "[redacted]", "%5F", "\u{1E}",
         "{\"token\":", "\":", "\\\"", "[", "{", "%7B%22token%22%3A", "\\u0026", "\\/\\/", "state=", "<token>", "</",
-        "%25",
+        "%25", "<a b=", "<![CDATA[", "<!--", "-->", "]]>", "data:", "\n", "password: ", "query {", "eyJ", "-----BEGIN ",
+        "PRIVATE KEY", "-----END", "tokens", "key", "\"name\":\"token\",\"value\":",
     ]
 
     static let secrets: [FuzzTarget] = [
@@ -82,6 +83,14 @@ extension FuzzTarget {
             _ = Redaction.standard.body(data, contentType: type)
         }
         let form = Data("\(text(bytes))&password=\(canary)&\(text(bytes))".utf8)
+        let line = Data("\(text(bytes))\ndata: password=\(canary)\n\(text(bytes))".utf8)
+        for type in [
+            "application/json", "application/xml", "application/yaml", "text/csv", "text/event-stream", "text/html",
+            "text/plain",
+        ] {
+            let shown = Redaction.standard.body(line, contentType: type) ?? ""
+            try require(!shown.contains(canary), "a line of \(type) is shown: \(shown)")
+        }
         // Within a string of JSON and within an encoded parameter, after any text.
         let part = "\(text(bytes)) https://h/?access_token=\(canary)"
         let json = Data("{\"a\":\"".utf8) + JSONLiteral.escaped(part.utf8) + Data("\"}".utf8)

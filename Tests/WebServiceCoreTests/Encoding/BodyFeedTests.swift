@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
 /// The bytes of a request body that a sequence produces.
-@Suite("Bytes of a sequence", .timeLimit(.minutes(10)))
+@Suite("Bytes of a sequence", .permit)
 struct BodyFeedTests {
     /// Returns the next bytes; `nil` if there are none yet.
     private func read(_ feed: BodyFeed) throws -> String? {

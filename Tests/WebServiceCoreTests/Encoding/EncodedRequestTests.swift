@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct EncodedRequestTests {
+@Suite(.permit) struct EncodedRequestTests {
     private func plain(_ change: (inout URLRequest) -> Void = { _ in }) throws -> URLRequest {
         var request = URLRequest(url: try #require(URL(string: "https://h/v1?q=1")))
         change(&request)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Bodies in temporary files", .timeLimit(.minutes(10)))
+@Suite("Bodies in temporary files", .permit)
 struct TemporaryFileTests {
     @Test(
         "A body is written to an unnamed temporary file, and writing stops when it is cancelled"

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
 /// Cases of the test suite for RFC 6266 at greenbytes.de/tech/tc2231.
-@Suite("File names of Content-Disposition", .timeLimit(.minutes(10)))
+@Suite("File names of Content-Disposition", .permit)
 struct ContentDispositionTests {
     @Test(
         "The file name of a field is read", .covers("D-25"),

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Content-Range", .timeLimit(.minutes(10)))
+@Suite("Content-Range", .permit)
 struct ContentRangeTests {
     @Test(
         "A range of bytes is read with its total", .covers("D-08"),

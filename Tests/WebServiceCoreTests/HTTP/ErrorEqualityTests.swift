@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Equality of errors", .timeLimit(.minutes(10)))
+@Suite("Equality of errors", .permit)
 struct ErrorEqualityTests {
     static let codes: [WebServiceError.Code] = [
         .invalidURL, .invalidMethod, .invalidHeader, .encoding, .decoding, .emptyResponse, .unacceptableStatus,

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Error mappers", .timeLimit(.minutes(10)))
+@Suite("Error mappers", .permit)
 struct ErrorMapperTests {
     enum LoginError: Error, Equatable {
         case invalidCode

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The validation of header field names and values while a request is encoded.
-@Suite(.timeLimit(.minutes(10))) struct HeaderChecksTests {
+@Suite(.permit) struct HeaderChecksTests {
     /// The token characters of RFC 9110, section 5.6.2, independent of the implementation.
     static let tokenBytes = Set(
         "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz".utf8.map(Int.init))

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies: files", .timeLimit(.minutes(10)))
+@Suite("Multipart bodies: files", .permit)
 struct MultipartFileTests {
     /// A sequence of bytes that repeats every 251 bytes.
     private static let content = Data((0..<200_000).map { UInt8($0 % 251) })

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Multipart bodies", .timeLimit(.minutes(10)))
+@Suite("Multipart bodies", .permit)
 struct MultipartFormDataTests {
     /// The body with a single part that has this head and content.
     private func body(_ head: String, _ content: String = "", of form: MultipartFormData) -> Data {

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(10))) struct ParameterStrategyTests {
+@Suite(.permit) struct ParameterStrategyTests {
     /// Expects the same encoding of parameters in a query and in a form.
     private func expect(
         _ parameters: Parameters, _ strategy: ParameterStrategy = .init(), gives text: String?,

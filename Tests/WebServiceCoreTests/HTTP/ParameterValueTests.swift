@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(10))) struct ParameterValueTests {
+@Suite(.permit) struct ParameterValueTests {
     enum Level: String, ParameterConvertible { case high }
     enum Rank: Int, ParameterConvertible { case first = 1 }
     struct Coordinate: ParameterConvertible {

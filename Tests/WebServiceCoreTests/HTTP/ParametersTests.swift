@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(10))) struct ParametersTests {
+@Suite(.permit) struct ParametersTests {
     private func pairs(_ parameters: Parameters) -> [String] { parameters.map { "\($0.key)=\($0.value)" } }
 
     @Test("A literal preserves order, repeated names and nil")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -50,7 +51,7 @@ extension RedirectPolicy.Decision {
     }
 }
 
-@Suite(.timeLimit(.minutes(10))) struct RedirectPolicyTests {
+@Suite(.permit) struct RedirectPolicyTests {
     static let allMethods: [Request.Method] = [.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS]
 
     // MARK: Status and method

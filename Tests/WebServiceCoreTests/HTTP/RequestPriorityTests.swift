@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Priority of requests", .timeLimit(.minutes(10)))
+@Suite("Priority of requests", .permit)
 struct RequestPriorityTests {
     @Test("A request has a normal priority, which a service or the request can change")
     func values() {

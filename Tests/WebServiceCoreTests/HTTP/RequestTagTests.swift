@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Tags of requests", .timeLimit(.minutes(10)))
+@Suite("Tags of requests", .permit)
 struct RequestTagTests {
     private enum Feature: RequestTagKey {
         static let defaultValue = "unknown"

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct RequestTests {
+@Suite(.permit) struct RequestTests {
     /// Requests that contain a secret, each in a different part.
     private func requestsWithSecrets() throws -> [Request] {
         var plain = try Request.make(.POST).urlRequest()
@@ -91,8 +92,8 @@ import FoundationNetworking
                 && request.parameters == nil && request.body == nil)
         #expect(
             request.options.shouldHandleCookies && request.options.cachePolicy == .useProtocolCachePolicy
-                && request.options.timeout == .seconds(60)
-                && request.options.deadline == .seconds(600))
+                && request.options.idleTimeout == .seconds(60)
+                && request.options.requestDeadline == .seconds(600))
         #expect(
             request.contentType == nil && request.userAgent == nil && request.formParameters == nil
                 && request.formParametersAllowedCharacters == nil)

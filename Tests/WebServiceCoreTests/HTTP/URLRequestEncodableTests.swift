@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct URLRequestEncodableTests {
+@Suite(.permit) struct URLRequestEncodableTests {
     private struct Throwing: URLRequestEncodable {
         var error: any Error
         var urlRequestValue: URLRequest { EncodedRequest.unsendable }

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -9,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Verifies refreshes that fail, complete late or are abandoned.
-@Suite("Authentication: Refreshes", .timeLimit(.minutes(10)))
+@Suite("Authentication: Refreshes", .permit)
 struct AuthenticationRefreshTests {
     private typealias Completion = @Sendable (Result<Credential, any Error>) -> Void
 
@@ -44,6 +45,39 @@ struct AuthenticationRefreshTests {
 
     private func parked(_ authentication: Authentication, _ count: Int) async {
         await eventually { authentication.parkedRequests >= count }
+    }
+
+    @Test(
+        "The error of a failed refresh describes the reason without secrets", .covers("L-280"),
+        arguments: [
+            (400, #"{"error":"bad_refresh_token"}"#, ": status 400, bad_refresh_token"),
+            (401, #"{"error":"invalid_grant","error_description":"canary"}"#, ": status 401, invalid_grant"),
+            (400, #"{"error":"Token canary-7f3a9"}"#, ": status 400"),
+            (400, #"{"error":{"code":"canary"}}"#, ": status 400"), (503, "canary", ": status 503"),
+            (200, "canary", ": decoding"), (0, "", ": URLError -1001"), (1, "", ": TestError"),
+        ])
+    func reasons(status: Int, body: String, reason: String) async throws {
+        struct Tokens: Decodable { var token: String }
+        let session = HandSession { exchange in
+            switch exchange.request.urlRequestValue.url?.path {
+            case "/v1/token" where status == 0: exchange.completion(nil, nil, URLError(.timedOut))
+            case "/v1/token": exchange.answer(body, status: status)
+            default: exchange.answer("", status: 401)
+            }
+        }
+        let service = WebService.make(session)
+        let login = service.clone()
+        service.interceptors = [
+            Authentication(
+                TokenSource({ .bearer("old") }) { _ in
+                    guard status != 1 else { throw TestError(name: "canary") }
+                    return .bearer(try await login.POST("/token").decode(Tokens.self).value.token)
+                })
+        ]
+        let error = await #expect(throws: WebServiceError.self) { try await service.GET("/x").data().value }
+        #expect(error?.code == .authenticationFailed)
+        #expect(error?.message == "the credentials could not be refreshed" + reason)
+        #expect(error.map { !"\($0)".contains("canary") } == true)
     }
 
     @Test("The result of a refresh that exceeded its limit is ignored while the next refresh runs")
@@ -246,7 +280,7 @@ struct AuthenticationRefreshTests {
     }
 
     @Test(
-        "A refresh can start as soon as the window since the first one has passed, to the nanosecond", .covers("G18"),
+        "A refresh can start as soon as the window since the first one has passed, to the nanosecond",
         arguments: [-1, 0, 1])
     func window(nanoseconds: Int) async {
         let session = server(accepting: "none")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Rules for rejected credentials", .timeLimit(.minutes(10)))
+@Suite("Rules for rejected credentials", .permit)
 struct AuthenticationRuleTests {
     private final class Issuer: Sendable {
         private let count = Mutex(1)

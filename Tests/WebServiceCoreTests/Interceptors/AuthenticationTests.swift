@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -44,7 +45,7 @@ private final class TokenServer: Session {
     }
 }
 
-@Suite("Authentication", .timeLimit(.minutes(60)))
+@Suite("Authentication", .permit(minutes: 60))
 struct AuthenticationTests {
     /// Issues the tokens t2, t3 and so on, one for each refresh.
     private final class Issuer: Sendable {
@@ -143,7 +144,7 @@ struct AuthenticationTests {
 
     @Test(
         "10,000 simultaneous 401 responses cause one refresh, and each request ends once",
-        .covers("C-50", "C-54", "G10"),
+        .covers("C-50", "C-54"),
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("CircuitBreaker", .timeLimit(.minutes(10)))
+@Suite("CircuitBreaker", .permit)
 struct CircuitBreakerTests {
     private let clock = ManualTimekeeper()
 

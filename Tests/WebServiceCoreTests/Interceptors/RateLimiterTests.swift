@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("RateLimiter", .timeLimit(.minutes(10)))
+@Suite("RateLimiter", .permit)
 struct RateLimiterTests {
     private let clock = ManualTimekeeper()
 

@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
 /// H-15: Verifies the budget of retries that requests share.
-@Suite("RetryBudget", .timeLimit(.minutes(10)))
+@Suite("RetryBudget", .permit)
 struct RetryBudgetTests {
     private func service(_ session: any Session, _ policy: RetryPolicy, _ clock: ManualTimekeeper = ManualTimekeeper())
         -> WebService

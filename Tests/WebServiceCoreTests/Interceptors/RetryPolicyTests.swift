@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -41,7 +42,7 @@ final class ScriptedSession: Session {
     }
 }
 
-@Suite("RetryPolicy", .timeLimit(.minutes(10)))
+@Suite("RetryPolicy", .permit)
 struct RetryPolicyTests {
     /// Returns a policy that records its pauses instead of waiting.
     private func policy(
@@ -106,6 +107,68 @@ struct RetryPolicyTests {
         #expect(
             run.timeline.events.last { $0.kind == .noRetry }?.detail
                 == "status 503, a pause of 30.0 seconds does not fit into the remainder of 5.0 seconds")
+    }
+
+    @Test(
+        "A server that does not respond delays a request with a timeout by at most three timeouts", .covers("H-280"),
+        arguments: [0.5, 0.05, 2.0, 20.0], [0.0, 1.0])
+    func boundedTimeouts(timeout: Double, random: Double) async throws {
+        let clock = ManualTimekeeper()
+        let session = HandSession { exchange in
+            clock.advance(by: .seconds(timeout))
+            exchange.completion(nil, nil, URLError(.timedOut))
+        }
+        var policy = RetryPolicy(random: { random })
+        policy.timekeeper = TestTimekeeper(clock, pause: { clock.advance(by: $0) })
+        let service = WebService.make(session, timekeeper: clock)
+        service.interceptors = [policy]
+        service.options.timeout = .seconds(timeout)
+        let start = clock.now
+        let task = service.GET("/x").data()
+        let error = await #expect(throws: URLError.self) { try await task.value }
+        #expect(error?.code == .timedOut)
+        let duration = Double(clock.now - start) / 1e9
+        #expect(duration <= 3 * timeout + 0.001)
+        #expect(session.exchanges.values.count >= 1)
+        let detail = try #require(task.task.timeline.events.last { $0.kind == .noRetry }).detail
+        #expect(detail.contains("timeout of \(Duration.seconds(timeout))") || detail.contains("does not fit"))
+    }
+
+    @Test("Without a timeout of the request, the budget alone bounds the retries after a timeout", .covers("H-280"))
+    func unsetTimeout() async {
+        let run = await run([.error(.timedOut)], policy(Collected()))
+        #expect(run.session.sent.count == 3)
+        // The pause and another timeout exceed the budget of a minute.
+        let set = await self.run([.error(.timedOut)], policy(Collected())) { $0.options.timeout = .seconds(59.8) }
+        #expect(set.session.sent.count == 1)
+        let lost = await self.run([.error(.networkConnectionLost)], policy(Collected())) {
+            $0.options.timeout = .seconds(59.8)
+        }
+        #expect(lost.session.sent.count == 3)
+    }
+
+    @Test("An attempt that exceeds the attempt timeout is cancelled and sent again", .covers("H-280"))
+    func attemptTimeout() async throws {
+        let clock = ManualTimekeeper()
+        let session = HandSession()
+        let service = WebService.make(session, timekeeper: clock)
+        var policy = RetryPolicy(maximumAttempts: 2, attemptTimeout: .seconds(3))
+        policy.timekeeper = TestTimekeeper(clock, pause: { _ in })
+        service.interceptors = [policy]
+        let task = service.GET("/x").string().resume()
+        _ = await session.exchanges.wait(for: 1)
+        clock.advance(by: .seconds(3))
+        let exchanges = await session.exchanges.wait(for: 2)
+        #expect(exchanges[0].log.contains("cancel"))
+        exchanges[1].answer("second")
+        #expect(try await task.value == "second")
+        let silent = service.GET("/y").string().resume()
+        for count in 3...4 {
+            _ = await session.exchanges.wait(for: count)
+            clock.advance(by: .seconds(3))
+        }
+        let error = await #expect(throws: URLError.self) { try await silent.value }
+        #expect(error?.code == .timedOut)
     }
 
     @Test("A pause is whole microseconds, so that the timeline is readable")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Archive and metrics of a service", .timeLimit(.minutes(10)))
+@Suite("Archive and metrics of a service", .permit)
 struct ArchiveObserverTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
     private var file: URL { folder.appendingPathComponent("session.har") }
@@ -137,5 +138,21 @@ struct ArchiveObserverTests {
                 "typed GET https://h/v1/typed 0.5 seconds 2 201 - network 3",
                 "unknown GET https://h/v1/x 0.0 seconds 1 0 URLError -1004 - 0",
             ])
+    }
+
+    @Test(
+        "An entry has the HTTP version that the session reports, and none if it reports none", .covers("M-330"),
+        arguments: ["HTTP/1.0", "HTTP/2", "HTTP/3", nil])
+    func versions(version: String?) throws {
+        defer { removeFolder() }
+        let metrics = version.map { TransportMetrics(total: .seconds(1), networkProtocol: $0) }
+        let entry = HTTPArchive(.standard).entry(
+            try Request(url: "https://h/x").encode(), .success(Response(body: Data(), source: .network)), metrics,
+            date: Date(timeIntervalSince1970: 0), duration: .seconds(1), bodyLimit: 0)
+        let json = try #require(try JSONSerialization.jsonObject(with: entry) as? [String: Any])
+        for message in ["request", "response"] {
+            let object = try #require(json[message] as? [String: Any])
+            #expect(object["httpVersion"] as? String == version ?? "", "\(message)")
+        }
     }
 }

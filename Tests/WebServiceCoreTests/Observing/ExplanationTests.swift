@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Explanations of timelines", .timeLimit(.minutes(10)))
+@Suite("Explanations of timelines", .permit)
 struct ExplanationTests {
     private struct Get: HTTPServiceRequest, ValueStorableRequest, Hashable {
         typealias Output = String

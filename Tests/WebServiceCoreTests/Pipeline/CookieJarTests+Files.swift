@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
 /// Cookies that a program adds, removes and writes to a file.
-@Suite("Cookie jar: changes and files", .timeLimit(.minutes(10)))
+@Suite("Cookie jar: changes and files", .permit)
 struct CookieJarFileTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cookies-\(UUID().uuidString)")
     private var file: URL { folder.appendingPathComponent("jar.json") }
@@ -164,7 +165,7 @@ struct CookieJarFileTests {
 
 /// The rules that need the list of public suffixes, which libpsl of the system provides.
 @Suite(
-    "Cookie jar: public suffixes", .timeLimit(.minutes(10)),
+    "Cookie jar: public suffixes", .permit,
     .enabled(if: CookieJar.knowsPublicSuffixes, "libpsl is needed"))
 struct PublicSuffixTests {
     @Test(

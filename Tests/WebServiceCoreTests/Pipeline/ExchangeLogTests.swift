@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
 @testable import WebServiceCore
 
 /// The recorder of an exchange, with a clock under the control of the test.
-@Suite("Exchange log", .timeLimit(.minutes(10)))
+@Suite("Exchange log", .permit)
 struct ExchangeLogTests {
     private let clock = ManualTimekeeper()
 
@@ -74,6 +75,17 @@ struct ExchangeLogTests {
         #expect(recorder.lines().count == 2 && recorder.lines().last?.hasPrefix("ended") == true)
     }
 
+    @Test("The dates of a task that was not resumed are those of the service's clock", .covers("M-333"))
+    func datesWithoutResume() {
+        let date = Date(timeIntervalSince1970: 1_000)
+        let log = ExchangeLog(TaskClock(TestTimekeeper(clock, date: { date })))
+        log.mark(.updateUIStart, at: clock.now)
+        clock.advance(by: .seconds(2))
+        log.mark(.updateUIEnd, at: clock.now)
+        #expect(log.record.metrics.updateUIStart == date)
+        #expect(log.record.metrics.updateUIEnd == date.addingTimeInterval(2))
+    }
+
     @Test("An exchange that ends without a request has no end of a response")
     func nothingSent() {
         let log = ExchangeLog(TaskClock(clock))
@@ -93,7 +105,7 @@ struct ExchangeLogTests {
 }
 
 /// The gate that holds the requests of a suspended task.
-@Suite("Send gate", .timeLimit(.minutes(10)))
+@Suite("Send gate", .permit)
 struct SendGateTests {
     @Test("An open gate grants requests, a closed gate holds them in order, and an ended gate refuses them")
     func states() {

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -9,7 +10,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Interceptors", .timeLimit(.minutes(10)))
+@Suite("Interceptors", .permit)
 struct InterceptorTests {
     private func naming(_ name: String, _ log: Collected<String>) -> any Interceptor {
         ClosureInterceptor { request, next in

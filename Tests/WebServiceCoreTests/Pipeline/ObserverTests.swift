@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -9,7 +10,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Observers", .timeLimit(.minutes(10)))
+@Suite("Observers", .permit)
 struct ObserverTests {
     private let recorder = EventRecorder()
 
@@ -47,6 +48,90 @@ struct ObserverTests {
         #expect(response.data == Data("abc".utf8))
         #expect(end.attempts == 1 && !end.isStreamed && end.timeline.events.map(\.kind) == [.attempt])
         #expect(end.metrics.responseTime == .seconds(2))
+    }
+
+    @Test("The bytes of a body that fails are an event before the end of the attempt", .covers("L-330"))
+    func partialBody() async throws {
+        let session = HandStreamingSession()
+        let task = service(session).GET("/x").data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("abc")
+        exchange.receiver.didComplete(.failure(URLError(.networkConnectionLost)), metrics: nil)
+        _ = await task.result
+        #expect(
+            await recorder.ended() == [
+                "created GET https://h/v1/x", "attempt 1 started GET https://h/v1/x", "head 200", "bytes 3",
+                "attempt 1 ended URLError -1005", "ended URLError -1005",
+            ])
+    }
+
+    @Test("The first bytes of a streamed body are events up to the limit of the observers", .covers("L-330"))
+    func streamedBytes() async throws {
+        let session = HandStreamingSession()
+        let service = service(session)
+        let other = EventRecorder(streamedBodyLimit: 4)
+        service.observers.append(other)
+        let task = service.GET("/x").stream(bufferSize: 3)
+        async let response = task.value
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        var body = try await response.body.makeAsyncIterator()
+        for text in ["abc", "def", "ghi"] {
+            _ = try exchange.receive(text)
+            #expect(try await body.next() == Data(text.utf8))
+        }
+        exchange.complete()
+        #expect(try await body.next() == nil)
+        await eventually { recorder.lines().contains { $0.hasPrefix("body") } }
+        for recorder in [recorder, other] {
+            #expect(recorder.lines().filter { $0.hasPrefix("bytes") } == ["bytes 3", "bytes 1"])
+        }
+        let bytes = recorder.events.values.compactMap {
+            if case .bodyReceived(let data) = $0.kind { data } else { nil }
+        }
+        #expect(bytes == [Data("abc".utf8), Data("d".utf8)])
+    }
+
+    @Test("A streamed body that its reader cannot decode is a failure in the timeline", .covers("L-330"))
+    func undecodableStream() async throws {
+        struct Decoder: ContentDecoder {
+            func decodeBytes(
+                _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+            ) throws -> Int { throw URLError(.cannotDecodeContentData) }
+            func finish() throws {}
+        }
+        let session = HandStreamingSession()
+        let task = service(session).GET("/x").stream()
+        async let response = task.value
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200, decoder: Decoder())
+        let body = try await response.body
+        _ = try exchange.receive("abc")
+        exchange.complete()
+        await #expect(throws: URLError(.cannotDecodeContentData)) { for try await _ in body {} }
+        await eventually { recorder.lines().contains("failure: URLError -1016") }
+        #expect(recorder.lines().contains("body: 3 bytes"))
+    }
+
+    @Test("The explanation of a stream does not state an end before the end of its body", .covers("L-331"))
+    func explanationOfStream() async throws {
+        for isCut in [false, true] {
+            let session = HandStreamingSession()
+            let task = service(session).GET("/x").stream()
+            async let response = task.value
+            let exchange = await session.exchanges.wait()[0]
+            try exchange.receive(status: 200)
+            let body = try await response.body
+            let explanation = { task.timeline.explain().split(separator: "\n").last }
+            #expect(explanation() == "The response had status 200, and its body is being received.")
+            exchange.receiver.didComplete(
+                isCut ? .failure(URLError(.networkConnectionLost)) : .success([:]), metrics: nil)
+            #expect(
+                explanation()
+                    == (isCut ? "The exchange failed: URLError -1005." : "The exchange ended with status 200."))
+            withExtendedLifetime(body) {}
+        }
     }
 
     @Test("A retry, a redirect and their waits are events in order")
@@ -343,7 +428,7 @@ struct ObserverTests {
         }
     }
 
-    @Test("A slow observer delays only its own exchange and never the thread of the session", .enabled(if: isAlone))
+    @Test("A slow observer delays only its own exchange and never the thread of the session", .exclusive)
     func slow() async throws {
         let gate = DispatchSemaphore(value: 0)
         let recorder = EventRecorder { event in

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Timeline and HTTP archive", .timeLimit(.minutes(10)))
+@Suite("Timeline and HTTP archive", .permit)
 struct TimelineTests {
     private func archive(_ task: SessionTask) throws -> [[String: Any]] {
         let json = try JSONSerialization.jsonObject(with: task.httpArchive()) as? [String: Any]
@@ -22,6 +23,8 @@ struct TimelineTests {
         let task = WebService.make(HandSession(text: "{}"), timekeeper: nil).GET("/x?token=canary").recordHandlers()
             .responseJSON { _, _ in }.updateUI { _ in }
         _ = try await task.data().value
+        // The last event is added after the value is delivered.
+        await eventually { task.timeline.events.count == 5 }
         let events = task.timeline.events
         #expect(events.map(\.kind) == [.attempt, .handler, .handler, .handler, .handler])
         #expect(events.dropFirst().map(\.detail) == ["responseJSON", "updateUI", "typed step", "typed step"])

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The processing of a response between the session and the handlers.
-@Suite("Responses of a session", .timeLimit(.minutes(10)))
+@Suite("Responses of a session", .permit)
 struct WireTests {
     @Test(
         "A request that does not handle cookies stores none, even from a redirect response", arguments: [true, false])

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The delivery of a response for a session that cannot pause its transport.
-@Suite("Delivery of bodies", .timeLimit(.minutes(10)))
+@Suite("Delivery of bodies", .permit)
 struct BodyDeliveryTests {
     /// A receiver whose demand a closure of the test determines.
     private final class Receiver: BodyReceiver {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("The default session", .timeLimit(.minutes(10)))
+@Suite("The default session", .permit)
 struct DefaultSessionTests {
     private func code(of body: () throws -> Void) -> WebServiceError.Code? {
         do {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -9,7 +10,7 @@ import FoundationNetworking
 
 /// M-27: Time values that are not positive finite numbers, in every public API that accepts a time
 /// value without rejecting it.
-@Suite("Invalid time values", .timeLimit(.minutes(10)))
+@Suite("Invalid time values", .permit)
 struct FoundationTimesTests {
     private static let values: [Double] = [
         0, -1, -0.0, .nan, .infinity, -.infinity, .leastNonzeroMagnitude, .greatestFiniteMagnitude,
@@ -66,7 +67,7 @@ struct FoundationTimesTests {
 }
 
 /// The URL session that carries the exchanges of a ``FoundationSession``.
-@Suite("Exchange table", .enabled(if: isAlone), .timeLimit(.minutes(10)))
+@Suite("Exchange table", .exclusive)
 struct ExchangeTableTests {
     /// A protocol that loads nothing and stops only when the test allows it.
     private final class HeldProtocol: URLProtocol {

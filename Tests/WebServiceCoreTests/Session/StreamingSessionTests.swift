@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -9,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// The processing of responses that a session delivers in parts.
-@Suite("Responses of a streaming session", .timeLimit(.minutes(10)))
+@Suite("Responses of a streaming session", .permit)
 struct StreamingSessionTests {
     /// Returns the exchange of a stream and its body.
     private func stream(
@@ -60,6 +61,66 @@ struct StreamingSessionTests {
             for try await bytes in body { received += bytes }
         }
         #expect(error?.code == .cannotDecodeContentData && received == Data("abcd".utf8))
+    }
+
+    @Test("A progress handler that is added after resume() is called from then on", .covers("M-331"))
+    func lateProgress() async throws {
+        let session = HandStreamingSession()
+        let task = WebService.make(session).GET("/x").data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("abc")
+        let progress = Collected<Int64>()
+        task.onProgress { progress.add($0.bytesReceived) }
+        _ = try exchange.receive("de")
+        #expect(await progress.wait() == [5])
+        exchange.complete()
+        #expect(try await task.value == Data("abcde".utf8))
+    }
+
+    @Test("A progress handler that is added to a streamed request before its head is called", .covers("M-331"))
+    func lateProgressOfUpload() async throws {
+        let session = HandStreamingSession()
+        let task = WebService.make(session).POST("/x").setBody(Data(count: 4)).stream().resume()
+        let exchange = await session.exchanges.wait()[0]
+        let progress = Collected<Int64>()
+        task.onProgress { progress.add($0.bytesSent) }
+        exchange.receiver.didSend(3, of: 4)
+        #expect(await progress.wait() == [3])
+        task.cancel()
+        exchange.complete()
+    }
+
+    /// A decoder that reports the progress of the request on another thread while it decodes.
+    private struct ConcurrentDecoder: ContentDecoder {
+        let report: @Sendable () -> Void
+
+        func decodeBytes(
+            _ bytes: UnsafeRawBufferPointer, limit: Int, append: (UnsafeRawBufferPointer) throws -> Void
+        ) throws -> Int {
+            let isDone = DispatchSemaphore(value: 0)
+            Thread.detachNewThread {
+                report()
+                isDone.signal()
+            }
+            guard isDone.wait(timeout: .now() + 20) == .success else { throw URLError(.timedOut) }
+            try append(bytes)
+            return bytes.count
+        }
+
+        func finish() throws {}
+    }
+
+    @Test("A body is decoded without a lock that other threads need", .covers("H-330"))
+    func decodingWithoutLock() async throws {
+        let session = HandStreamingSession()
+        let task = WebService.make(session).GET("/x").onProgress { _ in }.data().resume()
+        let exchange = await session.exchanges.wait()[0]
+        let receiver = exchange.receiver
+        try exchange.receive(status: 200, decoder: ConcurrentDecoder { receiver.didSend(1, of: 2) })
+        _ = try exchange.receive("abc")
+        exchange.complete()
+        #expect(try await task.value == Data("abc".utf8))
     }
 
     @Test("The code that follows a redirect does not run on the queue of the session")

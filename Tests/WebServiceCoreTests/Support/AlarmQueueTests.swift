@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Alarm queue", .timeLimit(.minutes(10)))
+@Suite("Alarm queue", .permit)
 struct AlarmQueueTests {
     @Test("Only due alarms are removed, in the order of their due times")
     func order() {

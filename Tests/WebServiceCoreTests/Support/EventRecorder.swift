@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -10,10 +11,12 @@ import FoundationNetworking
 /// An observer that records every event as a line of text.
 final class EventRecorder: Observer {
     let events = Collected<ExchangeEvent>()
+    let streamedBodyLimit: Int
     private let action: @Sendable (ExchangeEvent) -> Void
 
     /// - Parameter action: Called with each event after it was recorded.
-    init(_ action: @escaping @Sendable (ExchangeEvent) -> Void = { _ in }) {
+    init(streamedBodyLimit: Int = 0, _ action: @escaping @Sendable (ExchangeEvent) -> Void = { _ in }) {
+        self.streamedBodyLimit = streamedBodyLimit
         self.action = action
     }
 
@@ -47,6 +50,7 @@ final class EventRecorder: Observer {
         case .created: "created \(event.exchange.name)"
         case .attemptStarted(let number, let request): "attempt \(number) started \(request)"
         case .headReceived(let head): "head \(head.status)"
+        case .bodyReceived(let bytes): "bytes \(bytes.count)"
         case .attemptEnded(let number, let result, _): "attempt \(number) ended \(text(result))"
         case .recorded(let entry) where entry.detail.hasPrefix("read, "): "\(entry.kind): read"
         case .recorded(let entry): "\(entry.kind)\(entry.detail.isEmpty ? "" : ": \(entry.detail)")"

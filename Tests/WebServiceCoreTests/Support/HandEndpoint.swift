@@ -153,4 +153,10 @@ final class HandStorage: ResponseStorage {
         if let failure { throw failure }
         memory.removeAll()
     }
+
+    func removeEntries(of classification: DataClassification) async throws {
+        calls.add(.removeAll)
+        if let failure { throw failure }
+        await memory.removeEntries(of: classification)
+    }
 }

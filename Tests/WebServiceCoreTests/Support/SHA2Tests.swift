@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("SHA-256 and SHA-512", .timeLimit(.minutes(10)))
+@Suite("SHA-256 and SHA-512", .permit)
 struct SHA2Tests {
     private static func hex(_ bytes: [UInt8]) -> String {
         bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
@@ -39,6 +40,20 @@ struct SHA2Tests {
     func examples(text: String, short: String, long: String) {
         #expect(Self.hex(SHA2.sha256.hash(Data(text.utf8))) == short)
         #expect(Self.hex(SHA2.sha512.hash(Data(text.utf8))) == long)
+    }
+
+    @Test("HMAC-SHA256 has the codes of RFC 4231, for a short key and one that is longer than a block")
+    func authenticationCodes() {
+        func code(_ text: String, _ key: Data) -> String {
+            SHA2.sha256.authenticationCode(of: Data(text.utf8), key: key)
+                .map { String(0x100 + Int($0), radix: 16).dropFirst() }.joined()
+        }
+        #expect(
+            code("Hi There", Data(repeating: 0x0B, count: 20))
+                == "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7")
+        #expect(
+            code("Test Using Larger Than Block-Size Key - Hash Key First", Data(repeating: 0xAA, count: 131))
+                == "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54")
     }
 
     @Test("a million letters have their published hashes")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -9,7 +10,7 @@ import FoundationNetworking
 #endif
 
 /// Verifies when the body of a cancelled request is deallocated.
-@Suite("Bodies of cancelled requests", .timeLimit(.minutes(10)))
+@Suite("Bodies of cancelled requests", .permit)
 struct CancelledBodyTests {
     enum Place: CaseIterable { case beforeResume, interceptor, provider, retryPause, inFlight, suspended }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -10,7 +11,7 @@ import FoundationNetworking
 
 /// An object of the caller may use the framework in its `deinit`: the framework holds no lock while
 /// it releases the object.
-@Suite("Deallocation of custom objects", .timeLimit(.minutes(10)))
+@Suite("Deallocation of custom objects", .permit)
 struct FreeingTests {
     /// A model that cancels its task and reads the state of the task in `deinit`.
     private final class Model: Sendable {

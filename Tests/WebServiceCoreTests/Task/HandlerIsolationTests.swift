@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -10,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Custom code may block, use the service and replace its parts while the framework calls it.
-@Suite("Blocking and reentrant handlers and delegates", .enabled(if: isAlone), .timeLimit(.minutes(10)))
+@Suite("Blocking and reentrant handlers and delegates", .exclusive)
 struct HandlerIsolationTests {
     @Test("Blocked handlers do not delay other tasks, even with twice as many handlers as cores", .covers("H-24"))
     func blockedHandlers() async {

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -12,7 +13,7 @@ import FoundationNetworking
 /// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of sequences.
-@Suite("Life cycle of a task compared with a model", .covers("C-34", "G8"), .serialized, .timeLimit(.minutes(60)))
+@Suite("Life cycle of a task compared with a model", .covers("C-34"), .serialized, .permit(minutes: 60))
 struct LifeCycleModelTests {
     enum Operation: CaseIterable {
         case resume, suspend, cancel, addHandler, complete, fail, redirect, unauthorized, deadline, drop
@@ -245,7 +246,7 @@ struct LifeCycleModelTests {
 
     @Test(
         "A task matches the model in 10,000 random sequences with a session that the test controls",
-        .covers("C-34", "G8"),
+        .covers("C-34"),
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
         let count = (Self.isSoak ? 500_000 : 5_000) / Self.scale
@@ -325,7 +326,7 @@ struct LifeCycleModelTests {
         }
     }
 
-    @Test("Every random sequence with a mock session ends once and runs each handler", .covers("C-34", "G8"))
+    @Test("Every random sequence with a mock session ends once and runs each handler", .covers("C-34"))
     func mock() async {
         let session = MockSession()
         session.addStub { request in
@@ -336,7 +337,7 @@ struct LifeCycleModelTests {
         await race((Self.isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
     }
 
-    @Test("Every random sequence over sockets ends once and runs each handler", .covers("C-34", "G8"))
+    @Test("Every random sequence over sockets ends once and runs each handler", .covers("C-34"))
     func sockets() async throws {
         let server = try MockServer { request in
             var response = MockResponse(statusCode: request.target == "/away" ? 302 : 200)

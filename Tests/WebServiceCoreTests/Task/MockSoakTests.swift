@@ -1,6 +1,7 @@
 import Dispatch
 import Foundation
 import struct Synchronization.Atomic
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -13,7 +14,7 @@ import FoundationNetworking
 /// Sends many requests with many kinds of faults.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of waves.
-@Suite("Load test with a mock session", .covers("G11"), .serialized, .timeLimit(.minutes(60)))
+@Suite("Load test with a mock session", .serialized, .permit(minutes: 60))
 struct MockSoakTests {
     /// A kind of fault, with the results that its request may have.
     enum Kind: Int, CaseIterable {
@@ -133,8 +134,7 @@ struct MockSoakTests {
     }
 
     @Test(
-        "Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated",
-        .covers("G11"))
+        "Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated")
     func soak() async throws {
         let waves = (Self.isSoak ? 1_000 : 20) / Self.scale
         let wrong = Collected<String>()

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -11,7 +12,7 @@ import FoundationNetworking
 
 /// Verifies that a task has one outcome, and how deadlines, transport errors and metrics are
 /// reported.
-@Suite("Outcome of a session task", .timeLimit(.minutes(10)))
+@Suite("Outcome of a session task", .permit)
 struct SessionTaskOutcomeTests {
     // MARK: One outcome
 
@@ -169,7 +170,7 @@ struct SessionTaskOutcomeTests {
         #expect(clock.pending == 1)
         session.exchanges.values.first?.answer()
         #expect(clock.pending == 0)
-        #expect(Request.Options().deadline == .seconds(600))
+        #expect(Request.Options().requestDeadline == .seconds(600))
     }
 
     @Test("The deadline also applies while a body provider runs")

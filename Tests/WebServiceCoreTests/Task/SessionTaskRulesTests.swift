@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -10,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// Verifies when a request is encoded and sent, and in which order and on which queue handlers run.
-@Suite("Requests and handlers of a session task", .timeLimit(.minutes(10)))
+@Suite("Requests and handlers of a session task", .permit)
 struct SessionTaskRulesTests {
     // MARK: Resuming and encoding
 

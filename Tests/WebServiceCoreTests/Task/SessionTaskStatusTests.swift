@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Status of a task", .timeLimit(.minutes(10)))
+@Suite("Status of a task", .permit)
 struct SessionTaskStatusTests {
     @Test("A typed task forwards the status of its task: state, metrics, progress and request")
     func snapshot() async throws {
@@ -39,7 +40,7 @@ struct SessionTaskStatusTests {
                 status: 200, headers: ["Content-Type": "application/json"], data: Data(#"{"n":1}"#.utf8), url: url,
                 source: .mock))
         #expect(try response.decode([String: Int].self) == ["n": 1])
-        #expect(try response.json()["n"]?.integer == 1)
+        #expect(try response.json()["n"]?.int == 1)
         #expect(try response.text() == #"{"n":1}"#)
         let page = try #require(
             Response(

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -10,7 +11,7 @@ import FoundationNetworking
 
 /// Verifies that `suspend()` after `resume()` changes the state and defers unsent requests and
 /// handlers that have not started.
-@Suite("Suspending a task", .timeLimit(.minutes(10)))
+@Suite("Suspending a task", .permit)
 struct SuspendTests {
     /// The stage at which a task is suspended before its next request is sent.
     enum Place: CaseIterable {

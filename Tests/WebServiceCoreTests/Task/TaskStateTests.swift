@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// Verifies the state machine without threads, sessions or clocks.
-@Suite("State of a task", .timeLimit(.minutes(10)))
+@Suite("State of a task", .permit)
 struct TaskStateTests {
     private func make() -> TaskState {
         var state = TaskState(request: Request(url: "https://h/"))

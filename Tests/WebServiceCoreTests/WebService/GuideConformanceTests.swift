@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -85,7 +86,7 @@ final class CustomSession: Session {
     }
 }
 
-@Suite("Snippets of the guide", .timeLimit(.minutes(10)))
+@Suite("Snippets of the guide", .permit)
 struct GuideConformanceTests {
     let session = MockSession()
     let service = WebService(baseURLString: "http://brewhapi.herokuapp.com/")

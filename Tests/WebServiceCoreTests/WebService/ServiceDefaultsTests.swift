@@ -1,5 +1,7 @@
 import Foundation
+import TestSupport
 import Testing
+import WebServiceMocking
 
 @testable import WebServiceCore
 
@@ -7,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Defaults of a service", .timeLimit(.minutes(10)))
+@Suite("Defaults of a service", .permit)
 struct ServiceDefaultsTests {
     private struct Brew: Codable, Equatable, Sendable {
         var brewName: String
@@ -42,7 +44,7 @@ struct ServiceDefaultsTests {
         _ = try await task.data().value
         let sent = try sent(session)
         #expect(sent.allHTTPHeaderFields == ["accept": "c/d", "X-App": "1"])
-        #expect(sent.timeoutInterval == 3 && task.request.options.maximumResponseBytes == 9)
+        #expect(sent.timeoutInterval == 3 && task.request.options.bodyMaximum == 9)
         #expect(service.headers[.accept] == "a/b" && service.options.timeout == .seconds(7))
     }
 
@@ -57,10 +59,124 @@ struct ServiceDefaultsTests {
         service.headers = ["X-App": "2"]
         service.options = Request.Options()
         for request in [request, task.request, clone.GET("/x").request] {
-            #expect(request.headers == ["X-App": "1"] && request.options.deadline == .seconds(5))
+            #expect(request.headers == ["X-App": "1"] && request.options.requestDeadline == .seconds(5))
         }
         #expect(service.GET("/x").request.headers == ["X-App": "2"])
-        #expect(service.GET("/x").request.options.deadline == .seconds(600))
+        #expect(service.GET("/x").request.options.requestDeadline == .seconds(600))
+    }
+
+    @Test("An absolute URL of another origin has no header field of the service but harmless ones", .covers("C-241"))
+    func otherOrigins() throws {
+        let service = WebService.make()
+        service.headers = ["X-Key": "canary", "Authorization": "canary", "Accept": "a/b", "user-agent": "brewery"]
+        for path in ["https://other/x", "http://h/v1/x", "https://h:444/x", "https://h.other/x", "HTTPS://OTHER/{id}"] {
+            let values: Parameters? = path.contains("{") ? ["id": 1] : nil
+            let request = service.request(.GET, path: path, pathParameters: values)
+            #expect(request.headers == ["Accept": "a/b", "user-agent": "brewery"], "\(path)")
+            #expect(service.GET(path, pathParameters: values).request.headers == request.headers, "\(path)")
+        }
+        for path in ["/x", "//other/x", "https://h/y", "HTTPS://H:443/y", "/{id}", "?a=1"] {
+            let request = service.request(.GET, path: path, pathParameters: path.contains("{") ? ["id": 1] : nil)
+            #expect(request.headers == service.headers, "\(path)")
+        }
+    }
+
+    @Test("The service names the other origins that receive its header fields", .covers("C-241"))
+    func headerOrigins() throws {
+        let service = WebService.make()
+        service.headers = ["X-Key": "1"]
+        service.headerOrigins = [try #require(Origin("https://cdn.example"))]
+        #expect(service.GET("https://cdn.example/x").request.headers == ["X-Key": "1"])
+        #expect(service.clone().GET("https://cdn.example/x").request.headers == ["X-Key": "1"])
+        #expect(service.GET("https://other/x").request.headers == [:])
+        service.headerOrigins = []
+        #expect(service.GET("https://cdn.example/x").request.headers == [:])
+        #expect(service.GET("/x").request.headers == ["X-Key": "1"])
+    }
+
+    @Test("Without a base URL, only the origins that the service names receive its header fields", .covers("C-241"))
+    func noBase() throws {
+        let service = WebService(baseURLString: "")
+        service.headers = ["X-Key": "1"]
+        #expect(service.GET("https://h/x").request.headers == [:])
+        service.headerOrigins = [try #require(Origin("https://h"))]
+        #expect(service.GET("https://h/x").request.headers == ["X-Key": "1"])
+    }
+
+    @Test("A URL of another origin removes the fields of the service, and not those of the request", .covers("C-241"))
+    func changedURL() throws {
+        let service = WebService.make()
+        service.headers = ["X-Key": "canary", "X-Same": "canary"]
+        var request = service.request(.GET, path: "/x")
+        request.headers["X-Own"] = "own"
+        request.headers["X-Same"] = "own"
+        request.url = URL(string: "https://h/other")
+        #expect(request.headers == ["X-Key": "canary", "X-Same": "own", "X-Own": "own"])
+        request.url = URL(string: "https://other/")
+        #expect(request.headers == ["X-Same": "own", "X-Own": "own"])
+        request.url = URL(string: "https://h/back")
+        #expect(request.headers == ["X-Same": "own", "X-Own": "own"])
+    }
+
+    @Test("A URL builder that returns another origin receives no header field of the service", .covers("C-241"))
+    func builder() throws {
+        let service = WebService(baseURLString: "https://h") { _, path in
+            guard let url = URL(string: path == "away" ? "https://other/x" : "https://h/x") else {
+                throw URLError(.badURL)
+            }
+            return url
+        }
+        service.headers = ["X-Key": "canary"]
+        #expect(service.GET("away").request.headers == [:])
+        #expect(service.GET("home").request.headers == ["X-Key": "canary"])
+    }
+
+    @Test("A typed request with an absolute URL has only its own header fields", .covers("C-241"))
+    func typedRequest() throws {
+        struct Absolute: ParameterizedRequest {
+            typealias Output = Data
+            var path: String { "https://other/search" }
+            var headers: Headers { ["X-Part": "1"] }
+        }
+        let service = WebService.make()
+        service.headers = ["X-Key": "canary"]
+        #expect(try Absolute().request(for: service).headers == ["X-Part": "1"])
+    }
+
+    @Test("Interceptors add their header fields at their origins only", .covers("C-241"))
+    func interceptors() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        service.interceptors = [.headers(["X-Key": "canary", "Accept": "a/b"]), .userAgent("brewery")]
+        _ = try await service.GET("https://other/x").data().value
+        #expect(try sent(session).allHTTPHeaderFields == ["Accept": "a/b", "User-Agent": "brewery"])
+        service.interceptors = [.headers(["X-Key": "1"], origins: [try #require(Origin("https://other"))])]
+        _ = try await service.GET("https://other/x").data().value
+        #expect(try sent(session).allHTTPHeaderFields == ["X-Key": "1"])
+    }
+
+    @Test("A link to another origin that is permitted receives no header field of the service", .covers("C-241"))
+    func links() async throws {
+        let session = MockSession()
+        session.addStub(requestMatcher: { _ in true }) { request in
+            let isFirst = request.urlRequestValue.url?.host == "h"
+            return MockResponse(
+                statusCode: 200, headers: isFirst ? ["Link": "<https://other/2>; rel=next"] : [:],
+                data: Data("[1]".utf8))
+        }
+        let service = WebService.make(session)
+        service.headers = ["X-Key": "canary"]
+        var request = service.request(.GET, path: "/list")
+        request.headers["X-Own"] = "own"
+        let pages = Paginator<Int, URL>.links(from: request, origins: [try #require(Origin("https://other"))]) {
+            request in
+            service.sessionTask(request: request).decode([Int].self)
+        }
+        for try await _ in pages.items() {}
+        #expect(
+            session.recordedRequests.map(\.allHTTPHeaderFields) == [
+                ["X-Key": "canary", "X-Own": "own"], ["X-Own": "own"],
+            ])
     }
 
     @Test("A request that was created elsewhere is sent with its own header fields and options")

@@ -1,3 +1,5 @@
+// The header of libcurl declares the constants of sockets as well.
+import CCurl
 import Foundation
 
 #if canImport(Glibc)

@@ -22,7 +22,7 @@ final class PlainServer: @unchecked Sendable {
     init(backend: String = "http://127.0.0.1:9") throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("plain-server-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        for _ in 0..<5 where try start(backend) { return }
+        for _ in 0..<100 where try start(backend) { return }
         let file = folder.appendingPathComponent("error.log").path
         let log = (try? String(contentsOfFile: file, encoding: .utf8)) ?? "nothing"
         throw Failure(description: "nginx does not start; its log: \(log)")
@@ -40,11 +40,8 @@ final class PlainServer: @unchecked Sendable {
     ///   nginx did.
     private func start(_ backend: String) throws -> Bool {
         // Below the ports that the system assigns automatically.
-        let free = (0..<1_000).lazy.compactMap { _ in
-            try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port
-        }
-        guard let chosen = free.first else { return false }
-        port = chosen
+        guard let free = try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port else { return false }
+        port = free
         let locations = """
             location / { return 200 "$server_protocol $http_host $connection"; }
             location /gone { return 444; }

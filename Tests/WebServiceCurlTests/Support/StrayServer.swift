@@ -32,6 +32,7 @@ final class StrayServer {
 
     deinit {
         try? input.fileHandleForWriting.close()  // the server ends when its input is closed
+        process.waitUntilExit()
     }
 
     /// Returns after the bytes have been sent.
@@ -40,7 +41,9 @@ final class StrayServer {
         _ = readLine()
     }
 
-    private func readLine() -> String {
+    private func readLine() -> String { Self.readLine(of: output) }
+
+    static func readLine(of output: Pipe) -> String {
         var line = Data()
         while true {
             let byte = output.fileHandleForReading.readData(ofLength: 1)
@@ -78,8 +81,10 @@ final class StrayServer {
                     elif path == b"/late":
                         client.sendall(head + b"3\r\n\r\nale")
                         late.acquire()
-                        client.sendall(evil)
-                        print("sent", flush=True)
+                        try:
+                            client.sendall(evil)
+                        finally:
+                            print("sent", flush=True)
                     else:
                         body = str(number).encode()
                         client.sendall(head + str(len(body)).encode() + b"\r\n\r\n" + body)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.enabled(if: isAlone), .timeLimit(.minutes(5))) struct TestClockTests {
+@Suite(.exclusive) struct TestClockTests {
     private let clock: TestClock
     private let mock: MockService
     private var service: WebService { mock.service }
@@ -190,7 +191,7 @@ import FoundationNetworking
         }
         await clock.advance(by: .seconds(4))
         #expect(received.withLock { $0 } == ["brew 1"])
-        await clock.advance(by: .seconds(20))
+        await clock.advance(by: .seconds(26))
         try await reader.value
         #expect(received.withLock { $0 } == ["brew 1", "brew 2", "brew 3"])
     }

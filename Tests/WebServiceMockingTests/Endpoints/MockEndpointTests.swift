@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-@Suite("Mock endpoints", .timeLimit(.minutes(10)))
+@Suite("Mock endpoints", .permit)
 struct MockEndpointTests {
     struct Page: MockableRequest, RawStorableRequest, Hashable {
         var site: String

@@ -1,9 +1,10 @@
 #if os(macOS) || os(Linux)
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
-@Suite(.timeLimit(.minutes(10)))
+@Suite(.permit)
 struct ChildProcessTests {
     private func shell(_ script: String) throws -> ChildProcess {
         let process = ChildProcess("/bin/sh", ["-c", script], input: .null, output: .null, errors: .null)

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
@@ -8,7 +9,7 @@ import WebServiceCore
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct MockServerLifecycleTests {
+@Suite(.permit) struct MockServerLifecycleTests {
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -77,7 +78,7 @@ import FoundationNetworking
 
     @Test(
         "An object that a handler references may stop the server again during its deallocation", .covers("H-49"),
-        .timeLimit(.minutes(10)))
+        .permit)
     func fixture() throws {
         final class Fixture: Sendable {
             let server: MockServer

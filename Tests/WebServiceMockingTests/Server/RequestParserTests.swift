@@ -1,10 +1,11 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 
 @testable import WebServiceMocking
 
-@Suite(.timeLimit(.minutes(10))) struct RequestParserTests {
+@Suite(.permit) struct RequestParserTests {
     /// Returns all events of bytes that arrive in pieces. The parser is queried after each piece.
     private func events(_ pieces: [some Collection<UInt8>], limits: RequestParser.Limits = .init()) -> [RequestParser
         .Event]

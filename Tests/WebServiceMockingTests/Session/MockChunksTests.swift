@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Response bodies of a mock session from a sequence", .timeLimit(.minutes(5)))
+@Suite("Response bodies of a mock session from a sequence", .permit)
 struct MockChunksTests {
     private let session = MockSession()
     private var service: WebService {

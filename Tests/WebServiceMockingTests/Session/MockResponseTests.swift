@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct MockResponseTests {
+@Suite(.permit) struct MockResponseTests {
     private let request = Request(.GET, url: "http://a.test/path?q=1")
 
     @Test("JSON that cannot be encoded is an error, not an empty success")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct RequestRecordingSessionTests {
+@Suite(.permit) struct RequestRecordingSessionTests {
     private let mock = MockSession()
 
     private final class Counter: Sendable {

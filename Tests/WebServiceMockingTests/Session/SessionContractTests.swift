@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -9,7 +10,7 @@ import FoundationNetworking
 
 /// H-48: Promises that `SessionScenario` does not cover, because they concern suspension or only
 /// the mock.
-@Suite(.timeLimit(.minutes(10))) struct SessionContractTests {
+@Suite(.permit) struct SessionContractTests {
     enum Kind: CaseIterable {
         case mock, recorded, urlSession, foundationSession
     }

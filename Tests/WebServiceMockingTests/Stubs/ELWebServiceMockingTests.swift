@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The behavior that the mocking tests of ELWebService describe.
-@Suite(.timeLimit(.minutes(10))) struct ELWebServiceMockingTests {
+@Suite(.permit) struct ELWebServiceMockingTests {
     private let session = MockSession()
 
     @Test("The state of a mocked task follows resume and cancel, and ends with completed")

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct MockResponseConstructorTests {
+@Suite(.permit) struct MockResponseConstructorTests {
     struct Brewer: Codable, Sendable { var name: String, founded: Date? }
 
     private func text(_ response: MockResponse) -> String { String(decoding: response.data, as: UTF8.self) }

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -8,7 +9,7 @@ import FoundationNetworking
 #endif
 
 /// The declarations of stubs, over a session and over a server.
-@Suite(.timeLimit(.minutes(10))) struct StubTests {
+@Suite(.permit) struct StubTests {
     enum Kind: CaseIterable {
         case session, server
     }

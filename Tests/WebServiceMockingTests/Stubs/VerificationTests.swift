@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -7,7 +8,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite(.timeLimit(.minutes(10))) struct VerificationTests {
+@Suite(.permit) struct VerificationTests {
     private let session = MockSession()
 
     private func violations(inOrder: Bool = false) -> [String] {
@@ -69,7 +70,7 @@ import FoundationNetworking
 
     @Test(
         "Two hundred tests with stubs, each with a service and a verification, run in parallel in two seconds",
-        .enabled(if: isAlone))
+        .exclusive)
     func parallel() async throws {
         struct User: Codable, Equatable, Sendable { var id: String, name: String }
         let start = ContinuousClock.now

@@ -48,6 +48,15 @@ import FoundationNetworking
         #expect(stub.callCount == 3)
     }
 
+    @Test("Two clients of one service send a request up to three times, as one client does")
+    func sharedService() async throws {
+        let mock = try MockService.current
+        let stub = mock.on(.GET, "/v1/brewers", .status(503))
+        let clients = [BreweryClient(service: mock.service), BreweryClient(service: mock.service)]
+        for client in clients { _ = try? await client.brewers(in: "vermont") }  // each request fails
+        #expect(stub.callCount == 6)
+    }
+
     @Test("A rejected order is an error with the reason of the server, and is not repeated")
     func rejectedOrder() async throws {
         let mock = try MockService.current

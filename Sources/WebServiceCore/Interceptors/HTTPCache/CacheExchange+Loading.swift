@@ -121,7 +121,8 @@ extension CacheExchange {
         guard demands.stores else { return next.record(.cache, "not stored: no-store in the request") }
         do throws(CacheRefusal) {
             let answer = try CachedResponse(
-                response, to: storing, account: account, requestTime: requestTime, responseTime: responseTime)
+                response, to: selecting, account: account, requestTime: requestTime, responseTime: responseTime)
+            try checkSentFields(answer.selection)
             update(flight) { [selecting] in $0.insert(answer, for: selecting) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
@@ -138,7 +139,8 @@ extension CacheExchange {
         var replacement: CachedResponse? = updated
         do throws(CacheRefusal) {
             replacement?.selection = try CachedResponse.selection(
-                updated.status, updated.headers, to: storing, account: account)
+                updated.status, updated.headers, to: selecting, account: account)
+            if let replacement { try checkSentFields(replacement.selection) }
         } catch {
             next.record(.cache, "not stored: \(error.reason)")
             replacement = nil
@@ -149,11 +151,20 @@ extension CacheExchange {
         }
     }
 
-    /// The request for which a response is stored: the cookie jar may have received cookies since
-    /// the request started.
-    private var storing: Request {
-        guard !selecting.options.shouldHandleCookies else { return selecting }
-        return Self.selecting(request, url, next.pipeline.cookieJar, next.context.service.clock)
+    /// Checks that the fields that select a response were sent as the cache received them. The
+    /// cookie jar may have received cookies since, and interceptors after the cache, the delegate
+    /// and the session may have added fields.
+    private func checkSentFields(_ selection: CacheSelection) throws(CacheRefusal) {
+        guard account != nil || !sessionAddsCredentials else { throw CacheRefusal("the session adds credentials") }
+        guard let sent = next.context.log.record.sent else { return }
+        var request = request
+        request.headers = sent.headers
+        let fields = CacheSelection.fields(of: request, in: selection.scope)
+        let isComplete = fields == CacheSelection.fields(of: selecting, in: selection.scope)
+        let cookies = selection.names.filter { $0 == "cookie" }
+        guard isComplete, fields.union(cookies).allSatisfy({ request.headers[$0] == selecting.headers[$0] }) else {
+            throw CacheRefusal("a field that separates requests was changed after the cache")
+        }
     }
 
     /// Changes the stored responses unless the account has changed; the response could then belong

@@ -7,8 +7,8 @@ import FoundationNetworking
 /// One request that passes through a ``ResponseCache``.
 struct CacheExchange: Sendable {
     let request: Request
-    /// The request that stored responses are matched against. Its `shouldHandleCookies` is `true`
-    /// only if the cookie jar, which adds its cookies after the cache, has some for the URL.
+    /// The request that stored responses are matched against: with the cookies that the cookie jar
+    /// adds after the cache.
     let selecting: Request
     /// The request URL with its query, in a normalized form.
     let url: String
@@ -35,12 +35,14 @@ struct CacheExchange: Sendable {
         self.cache = cache
     }
 
-    /// Returns the request with `shouldHandleCookies` set to `false` unless the cookie jar now has
-    /// cookies for the URL.
-    static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?, _ clock: TaskClock) -> Request {
+    private static func selecting(_ request: Request, _ url: String, _ cookieJar: CookieJar?, _ clock: TaskClock)
+        -> Request
+    {
         var selecting = request
-        if URL(string: url).flatMap({ cookieJar?.header(for: $0, clock) }) == nil {
-            selecting.options.shouldHandleCookies = false
+        if request.options.shouldHandleCookies,
+            let cookies = URL(string: url).flatMap({ cookieJar?.header(for: $0, clock) })
+        {
+            selecting.headers.add(cookies, for: "Cookie")
         }
         return selecting
     }
@@ -93,12 +95,22 @@ struct CacheExchange: Sendable {
         }
     }
 
-    /// Returns whether the sender of the request can be distinguished from others: an account is
-    /// named, or no `Authentication` adds credentials later.
-    private func hasKnownAsker() -> Bool {
-        guard account == nil, next.following.contains(where: { $0 is Authentication }) else { return true }
-        next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
+    /// Returns whether requests with other credentials can be distinguished from this one: an
+    /// account is named, or neither an `Authentication` nor the session adds credentials later.
+    private func hasKnownCredentials() -> Bool {
+        guard account == nil else { return true }
+        if next.following.contains(where: { $0 is Authentication }) {
+            next.record(.cache, "not used: an Authentication follows the cache, and no account is named")
+            return false
+        }
+        guard sessionAddsCredentials else { return true }
+        next.record(.cache, "not used: the session adds credentials, and no account is named")
         return false
+    }
+
+    /// A Boolean value that indicates whether the session may add credentials to the request.
+    var sessionAddsCredentials: Bool {
+        URL(string: url).map(next.pipeline.session.session.addsCredentials) ?? true
     }
 
     /// Returns whether the request is for a part of a representation or has a condition that only
@@ -117,7 +129,7 @@ struct CacheExchange: Sendable {
     /// - Parameter load: Sends the request to the server, with the validators of the stored
     ///   response if there is one.
     private func answered(_ load: (CachedResponse?) async throws -> Response) async throws -> Response {
-        let isPassing = try !isSameAccount() || !hasKnownAsker() || isOfCondition()
+        let isPassing = try !isSameAccount() || !hasKnownCredentials() || isOfCondition()
         let stored = isPassing || demands.mode == .reload && request.method == .GET ? nil : try await stored()
         let now = clock.date
         if let stored {
@@ -159,10 +171,8 @@ struct CacheExchange: Sendable {
 
     /// Applies the limit for received responses to a stored one.
     func checkSize(_ stored: CachedResponse) throws {
-        guard request.method == .GET, let maximum = request.options.maximumResponseBytes, stored.body.count > maximum
-        else {
-            return
-        }
+        let maximum = request.options.bodyMaximum
+        guard request.method == .GET, stored.body.count > maximum else { return }
         throw WebServiceError.tooLarge(maximum, request, nil)
     }
 

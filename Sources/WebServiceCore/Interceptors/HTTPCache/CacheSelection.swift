@@ -1,44 +1,54 @@
-/// The requests of one URL that a stored response matches: the names of the request fields in
-/// `Vary`, and a fingerprint of their values. The values are not stored.
+import Foundation
+
+/// The requests of one URL that a stored response matches, as a hash of the values of request
+/// fields that is keyed with a random salt. The values are not stored.
 struct CacheSelection: Sendable, Hashable {
-    /// The lowercase field names, sorted, without duplicates.
+    /// The lowercase names of the request fields in `Vary`, sorted, without duplicates.
     let names: [String]
-    let fingerprint: Fingerprint
-    /// The fingerprint of the names and values of the request's credential fields, if no account is
-    /// named.
-    let asker: Fingerprint?
+    /// The request fields that are compared in addition to those in `Vary`.
+    let scope: Scope
+    /// The key of the fingerprint, which differs between stored responses.
+    let salt: Data
+    /// The HMAC-SHA256 of the names and values of the compared fields.
+    let fingerprint: Data
 
-    /// A 128-bit hash.
-    struct Fingerprint: Sendable, Hashable {
-        var first: UInt64
-        var second: UInt64
+    enum Scope: UInt64, Sendable {
+        /// No further fields: the account separates the requests.
+        case account
+        /// Fields with credentials. `Cache-Control: public` declares all others harmless.
+        case credentials
+        /// All fields except those in ``harmlessFields``.
+        case unknown
     }
 
-    init(names: [String], fingerprint: Fingerprint, asker: Fingerprint?) {
+    static let saltLength = 16
+    static let fingerprintLength = 32
+
+    init(names: [String], scope: Scope, salt: Data, fingerprint: Data) {
         self.names = names
+        self.scope = scope
+        self.salt = salt
         self.fingerprint = fingerprint
-        self.asker = asker
     }
 
-    /// - Throws: The reason why the response matches no other request: it varies by `*`, or by
-    ///   cookies that are added after the cache.
+    /// - Parameter request: The request with the fields that are sent, including cookies.
+    /// - Throws: The reason why the response matches no other request.
     init(of headers: Headers, to request: Request, account: String?) throws(CacheRefusal) {
         let members = Set(headers.values(for: "Vary").flatMap(Self.members))
         guard !members.contains("*") else { throw CacheRefusal("Vary is *") }
         guard members.allSatisfy({ ASCII.isToken($0.utf8) }) else { throw CacheRefusal("Vary is malformed") }
         names = members.sorted()
-        guard Self.areKnown(names, in: request) else {
-            throw CacheRefusal("Vary names Cookie, and the cookie jar adds cookies after the cache")
-        }
-        fingerprint = Self.fingerprint(names, request)
-        asker = account == nil ? Self.asker(of: request) : nil
+        let isPublic = CacheControl(headers.values(for: .cacheControl)).has("public")
+        scope = account != nil ? .account : isPublic ? .credentials : .unknown
+        var generator = SystemRandomNumberGenerator()
+        salt = Data((0..<Self.saltLength).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+        fingerprint = Self.fingerprint(names, scope, salt, request)
     }
 
     /// Returns whether a response with this selection may be used for a request (RFC 9111, section
     /// 4.1).
     func matches(_ request: Request) -> Bool {
-        Self.areKnown(names, in: request) && fingerprint == Self.fingerprint(names, request)
-            && (asker == nil || asker == Self.asker(of: request))
+        fingerprint == Self.fingerprint(names, scope, salt, request)
     }
 
     /// Returns the nonempty members of a list in lower case (RFC 9110, section 5.6.1). A member
@@ -50,23 +60,31 @@ struct CacheSelection: Sendable, Hashable {
         }
     }
 
-    /// Returns whether the request already has the values that will be sent: a cookie jar adds
-    /// cookies after the cache.
-    private static func areKnown(_ names: [String], in request: Request) -> Bool {
-        !(names.contains("cookie") && request.options.shouldHandleCookies)
-    }
+    /// Standard request fields that describe the client and the exchange, not the user. A server
+    /// whose response depends on one of them names it in `Vary`.
+    static let harmlessFields: Set<String> = [
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "date", "dnt",
+        "if-modified-since", "if-none-match", "origin", "pragma", "priority", "referer", "request-id", "save-data",
+        "sec-gpc", "traceparent", "tracestate", "user-agent", "x-correlation-id", "x-request-id",
+    ]
 
-    private static func asker(of request: Request) -> Fingerprint {
+    /// Returns the lowercase names of the fields of a request that a scope compares.
+    static func fields(of request: Request, in scope: Scope) -> Set<String> {
         let names = Set(request.headers.map { $0.name.asciiLowercased() })
-        let isCredential = {
-            request.credentialFields.contains(Headers.Name($0)) || Redaction.standard.isSecret(header: $0)
+        switch scope {
+        case .account: return []
+        case .unknown: return names.filter { !harmlessFields.contains($0) || isCredential($0, of: request) }
+        case .credentials: return names.filter { isCredential($0, of: request) }
         }
-        return fingerprint(names.filter(isCredential).sorted(), request)
     }
 
-    private static func fingerprint(_ names: [String], _ request: Request) -> Fingerprint {
-        var bytes: [UInt8] = []
-        for name in names {
+    private static func isCredential(_ name: String, of request: Request) -> Bool {
+        request.credentialFields.contains(Headers.Name(name)) || Redaction.standard.mayBeSecret(header: name)
+    }
+
+    private static func fingerprint(_ names: [String], _ scope: Scope, _ salt: Data, _ request: Request) -> Data {
+        var bytes = Data()
+        for name in fields(of: request, in: scope).union(names).sorted() {
             bytes += name.utf8
             bytes.append(0)
             if let value = request.headers[name] {
@@ -75,7 +93,7 @@ struct CacheSelection: Sendable, Hashable {
             }
             bytes.append(0)
         }
-        return bytes.withUnsafeBytes { Fingerprint(first: XXHash64.hash($0), second: XXHash64.hash($0, seed: 1)) }
+        return Data(SHA2.sha256.authenticationCode(of: bytes, key: salt))
     }
 
     /// Lists of languages, codings and character sets are case-insensitive, and whitespace in them

@@ -16,7 +16,6 @@ struct CachedVariants: Sendable {
     /// Inserts a response in place of those that match the same request.
     mutating func insert(_ response: CachedResponse, for request: Request) {
         remove(for: request)
-        responses.removeAll { $0.selection == response.selection }
         responses.append(response)
         if responses.count > Self.maximumCount { responses.removeFirst(responses.count - Self.maximumCount) }
     }
@@ -30,7 +29,7 @@ struct CachedVariants: Sendable {
 /// The serialized form: a signature, the key, the responses, and a checksum (XXH64) of all of it.
 /// Numbers are little-endian; strings and bytes are preceded by their length.
 extension CachedVariants {
-    private static let mark = Array("WSC1".utf8)
+    private static let mark = Array("WSC2".utf8)
 
     func data(for key: StorageKey) -> Data {
         var writer = Writer()
@@ -41,9 +40,9 @@ extension CachedVariants {
             writer.append(UInt64(clamping: response.status))
             writer.append(response.requestTime.timeIntervalSince1970.bitPattern)
             writer.append(response.responseTime.timeIntervalSince1970.bitPattern)
+            writer.append(response.selection.scope.rawValue)
+            writer.append(response.selection.salt)
             writer.append(response.selection.fingerprint)
-            writer.append(UInt64(response.selection.asker == nil ? 0 : 1))
-            if let asker = response.selection.asker { writer.append(asker) }
             writer.append(UInt64(response.selection.names.count))
             for name in response.selection.names { writer.append(name.utf8) }
             writer.append(UInt64(response.headers.fields.count))
@@ -85,11 +84,6 @@ extension CachedVariants {
             append(UInt64(bytes.count))
             data.append(contentsOf: bytes)
         }
-
-        mutating func append(_ fingerprint: CacheSelection.Fingerprint) {
-            append(fingerprint.first)
-            append(fingerprint.second)
-        }
     }
 
     private struct Reader {
@@ -116,22 +110,17 @@ extension CachedVariants {
             return Date(timeIntervalSince1970: seconds)
         }
 
-        mutating func fingerprint() -> CacheSelection.Fingerprint? {
-            guard let first = number(), let second = number() else { return nil }
-            return CacheSelection.Fingerprint(first: first, second: second)
+        /// Returns bytes of a known length that do not share memory with the entry.
+        mutating func bytes(count: Int) -> Data? {
+            bytes().flatMap { $0.count == count ? Data(Array($0)) : nil }
         }
 
         mutating func response() -> CachedResponse? {
             guard let status = number(), (200...999).contains(status), let requestTime = date(),
                 let responseTime = date(),
-                let fingerprint = fingerprint(), let hasAsker = number()
-            else { return nil }
-            var asker: CacheSelection.Fingerprint?
-            if hasAsker != 0 {
-                asker = self.fingerprint()
-                guard asker != nil else { return nil }
-            }
-            guard let names = list({ $0.text() }),
+                let scope = number().flatMap(CacheSelection.Scope.init),
+                let salt = bytes(count: CacheSelection.saltLength),
+                let fingerprint = bytes(count: CacheSelection.fingerprintLength), let names = list({ $0.text() }),
                 let fields = list({ reader in reader.text().flatMap { name in reader.text().map { (name, $0) } } }),
                 let body = bytes()
             else { return nil }
@@ -139,7 +128,7 @@ extension CachedVariants {
                 status: Int(status), headers: Headers(fields), body: body.subdata(in: body.startIndex..<body.endIndex),
                 requestTime: requestTime,
                 responseTime: responseTime,
-                selection: CacheSelection(names: names, fingerprint: fingerprint, asker: asker))
+                selection: CacheSelection(names: names, scope: scope, salt: salt, fingerprint: fingerprint))
         }
 
         private mutating func list<Element>(_ element: (inout Reader) -> Element?) -> [Element]? {

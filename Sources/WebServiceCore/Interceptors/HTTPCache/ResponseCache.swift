@@ -27,10 +27,9 @@ import FoundationNetworking
 ///   the cache. A request with its own `If-None-Match` or `If-Modified-Since` is served from a
 ///   fresh stored response, with 304 if the condition requires it; otherwise it is sent to the
 ///   server.
-/// - `Vary` selects among up to 8 responses for one URL. The values of the request fields are
-///   stored only as fingerprints, and an absent field matches requests without it (RFC 9111,
-///   section 4.1). `Vary: *`, a malformed `Vary`, and `Vary: Cookie` prevent storing; the last only
-///   if the service's cookie jar, which adds its cookies after the cache, has cookies for the URL.
+/// - `Vary` selects among up to 8 responses for one URL. An absent field matches requests without
+///   it (RFC 9111, section 4.1). `Vary: *` and a malformed `Vary` prevent storing. The values of
+///   the request fields are stored only as an HMAC-SHA256, keyed with a random salt per response.
 /// - A 304 with an entity tag other than the stored one removes the stored response, and the
 ///   request is sent again without a condition. A 304 to that request is
 ///   `URLError.badServerResponse`.
@@ -39,12 +38,23 @@ import FoundationNetworking
 ///   at that time is not stored.
 ///
 /// Stored responses are never shared between accounts. If `account` returns `nil`, a stored
-/// response is returned only for requests with the same credentials: all fields that
-/// ``Redaction/standard`` treats as secret, such as `Authorization`, `Cookie` and `X-Api-Key`, and
-/// those set by an ``Authentication``. In that case, a cache that precedes an ``Authentication`` in
-/// the interceptors of the service or of the request neither stores nor returns anything. Provide
-/// an account if a cookie jar, or anything else after the cache, adds credentials, or if a field
-/// such as a signature changes with every request.
+/// response is returned only for requests with the same credentials and the same other fields:
+/// - Credentials are all fields that ``Redaction/standard`` treats as secret, such as
+///   `Authorization` and `X-Api-Key`, those set by an ``Authentication``, and cookies, also those
+///   that the service's cookie jar adds after the cache.
+/// - Other fields are all except `Accept`, `Accept-Charset`, `Accept-Encoding`, `Accept-Language`,
+///   `Cache-Control`, `Date`, `DNT`, `If-Modified-Since`, `If-None-Match`, `Origin`, `Pragma`,
+///   `Priority`, `Referer`, `Request-Id`, `Save-Data`, `Sec-GPC`, `User-Agent`, `X-Correlation-Id`,
+///   `X-Request-Id`, `traceparent` and `tracestate`. `Cache-Control: public` in the response
+///   declares them harmless; they then separate requests only if `Vary` names them.
+/// - A response is not stored if such a field is added or changed after the cache. Nothing is
+///   stored or returned if an ``Authentication`` follows the cache in the interceptors of the
+///   service or of the request, or if the session adds credentials, such as a client certificate
+///   (``Session/addsCredentials(to:)``).
+///
+/// Provide an account in these cases, and if a field such as a signature changes with every
+/// request. Then only the account and `Vary` separate requests. A constant account is suitable for
+/// an API without users.
 ///
 /// The cache stores the status, the header fields without `Set-Cookie` and without those of the
 /// connection, and the body, under a key that contains the URL and the account. Nothing is

@@ -4,7 +4,7 @@ import Foundation
 struct DownloadDestination: Sendable, Equatable {
     /// The path of the folder.
     let folder: String
-    let name: String
+    private(set) var name: String
 
     /// Creates a destination from the URL of a file.
     init(file: URL) throws(WebServiceError) {
@@ -24,6 +24,13 @@ struct DownloadDestination: Sendable, Equatable {
         }
         self.folder = path
         self.name = name
+    }
+
+    /// Returns the destination in the same folder with another name.
+    func named(_ name: String) -> DownloadDestination {
+        var other = self
+        other.name = name
+        return other
     }
 
     /// The URL of the file.

@@ -11,6 +11,7 @@ struct DownloadExchange: Sendable {
     init(_ owner: SessionTask, _ request: Request, _ plan: DownloadPlan, bytesPerSecond: Int?) {
         var request = request
         for field in plan.headers { request.headers[field.name] = field.value }
+        request.options.isStreamed = true
         request.downloadsPart = plan.offset != nil
         self.owner = owner
         exchange = SessionTask(owner.service, request)

@@ -34,8 +34,11 @@ struct DownloadPlan: Sendable, Equatable {
     ///   - stored: The state beside the partial file; `nil` if there is none that can be read.
     ///   - length: The length of the partial file.
     ///   - current: The state with the URL of the request.
-    init(continuing stored: DownloadState?, length: Int64, current: DownloadState) {
-        let canContinue = length > 0 && length <= stored?.total ?? .max && stored?.validator(for: current) != nil
+    ///   - ignoresQuery: Whether the query of the URL may differ. Defaults to `false`.
+    init(continuing stored: DownloadState?, length: Int64, current: DownloadState, ignoresQuery: Bool = false) {
+        let canContinue =
+            length > 0 && length <= stored?.total ?? .max
+            && stored?.validator(for: current, ignoresQuery: ignoresQuery) != nil
         if canContinue, let stored { (offset, state) = (length, stored) } else { (offset, state) = (nil, current) }
     }
 
@@ -82,6 +85,9 @@ struct DownloadPlan: Sendable, Equatable {
     private func partialContent(_ headers: Headers) -> Step {
         guard let offset else { return .fail("the server sent a part of the file that was not requested") }
         if Self.isEncoded(headers) { return .requestWholeFile("the part is compressed") }
+        if MediaType.matches(headers[.contentType] ?? "", pattern: "multipart/byteranges") {
+            return .requestWholeFile("the part consists of several parts")
+        }
         guard let value = headers["Content-Range"], case .bytes(let range, let total)? = ContentRange(value) else {
             return .requestWholeFile("the part has no valid Content-Range")
         }
@@ -89,10 +95,9 @@ struct DownloadPlan: Sendable, Equatable {
         guard range.upperBound <= last ?? .max, range.upperBound < state.total ?? .max else {
             return .requestWholeFile("the part ends after the requested one")
         }
-        let (known, found) =
-            state.eTag == nil ? (state.lastModified, headers["Last-Modified"]) : (state.eTag, headers[.eTag])
-        guard known == nil || found == nil || known == found else {
-            return .requestWholeFile("the part is of another version")
+        // The first piece has no version yet.
+        guard state.validator == nil || state.isRepeated(by: headers) else {
+            return .requestWholeFile("the part is of another or an unknown version")
         }
         if range.lowerBound == offset { return .append(range) }
         guard range.lowerBound < offset, range.upperBound >= offset, canCompare else {
@@ -104,7 +109,7 @@ struct DownloadPlan: Sendable, Equatable {
     private func unsatisfied(_ headers: Headers) -> Step {
         guard let offset else { return .fail("the server refused the range of a request without one") }
         guard let value = headers["Content-Range"], case .unsatisfied(let total)? = ContentRange(value),
-            total == offset, total == state.total ?? total
+            total == offset, state.total.map({ $0 == total }) ?? state.isRepeated(by: headers)
         else { return .requestWholeFile("the range cannot be satisfied") }
         return .complete
     }

@@ -42,9 +42,7 @@ final class DownloadRun: Prelude {
             self.task.complete(result.map(\.response))
             clock.recordWork(-1, tasks: -1)
         }
-        let deadline = request.options.deadline
-        task.attach(
-            .preparation(work), deadline: deadline == Request.Options().deadline ? nil : deadline)
+        task.attach(.preparation(work), deadline: request.options.deadline)
     }
 
     private func result() async -> Result<DownloadedFile, any Error> {

@@ -57,10 +57,28 @@ struct DownloadState: Sendable, Equatable, Codable {
 
     /// Returns the validator if a request for a URL may continue the partial file.
     ///
-    /// The query may differ if the validator is an entity tag. Equal dates are less reliable, so
-    /// the whole URL must be equal.
-    func validator(for other: DownloadState) -> String? {
-        place == other.place && (strongTag != nil || url == other.url) ? validator : nil
+    /// An entity tag only distinguishes the versions of one resource, and another query is usually
+    /// another resource (RFC 9110, section 8.8.3).
+    ///
+    /// - Parameter ignoresQuery: Whether the query may differ if the validator is an entity tag.
+    ///   Equal dates are less reliable.
+    func validator(for other: DownloadState, ignoresQuery: Bool) -> String? {
+        isOfSameURL(other, ignoresQuery: ignoresQuery && strongTag != nil) ? validator : nil
+    }
+
+    /// Returns whether the state belongs to the URL of another one.
+    func isOfSameURL(_ other: DownloadState, ignoresQuery: Bool) -> Bool {
+        ignoresQuery ? place == other.place : url == other.url
+    }
+
+    /// Returns whether a response to a range request repeats the validator.
+    ///
+    /// A server that ignores `If-Range` may send a part of another version. An absent validator
+    /// counts as another one, although a server may omit `Last-Modified` (section 15.3.7).
+    func isRepeated(by headers: Headers) -> Bool {
+        if let strongTag { return headers[.eTag] == strongTag }
+        return headers["Last-Modified"] == lastModified
+            && (eTag == nil || headers[.eTag] == nil || headers[.eTag] == eTag)
     }
 
     private static func hash(_ bytes: some Sequence<UInt8>) -> String {

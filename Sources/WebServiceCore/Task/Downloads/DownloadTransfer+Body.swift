@@ -64,9 +64,7 @@ extension DownloadTransfer {
 
     /// Refuses a file that is too long for the request or the disk.
     private func checkLength(_ total: Int64, _ file: PartFile) throws {
-        if let maximum = request.options.maximumResponseBytes, maximum != Request.Options().maximumResponseBytes,
-            total > maximum
-        {
+        if let maximum = request.options.maximumResponseBytes, total > maximum {
             throw WebServiceError.tooLarge(maximum, request, nil)
         }
         try file.reserve(total - length)
@@ -147,8 +145,11 @@ extension DownloadTransfer {
             try verify([checksum.algorithm: hash], 0..<length, file)
         }
         if let digest = state?.digest { try verify(DigestField.digests(digest), 0..<length, file) }
-        try file.finish(replaces: options.existing != .fail, synchronize: options.synchronizes)
+        let name = try file.finish(
+            replaces: options.existing != .fail && suggestedName == nil,
+            otherNames: otherNames, synchronize: options.synchronizes)
         return DownloadedFile(
-            url: destination.url, byteCount: length, resumedFrom: resumedFrom, restarts: restarts, response: response)
+            url: destination.named(name).url, byteCount: length, resumedFrom: resumedFrom, restarts: restarts,
+            response: response)
     }
 }

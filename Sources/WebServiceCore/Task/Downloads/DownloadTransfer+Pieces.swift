@@ -14,20 +14,25 @@ extension DownloadTransfer {
             try file.reserve(total - map.completeBytes)
             meter.begin(map.completeBytes, of: total)
         }
-        var (state, queue) = (state, PieceQueue(map, limit: connections, count: meter.count))
+        let (clock, policy) = (task.context.clock, continuationPolicy)
+        var state = state
+        var queue = PieceQueue(map, limit: connections, count: meter.count, now: clock.now)
         var first = first
         var last: Response?
         let fetcher = PieceFetcher(
-            task: task, request: request, state: state, file: file, meter: meter, policy: continuationPolicy,
+            task: task, request: request, state: state, file: file, meter: meter,
             bytesPerSecond: options.bytesPerSecond)
         let outcome = try await withThrowingTaskGroup(of: PieceFetcher.End.self) { group in
             while true {
-                while let piece = queue.next() {
+                while let piece = queue.next(clock.now) {
                     group.addTask { [first] in await fetcher.fetch(piece, first) }
                     first = nil
                 }
                 guard let end = try await group.next() else { return PieceQueue.Outcome.complete }
-                let outcome = try queue.receive(end, count: meter.count, now: task.context.clock.now)
+                let outcome = try queue.receive(end, count: meter.count, now: clock.now) { error, attempt, spent in
+                    policy?.pauseToContinue(
+                        request, after: error, attempt: attempt, spent: spent, in: task.context)
+                }
                 if case .complete(_, let response) = end {
                     last = response
                     state.pieces = queue.map

@@ -18,6 +18,8 @@ struct DownloadTransfer {
     /// The partial file; `nil` until its name is known.
     var file: PartFile?
     var destination: DownloadDestination?
+    /// The name that the response suggests; `nil` if the caller specified one. No file is replaced.
+    var suggestedName: String?
     /// The representation that the bytes in the file belong to; `nil` if there are none.
     var state: DownloadState?
     /// The number of bytes in the file, from its start.
@@ -51,18 +53,18 @@ struct DownloadTransfer {
         meter = DownloadMeter(task.context, bytesPerSecond: options.bytesPerSecond)
         connections = request.method == .GET ? max(1, options.connections) : 1
         switch options.place {
-        case .file(let url): try open(try DownloadDestination(file: url))
+        case .file(let url): try open(try DownloadDestination(file: url), replaces: options.existing != .fail)
         case .folder(let folder, let name?):
             guard let name = FileName.component(name) else {
                 throw WebServiceError(.download, "the name of the file is empty or only consists of dots")
             }
-            try open(try DownloadDestination(folder: folder, name: name))
+            try open(try DownloadDestination(folder: folder, name: name), replaces: options.existing != .fail)
         case .folder: break
         }
     }
 
-    private mutating func open(_ destination: DownloadDestination) throws {
-        let file = try PartFile(destination, replaces: options.existing != .fail)
+    private mutating func open(_ destination: DownloadDestination, replaces: Bool) throws {
+        let file = try PartFile(destination, replaces: replaces)
         self.file = file
         self.destination = destination
         if options.existing == .replace || request.method != .GET { return }
@@ -86,24 +88,26 @@ struct DownloadTransfer {
 
     /// Sends requests until the file is complete, and renames it.
     mutating func run() async throws -> DownloadedFile {
-        var fruitless = 0
-        var lastProgress = task.context.clock.now
+        let context = task.context
+        var fruitless = FruitlessRequests(received: 0, now: context.clock.now)
         while true {
             try await waitUntilResumed()
-            let before = (length: length, restarts: restarts)
             do {
                 if case .complete(let response) = try await pass() { return try finish(response) }
-                fruitless = 0
+                fruitless.add(received: meter.count, now: context.clock.now)
+                if fruitless.count >= FruitlessRequests.maximum, !needsWholeFile {
+                    context.log.record(.retry, "the parts are too short, the whole file is requested")
+                    _ = requestWholeFile()
+                }
             } catch let interruption as Interruption {
-                let now = task.context.clock.now
-                let isProgress = length > before.length && restarts == before.restarts
-                (fruitless, lastProgress) = isProgress ? (0, now) : (fruitless + 1, lastProgress)
-                let spent = Duration.nanoseconds(Int64(clamping: now - min(lastProgress, now)))
+                let now = context.clock.now
+                fruitless.add(received: meter.count, now: now)
                 guard
-                    try await continuationPolicy?.waitToContinue(
-                        request, after: interruption.underlying, attempt: max(1, fruitless), spent: spent,
-                        in: task.context) == true
+                    let pause = continuationPolicy?.pauseToContinue(
+                        request, after: interruption.underlying, attempt: fruitless.attempt,
+                        spent: fruitless.spent(now), in: context)
                 else { throw interruption.underlying }
+                try await context.pause(for: pause, isWork: true)
             }
         }
     }
@@ -133,7 +137,7 @@ struct DownloadTransfer {
 
     private mutating func pass() async throws -> Pass {
         if let state, let map = state.pieces, file != nil, !needsWholeFile,
-            map.isValid, !map.isComplete, map.total == state.total, state.validator(for: DownloadState(url: url)) != nil
+            map.isValid, !map.isComplete, map.total == state.total, isContinuable(state)
         {
             return try await receivePieces(of: state, map, first: nil)
         }
@@ -172,12 +176,18 @@ struct DownloadTransfer {
         return .incomplete
     }
 
+    /// Returns whether the request may continue the partial file of a state.
+    private func isContinuable(_ state: DownloadState) -> Bool {
+        state.validator(for: DownloadState(url: url), ignoresQuery: options.ignoresQuery) != nil
+    }
+
     private func plan() -> DownloadPlan {
         let current = DownloadState(url: url)
         guard !needsWholeFile, request.method == .GET else { return DownloadPlan(wholeFile: current) }
         // The bytes of a file with missing pieces are not those before its end.
         let continued = state?.pieces.map { $0.isValid && $0.isComplete } ?? true ? state : nil
-        let plan = DownloadPlan(continuing: continued, length: length, current: current)
+        let plan = DownloadPlan(
+            continuing: continued, length: length, current: current, ignoresQuery: options.ignoresQuery)
         guard plan.offset == nil, connections > 1 else { return plan }
         return DownloadPlan(piece: 0...PieceMap.minimumLength - 1, of: current)
     }
@@ -189,11 +199,36 @@ struct DownloadTransfer {
         guard case .folder(let folder, _) = options.place else { return nil }
         let name = FileName.suggested(
             disposition: response.headers["Content-Disposition"], url: url, default: "download")
-        try open(try DownloadDestination(folder: folder, name: name))
-        guard let state, state.validator(for: DownloadState(url: url)) != nil,
+        suggestedName = name
+        try openFirst(of: options.existing == .fail ? [name] : Array(FileName.candidates(name)), in: folder)
+        guard let state, isContinuable(state),
             state.pieces != nil || plan().offset != nil,
             DownloadState(url: url, headers: response.headers).validator == state.validator
         else { return file }
         return nil
+    }
+
+    /// Opens the partial file of the first name that belongs to no other file, complete or partial.
+    private mutating func openFirst(of names: [String], in folder: URL) throws {
+        var failure = WebServiceError.destinationExists
+        for name in names {
+            do {
+                try open(try DownloadDestination(folder: folder, name: name), replaces: false)
+                let found = file?.state()
+                guard found?.isOfSameURL(DownloadState(url: url), ignoresQuery: options.ignoresQuery) == false else {
+                    return
+                }
+                file?.close()
+                (file, state, length) = (nil, nil, 0)
+            } catch let error as WebServiceError where error.isConflict {
+                failure = error
+            }
+        }
+        throw failure
+    }
+
+    /// The names to try if a file with the suggested name was created during the download.
+    var otherNames: [String] {
+        options.existing == .fail ? [] : suggestedName.map { Array(FileName.candidates($0)) } ?? []
     }
 }

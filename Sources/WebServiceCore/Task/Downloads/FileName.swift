@@ -33,6 +33,17 @@ enum FileName {
         return isReserved(text) ? "_" + text : text
     }
 
+    /// The names to try for a file that must not replace another one: the name, and the name with
+    /// the numbers 1 to 999 before its extension, as in `a (1).iso`.
+    static func candidates(_ name: String) -> some Sequence<String> {
+        let (stem, ending) = parts(name)
+        return (0..<1_000).lazy.map { number in
+            guard number > 0 else { return name }
+            let ending = " (\(number))" + ending
+            return prefix(of: stem, upTo: maximumLength - ending.utf8.count) + ending
+        }
+    }
+
     private static func lastSegment(of url: String) -> String {
         let path = url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") }
         // The first three parts are the scheme, an empty part and the authority.
@@ -53,15 +64,24 @@ enum FileName {
 
     private static func truncated(_ name: String) -> String {
         guard name.utf8.count > maximumLength else { return name }
+        let (stem, ending) = parts(name)
+        return trimmed(trimmed(prefix(of: stem, upTo: maximumLength - ending.utf8.count)) + ending)
+    }
+
+    /// Divides a name before its extension.
+    private static func parts(_ name: String) -> (stem: Substring, ending: Substring) {
         let dot = name.lastIndex(of: ".") ?? name.endIndex
-        let hasExtension = name[dot...].utf8.count <= 32
-        let ending = hasExtension ? name[dot...] : ""
-        var stem = ""
-        for character in hasExtension ? name[..<dot] : name[...] {
-            guard stem.utf8.count + character.utf8.count + ending.utf8.count <= maximumLength else { break }
-            stem.append(character)
+        return name[dot...].utf8.count <= 32 ? (name[..<dot], name[dot...]) : (name[...], "")
+    }
+
+    /// Returns the first characters that have at most a number of bytes.
+    private static func prefix(of text: Substring, upTo count: Int) -> String {
+        var prefix = ""
+        for character in text {
+            guard prefix.utf8.count + character.utf8.count <= count else { break }
+            prefix.append(character)
         }
-        return trimmed(trimmed(stem) + ending)
+        return prefix
     }
 
     /// Returns whether the name is that of a device on Windows, with or without an extension.

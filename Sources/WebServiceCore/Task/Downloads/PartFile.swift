@@ -28,10 +28,10 @@ final class PartFile: Sendable {
                 throw WebServiceError(.download, "the folder of the destination does not exist")
             }
             if let status = try folder.status(of: destination.name) {
+                guard replaces else { throw WebServiceError.destinationExists }
                 guard status.isRegular || status.isLink else {
                     throw WebServiceError(.download, "the destination exists and is not a file")
                 }
-                guard replaces else { throw WebServiceError.destinationExists }
             }
             let names = Names(destination.name)
             if let file = try Self.openShared(names, in: folder) {
@@ -200,26 +200,39 @@ final class PartFile: Sendable {
     ///
     /// - Parameters:
     ///   - replaces: Whether a file at the destination is replaced. Otherwise, such a file is an
-    ///     error, and the part is removed.
+    ///     error, and the part is removed, unless there is another name.
+    ///   - otherNames: The names to try if the destination exists and is not replaced. Defaults to
+    ///     none.
     ///   - synchronize: Whether bytes and names are flushed to the disk.
-    func finish(replaces: Bool, synchronize: Bool) throws(WebServiceError) {
-        let isRenamed = try translating("the file could not be renamed") { () throws(SystemFailure) in
+    /// - Returns: The name of the file.
+    @discardableResult
+    func finish(
+        replaces: Bool, otherNames: some Sequence<String> = [], synchronize: Bool
+    ) throws(WebServiceError) -> String {
+        let name = try translating("the file could not be renamed") { () throws(SystemFailure) in
             try folder.remove(names.temporary)
             try file.setMode(try folder.modeOfNewFiles(through: names.temporary))
             if synchronize { try file.synchronize() }
-            if replaces {
-                try folder.move(names.part, to: names.destination)
-            } else if try !folder.moveIfAbsent(names.part, to: names.destination) {
-                return false
-            }
+            guard let name = try rename(replaces: replaces, otherNames) else { return nil as String? }
             if synchronize { try folder.synchronize() }
             _ = isGone.set()
-            if let name = names.state { try folder.remove(name) }
-            return true
+            if let state = names.state { try folder.remove(state) }
+            return name
         }
-        guard !isRenamed else { return }
+        if let name { return name }
         try discard()
         throw .destinationExists
+    }
+
+    /// - Returns: The new name; `nil` if each one exists and is not replaced.
+    private func rename(replaces: Bool, _ otherNames: some Sequence<String>) throws(SystemFailure) -> String? {
+        if replaces {
+            try folder.move(names.part, to: names.destination)
+            return names.destination
+        }
+        if try folder.moveIfAbsent(names.part, to: names.destination) { return names.destination }
+        for name in otherNames where try folder.moveIfAbsent(names.part, to: name) { return name }
+        return nil
     }
 
     /// Removes the part and its state.
@@ -239,5 +252,9 @@ final class PartFile: Sendable {
 }
 
 extension WebServiceError {
-    static let destinationExists = WebServiceError(.download, "a file exists at the destination")
+    static let destinationExists = WebServiceError(
+        .download, "a file exists at the destination", underlying: POSIXError(.EEXIST))
+
+    /// A Boolean value that indicates whether another file, or another download, has the name.
+    var isConflict: Bool { code == .downloadInProgress || (underlying as? POSIXError)?.code == .EEXIST }
 }

@@ -11,7 +11,6 @@ struct PieceFetcher: Sendable {
     let state: DownloadState
     let file: PartFile
     let meter: DownloadMeter
-    let policy: (any ContinuationPolicy)?
     let bytesPerSecond: Int?
 
     /// A response to a request that was already sent, and the bytes of the file in its body.
@@ -19,39 +18,51 @@ struct PieceFetcher: Sendable {
 
     /// The result of a request for a piece.
     enum End: Sendable {
-        case complete(Int, Response)
+        case complete(PieceQueue.Piece, Response)
         /// The server sent only the bytes before the position.
-        case shortened(Int, Int64)
+        case shortened(PieceQueue.Piece, Int64)
         /// The error is final.
         case stopped(any Error)
         /// The connection was lost before the byte at the position.
-        case interrupted(Int, Int64, any Error)
+        case interrupted(PieceQueue.Piece, Int64, any Error)
+        /// The server does not accept the connection.
+        case rejected(PieceQueue.Piece, any Error, retryAfter: Duration?)
         /// The response is not the piece.
-        case refused(Int, Int64, isSameVersion: Bool)
+        case refused(PieceQueue.Piece, isSameVersion: Bool)
     }
 
     func fetch(_ piece: PieceQueue.Piece, _ first: First?) async -> End {
         do {
             if let first { return try await receive(piece, first.range, first.response) }
-            if let failure = piece.failure {
-                guard
-                    try await policy?.waitToContinue(
-                        request, after: failure, attempt: piece.attempt, spent: piece.spent, in: task.context) == true
-                else { return .stopped(failure) }
+            let now = task.context.clock.now
+            if piece.earliest > now {
+                try await task.context.pause(for: .nanoseconds(Int64(clamping: piece.earliest - now)))
             }
             let plan = DownloadPlan(piece: piece.range, of: state)
             let exchange = DownloadExchange(task, request, plan, bytesPerSecond: bytesPerSecond)
             defer { exchange.end() }
-            let response = try await exchange.response()
+            let response: StreamedResponse
+            do { response = try await exchange.response() } catch { return end(piece, error) }
             switch plan.step(status: response.status, headers: response.headers) {
             case .append(let range): return try await receive(piece, range, response)
             default:
                 let other = DownloadState(url: "", headers: response.headers)
                 return .refused(
-                    piece.index, piece.range.lowerBound,
-                    isSameVersion: response.status == 200 && other.validator == state.validator)
+                    piece, isSameVersion: response.status == 200 && other.validator == state.validator)
             }
         } catch {
+            return .stopped(error)
+        }
+    }
+
+    /// Returns the result of a request without a usable response.
+    private func end(_ piece: PieceQueue.Piece, _ error: any Error) -> End {
+        switch error {
+        case let error as URLError where TransientFailure.errorCodes.contains(error.code):
+            return .rejected(piece, error, retryAfter: nil)
+        case let error as WebServiceError where error.transientStatus != nil:
+            return .rejected(piece, error, retryAfter: error.retryAfter(now: task.context.clock.date))
+        default:
             return .stopped(error)
         }
     }
@@ -64,7 +75,7 @@ struct PieceFetcher: Sendable {
         while true {
             let chunk: Data?
             do { chunk = try await bytes.next() } catch {
-                return Task.isCancelled ? .stopped(error) : .interrupted(piece.index, position, error)
+                return Task.isCancelled ? .stopped(error) : .interrupted(piece, position, error)
             }
             guard let chunk else { break }
             guard Int64(chunk.count) <= range.upperBound - position + 1 else {
@@ -74,6 +85,10 @@ struct PieceFetcher: Sendable {
             position += Int64(chunk.count)
             try await meter.add(chunk.count)
         }
+        // The hash of a part that was not received completely is another one.
+        guard position > range.upperBound else {
+            return .interrupted(piece, position, URLError(.networkConnectionLost))
+        }
         if let digest = response.headers["Content-Digest"] ?? response.body.trailers?["Content-Digest"] {
             for (algorithm, hash) in DigestField.digests(digest)
             where try file.hash(algorithm, of: range.lowerBound..<position) != hash {
@@ -82,10 +97,7 @@ struct PieceFetcher: Sendable {
                     .digestMismatch, "the \(algorithm.rawValue) hash of a part is not the expected one")
             }
         }
-        guard position > range.upperBound else {
-            return .interrupted(piece.index, position, URLError(.networkConnectionLost))
-        }
         return position > piece.range.upperBound
-            ? .complete(piece.index, response.response) : .shortened(piece.index, position)
+            ? .complete(piece, response.response) : .shortened(piece, position)
     }
 }

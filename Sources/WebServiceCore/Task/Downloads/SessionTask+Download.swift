@@ -16,14 +16,16 @@ extension SessionTask {
     ///
     /// - An interrupted download is continued by a later one to the same destination, in any
     ///   process, even if the process was killed: only the remaining bytes of the same version are
-    ///   requested (`Range`, `If-Range`). This requires a GET request and a strong entity tag or
-    ///   `Last-Modified` date (RFC 9110, section 8.8). If the server has changed the file, or does
-    ///   not support range requests, the download starts over. After a power failure, the file may
-    ///   have wrong content where the system had not yet written the data to disk. Only a checksum
-    ///   detects this.
+    ///   requested (`Range`, `If-Range`). This requires a GET request for the same URL, and a
+    ///   strong entity tag or `Last-Modified` date (RFC 9110, section 8.8), which every response
+    ///   must repeat. If the server has changed the file, or does not support range requests, the
+    ///   download starts over. After a power failure, the file may have wrong content where the
+    ///   system had not yet written the data to disk. Only a checksum detects this.
     /// - A ``RetryPolicy`` of the service or the request also applies to errors that occur while
-    ///   the body is received. The next attempt requests the remaining bytes, and attempts that
-    ///   received bytes do not count toward ``RetryPolicy/maximumAttempts``.
+    ///   the body is received. The next attempt requests the remaining bytes. The count toward
+    ///   ``RetryPolicy/maximumAttempts`` begins again after every 64 KiB.
+    /// - If a server sends less than requested, the rest is requested. After 8 consecutive requests
+    ///   that together delivered less than 64 KiB, the whole file is requested once instead.
     /// - ``cancel()`` and errors leave the received bytes for the next download.
     /// - `Repr-Digest` and `Content-Digest` (RFC 9530) with SHA-256 or SHA-512 are verified.
     /// - The deadline and ``Request/Options/maximumResponseBytes`` apply only if they differ from
@@ -41,26 +43,36 @@ extension SessionTask {
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests, each for a different part of the
     ///     file. Defaults to 1. More than one is used only for files of at least 40 MiB, and only
-    ///     if the server supports range requests.
+    ///     if the server supports range requests. If it rejects one with a transient status or
+    ///     error, the others continue.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
+    ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
+    ///     download, such as an expiring signature. Requires an entity tag. With a query that
+    ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
         to file: URL, existing: ExistingFile = .resume, checksum: Checksum? = nil, connections: Int = 1,
-        bytesPerSecond: Int? = nil, synchronizes: Bool = false
+        bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
             DownloadOptions(
                 place: .file(file), existing: existing, checksum: checksum, connections: connections,
-                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes))
+                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes, ignoresQuery: ignoresQuery))
     }
 
     /// Returns a typed task that downloads the body of the response to a file in a folder; see
-    /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:)``.
+    /// ``download(to:existing:checksum:connections:bytesPerSecond:synchronizes:ignoresQuery:)``.
     ///
     /// The name of the file is reduced to one component of at most 200 bytes: the part after the
     /// last slash or backslash, without control characters, colons, and spaces and dots at the
     /// ends.
+    ///
+    /// Without `name`, no file is replaced, because a server could choose which one: if the name
+    /// belongs to another file, link or folder, or to another download, a number from 1 to 999 is
+    /// added, as in `brew (1).iso`. ``DownloadedFile/url`` is the result. With
+    /// ``ExistingFile/fail``, such a name is an error. If all names are taken, the task fails with
+    /// ``WebServiceError/Code/download``.
     ///
     /// - Parameters:
     ///   - folder: The URL of the folder, which must exist.
@@ -68,20 +80,24 @@ extension SessionTask {
     ///     6266), or else the last component of the request's path, or else `download`. The bytes
     ///     of an interrupted download are then found only after the response has arrived, which may
     ///     require another request.
-    ///   - existing: The handling of existing files. Defaults to ``ExistingFile/resume``.
+    ///   - existing: The handling of existing files. Without `name`, ``ExistingFile/resume``, the
+    ///     default, and ``ExistingFile/replace`` differ only in the bytes of an interrupted download.
     ///   - checksum: The expected hash of the file. Defaults to `nil`.
     ///   - connections: The maximum number of concurrent requests. Defaults to 1.
     ///   - bytesPerSecond: The maximum rate. Defaults to `nil`, no limit.
     ///   - synchronizes: Whether the file is flushed to the disk before it is renamed. Defaults to
     ///     `false`.
+    ///   - ignoresQuery: Whether the query of the URL may differ from that of the interrupted
+    ///     download, such as an expiring signature. Requires an entity tag. With a query that
+    ///     selects the file, two files could be joined. Defaults to `false`.
     public func download(
         into folder: URL, name: String? = nil, existing: ExistingFile = .resume, checksum: Checksum? = nil,
-        connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false
+        connections: Int = 1, bytesPerSecond: Int? = nil, synchronizes: Bool = false, ignoresQuery: Bool = false
     ) -> TypedTask<DownloadedFile> {
         download(
             DownloadOptions(
                 place: .folder(folder, name: name), existing: existing, checksum: checksum, connections: connections,
-                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes))
+                bytesPerSecond: bytesPerSecond, synchronizes: synchronizes, ignoresQuery: ignoresQuery))
     }
 
     /// Sets a ``DownloadRun`` as the driver of the task.
@@ -111,4 +127,5 @@ struct DownloadOptions: Sendable {
     var connections = 1
     var bytesPerSecond: Int?
     var synchronizes = false
+    var ignoresQuery = false
 }

@@ -10,14 +10,17 @@ struct EventBlock: Sendable {
     private(set) var data: [UInt8] = []
     /// The value of the last `id` field, which may belong to an earlier event.
     private(set) var id: String
+    /// The value of the last `id` field that a header field can contain.
+    private(set) var fieldID: String
     /// The value of the last valid `retry` field, which may belong to an earlier event.
     private(set) var reconnectionTime: Duration?
     /// The value of the last valid `retry` field of this event.
     private var retry: Duration?
     private var type = ""
 
-    init(id: String) {
+    init(id: String, fieldID: String) {
         self.id = id
+        self.fieldID = fieldID
     }
 
     /// Processes a line without its line break. Empty lines, comments and unknown fields have no
@@ -35,7 +38,9 @@ struct EventBlock: Sendable {
         case 5 where name.equals("event"):
             type = String(decoding: value, as: UTF8.self)
         case 2 where name.equals("id"):
-            if value.firstIndex(of: 0, from: 0) == nil { id = String(decoding: value, as: UTF8.self) }
+            guard value.firstIndex(of: 0, from: 0) == nil else { return }
+            id = String(decoding: value, as: UTF8.self)
+            if Request.isUnchangedFieldValue(id) { fieldID = id }
         case 5 where name.equals("retry"):
             guard let time = Self.reconnectionTime(value) else { return }
             reconnectionTime = time

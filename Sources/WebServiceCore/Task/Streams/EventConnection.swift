@@ -16,10 +16,11 @@ struct EventConnection: ElementSource {
     private var first: SessionTask?
     /// The number of consecutive connections that ended without an event.
     private var failures = 0
+    /// A Boolean value that indicates whether the current connection has delivered an event.
+    private var hasEvent = false
     /// The last reconnection time that the stream set; `nil` if it has not set one.
     private var reconnectionTime: Duration?
     private var isOver = false
-    private let maximumSize: Int
 
     init(
         _ task: SessionTask, _ reconnection: EventReconnection, maximumSize: Int,
@@ -29,7 +30,6 @@ struct EventConnection: ElementSource {
         request = task.request
         first = task
         self.reconnection = reconnection
-        self.maximumSize = maximumSize
         self.terminator = terminator
         parser = ServerSentEventParser(maximumSize: maximumSize)
     }
@@ -46,7 +46,7 @@ struct EventConnection: ElementSource {
         while !isOver {
             switch try await step() {
             case .event(let event):
-                failures = 0
+                hasEvent = true
                 if terminator?(event) == true { end() }
                 return event
             case .end:
@@ -54,15 +54,16 @@ struct EventConnection: ElementSource {
             case .lost(let error, let retryAfter):
                 bytes = nil
                 reconnectionTime = parser.reconnectionTime ?? reconnectionTime
-                parser = ServerSentEventParser(lastEventID: parser.lastEventID, maximumSize: maximumSize)
-                guard let delays = reconnection.delays, failures < delays.attempts ?? .max else {
+                parser = parser.continued()
+                failures = hasEvent ? 0 : failures + 1
+                hasEvent = false
+                guard let delays = reconnection.delays, failures < delays.attempts else {
                     end()
                     if terminator != nil { throw Self.endedEarly(error, request) }
                     if let error { throw error }
                     return nil
                 }
                 let delay = max(delays.delay(after: failures, reconnectionTime, service.clock), retryAfter ?? .zero)
-                failures += 1
                 do { try await service.clock.sleep(for: delay) } catch { throw URLError(.cancelled) }
             }
         }
@@ -85,19 +86,12 @@ struct EventConnection: ElementSource {
                 guard let chunk = try await bytes?.next() else { return .lost(nil, retryAfter: nil) }
                 parser.append(chunk)
             }
-        } catch let error as WebServiceError where error.code == .unacceptableStatus {
-            guard reconnection.delays != nil, let response = error.response as? HTTPURLResponse,
-                Self.transientStatuses.contains(response.statusCode)
-            else { throw error }
-            let value = response.value(forHTTPHeaderField: "Retry-After")
-            let retryAfter = value.flatMap { RetryAfter($0, now: service.clock.date) }?.delay
-            return .lost(error, retryAfter: retryAfter)
+        } catch let error as WebServiceError where error.transientStatus != nil && reconnection.delays != nil {
+            return .lost(error, retryAfter: error.retryAfter(now: service.clock.date))
         } catch let error as URLError where error.code != .cancelled {
             return .lost(error, retryAfter: nil)
         }
     }
-
-    private static let transientStatuses: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
 
     /// Opens a connection.
     ///
@@ -113,8 +107,7 @@ struct EventConnection: ElementSource {
                 request.headers[.accept] = "text/event-stream"
             }
             if request.headers[.cacheControl] == nil { request.headers[.cacheControl] = "no-store" }
-            let id = parser.lastEventID
-            if !id.isEmpty, id.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) { request.headers["Last-Event-ID"] = id }
+            if !parser.fieldID.isEmpty { request.headers["Last-Event-ID"] = parser.fieldID }
         }
         let response = try await task.stream().value
         guard response.status != 204 else { return nil }

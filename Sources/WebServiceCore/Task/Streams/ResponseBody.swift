@@ -107,6 +107,8 @@ public struct ResponseBody: AsyncSequence, Sendable {
         /// A Boolean value that indicates whether the decoder may hold further output.
         private var mustDrain = false
         private var count = 0
+        /// The error that follows the bytes that were returned last.
+        private var failure: (any Error)?
 
         fileprivate init(_ source: Source) { self.source = source }
 
@@ -129,6 +131,7 @@ public struct ResponseBody: AsyncSequence, Sendable {
                     if let bytes = try await next(iteration.handle) { return bytes }
                 } catch {
                     source = .over
+                    iteration.handle.stream.didFailReading(error)
                     throw error
                 }
                 source = .over
@@ -138,12 +141,25 @@ public struct ResponseBody: AsyncSequence, Sendable {
 
         /// Returns the next decoded bytes. Enforces the size limit of a streamed body.
         private mutating func next(_ handle: BodyHandle) async throws -> Data? {
-            var bytes = try await received(handle)
-            while bytes?.isEmpty == true { bytes = try await received(handle) }
-            count += bytes?.count ?? 0
-            if let maximum = handle.maximum, count > maximum {
-                throw WebServiceError.tooLarge(maximum)
+            if let failure { throw failure }
+            var received = try await received(handle)
+            while received?.isEmpty == true { received = try await self.received(handle) }
+            guard let bytes = received, let maximum = handle.maximum, bytes.count > maximum - count else {
+                count += received?.count ?? 0
+                if let received { handle.recorder?.record(received) }
+                return received
             }
+            let rest = bytes.prefix(Swift.max(0, maximum - count))
+            handle.recorder?.record(rest)
+            return try precede(WebServiceError.tooLarge(maximum), by: rest)
+        }
+
+        /// Returns the bytes that precede an error, which the next call throws.
+        ///
+        /// Throws the error at once if there are no bytes.
+        private mutating func precede(_ error: any Error, by bytes: Data) throws -> Data {
+            guard !bytes.isEmpty else { throw error }
+            failure = error
             return bytes
         }
 
@@ -157,8 +173,13 @@ public struct ResponseBody: AsyncSequence, Sendable {
                 encoded = bytes
             }
             var decoded = Data()
-            let used = try encoded.withUnsafeBytes { bytes in
-                try decoder.decodeBytes(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
+            let used: Int
+            do {
+                used = try encoded.withUnsafeBytes { bytes in
+                    try decoder.decodeBytes(bytes, limit: Self.decodedSize) { decoded.append(contentsOf: $0) }
+                }
+            } catch {
+                return try precede(error, by: decoded)
             }
             mustDrain = decoded.count >= Self.decodedSize
             encoded = encoded.count == used ? Data() : encoded.dropFirst(used)

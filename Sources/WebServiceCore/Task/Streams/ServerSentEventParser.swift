@@ -6,9 +6,11 @@ import Foundation
 /// is ignored. An event that is not terminated by an empty line is discarded.
 struct ServerSentEventParser: BodyParser {
     /// The ID of the last dispatched event, with or without data.
-    ///
-    /// The next connection sends it as `Last-Event-ID`.
     private(set) var lastEventID: String
+    /// The last ID of a dispatched event that a header field can contain.
+    ///
+    /// The next connection sends it as `Last-Event-ID`, unless it is empty.
+    private(set) var fieldID: String
     /// The value of the last valid `retry` field; `nil` if there was none. At most one hour.
     var reconnectionTime: Duration? { block.reconnectionTime }
 
@@ -24,11 +26,18 @@ struct ServerSentEventParser: BodyParser {
     /// - Parameters:
     ///   - lastEventID: The ID of the last event of the previous connection. It applies to events
     ///     before the first `id` field.
+    ///   - fieldID: The last ID of the previous connection that a header field can contain.
     ///   - maximumSize: The maximum size of the data of an event, and of any other line, in bytes.
-    init(lastEventID: String = "", maximumSize: Int = 16 << 20) {
+    init(lastEventID: String = "", fieldID: String = "", maximumSize: Int = 16 << 20) {
         self.lastEventID = lastEventID
+        self.fieldID = fieldID
         self.maximumSize = maximumSize
-        block = EventBlock(id: lastEventID)
+        block = EventBlock(id: lastEventID, fieldID: fieldID)
+    }
+
+    /// Returns the parser for the next connection of the stream.
+    func continued() -> ServerSentEventParser {
+        ServerSentEventParser(lastEventID: lastEventID, fieldID: fieldID, maximumSize: maximumSize)
     }
 
     mutating func append(_ bytes: Data) {
@@ -61,7 +70,7 @@ struct ServerSentEventParser: BodyParser {
             }
             bytes.consume(end + 1)
             guard end == 0 else { continue }
-            lastEventID = block.id
+            (lastEventID, fieldID) = (block.id, block.fieldID)
             if let event = block.dispatch() { return event }
         }
         return nil

@@ -44,6 +44,7 @@ extension SessionTask {
     ///   transport pauses. Defaults to 256 KiB.
     public func stream(bufferSize: Int = 256 << 10) -> TypedTask<StreamedResponse> {
         context.bufferSize = max(1, bufferSize)
+        setting { $0.options.isStreamed = true }
         return typed { StreamedResponse($0) }
     }
 }

@@ -44,7 +44,10 @@ final class ResponseRules: Sendable {
         let rules = rules.withLock { $0 }
         guard rules.statuses.contains(response.status) else {
             throw input.mappedError(for: response)
-                ?? input.error(.unacceptableStatus, "the status \(response.status) is not acceptable")
+                ?? input.error(
+                    .unacceptableStatus,
+                    "the status \(response.status) is not acceptable"
+                        + (response.status == 407 ? ": the proxy requires a user and a password that it accepts" : ""))
         }
         if let contentTypes = rules.contentTypes, !response.data.isEmpty {
             let type = response.header(.contentType) ?? ""

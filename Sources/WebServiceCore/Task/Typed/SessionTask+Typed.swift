@@ -63,7 +63,7 @@ extension SessionTask {
     /// A response without content (204, RFC 9110, section 15.3.5) is an empty object.
     public func json() -> TypedTask<JSONValue> {
         typed {
-            $0.status == 204 && $0.data.isEmpty ? .object([:]) : try $0.decoded(JSONValue.self, JSONValue.Parser())
+            $0.status == 204 && $0.data.isEmpty ? .object([:]) : try $0.json()
         }
     }
 

@@ -39,32 +39,25 @@ public struct EndpointContext: Sendable {
 
 /// Records the exchanges of a flight for the tasks that wait for it.
 final class FlightRecorder: Sendable {
-    private struct State {
-        var exchange: SessionTask?
-        var listener: (@Sendable (TransferProgress) -> Void)?
-    }
-
     /// The context of the task that started the flight.
     let starter: ExchangeContext
-    private let state = Mutex(State())
+    private let last = Mutex<SessionTask?>(nil)
 
     /// - Parameter starter: The context of the task that started the flight. Its handlers receive
     ///   the progress of the exchanges.
     init(_ starter: ExchangeContext) {
         self.starter = starter
-        let listener = starter.log.progress?.handler
-        state.withLock { $0.listener = listener }
     }
 
     func begin(_ exchange: SessionTask) {
-        let (listener, previous) = state.withLock { state in
-            defer { state.exchange = exchange }
-            return (state.listener, state.exchange)
+        let previous = last.withLock { last in
+            defer { last = exchange }
+            return last
         }
         withExtendedLifetime(previous) {}
-        if let listener { exchange.onProgress(listener) }
+        exchange.context.log.forwardProgress { [starter] in starter.log.report($0) }
     }
 
     /// The most recent exchange; `nil` if no request was sent.
-    var exchange: SessionTask? { state.withLock { $0.exchange } }
+    var exchange: SessionTask? { last.withLock { $0 } }
 }

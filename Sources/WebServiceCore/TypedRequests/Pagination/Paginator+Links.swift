@@ -23,7 +23,8 @@ extension Paginator where Position == URL {
     ///   - relation: The relation type of the link to follow, such as `prev` to page backward.
     ///     Defaults to `next`.
     ///   - origins: The origins, in addition to that of the first request, that links may lead to.
-    ///     The header fields of the request are sent there as well.
+    ///     The header fields of the request are sent there as well, except those of
+    ///     ``WebService/headers``.
     ///   - maximumEmptyPages: The maximum number of consecutive empty pages that are not the last.
     ///     Defaults to 10.
     ///   - items: Returns a task for a request; ``moveNext()`` rethrows its errors. A response read

@@ -27,7 +27,7 @@ extension GroupProvider {
         contains { $0.key?.type == ObjectIdentifier(keyType) }
     }
 
-    /// Cancels all requests of the accepted types.
+    /// Cancels all typed requests of the accepted types.
     public func cancelRequests() {
         cancel { _ in true }
     }

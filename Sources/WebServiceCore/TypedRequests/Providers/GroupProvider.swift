@@ -10,7 +10,6 @@ public protocol RequestGroup {
 /// (``RestrictedProvider``).
 ///
 /// A request of another type fails with ``WebServiceError/Code/requestNotAllowed`` and is not sent.
-/// A debug build also prints the error to standard error, because it is a programming error.
 public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     let service: WebService
     private let allowed: Set<ObjectIdentifier>
@@ -136,11 +135,7 @@ public struct GroupProvider<Group: RequestGroup>: ServiceProvider {
     /// - Returns: `nil` if the type is accepted.
     private func notAllowed(_ type: any ServiceRequest.Type) -> WebServiceError? {
         guard !canUseRequest(type: type) else { return nil }
-        let error = WebServiceError(.requestNotAllowed, "the provider does not allow requests of type \(type)")
-        #if DEBUG
-        try? FileHandle.standardError.write(contentsOf: Data("WebService: \(error.message)\n".utf8))  // best effort
-        #endif
-        return error
+        return WebServiceError(.requestNotAllowed, "the provider does not allow requests of type \(type)")
     }
 
     /// - Returns: `nil` if the type is accepted.

@@ -68,6 +68,15 @@ extension FileStorage {
             }
         }
 
+        /// Returns whether a file of this version, which may be damaged, is for a key that starts
+        /// with bytes.
+        static func isFor(keyWith prefix: [UInt8], _ bytes: Data) -> Bool {
+            guard bytes.count >= overhead, bytes.starts(with: magic + [version]) else { return false }
+            let keyCount = bytes.withUnsafeBytes { number($0, at: 16, UInt32.self) }
+            let key = bytes.dropFirst(headCount).dropLast(8).prefix(Int(keyCount))
+            return key.count == keyCount && key.starts(with: prefix)
+        }
+
         private static func form(of content: StorageEntry.Content) -> UInt8 {
             switch content {
             case .raw: 0

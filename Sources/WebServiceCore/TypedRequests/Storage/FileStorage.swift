@@ -47,20 +47,20 @@ public final class FileStorage: ResponseStorage {
     /// The maximum number of entries; `nil` for no limit.
     public let maximumCount: Int?
 
-    private struct State {
+    struct State {
         var isTidy = false
         var inventory: Inventory?
     }
 
     private let path: String
-    private let names: Names
-    private let format: Format
-    private let durability: StorageDurability
+    let names: Names
+    let format: Format
+    let durability: StorageDurability
     private let clock: TaskClock
     /// A forked process does not inherit the threads of its parent's queue.
     private let queue = PerProcess { _ in DispatchQueue(label: "WebService.FileStorage") }
     /// Changed only on the queue.
-    private let state = Mutex(State())
+    let state = Mutex(State())
 
     /// Creates a storage without accessing the disk.
     ///
@@ -151,45 +151,7 @@ public final class FileStorage: ResponseStorage {
         try await perform("an entry could not be written") { try self.write(entry, key) }
     }
 
-    /// Removes the entry for a key; a missing entry is not an error.
-    ///
-    /// - Throws: ``WebServiceError/Code/storage`` if the entry cannot be removed; the underlying
-    ///   error is a `POSIXError`.
-    public func removeEntry(for key: StorageKey) async throws {
-        try await perform("an entry could not be removed") {
-            guard let folder = try self.openFolder(), let status = try folder.status(of: self.names.entry(key)),
-                !status.isFolder
-            else { return }
-            try folder.remove(self.names.entry(key))
-            self.state.withLock { $0.inventory?.remove(status) }
-            if self.durability == .power { try folder.synchronize() }
-        }
-    }
-
-    /// Removes all entries with this storage's prefix; all other files are retained.
-    ///
-    /// Incomplete files of other processes are removed as well, and their stores then fail.
-    ///
-    /// - Throws: ``WebServiceError/Code/storage`` if a file cannot be removed, after the others
-    ///   have been; the underlying error is a `POSIXError`.
-    public func removeAll() async throws {
-        try await perform("the entries could not be removed") {
-            guard let folder = try self.openFolder() else { return }
-            self.state.withLock { $0.inventory = nil }
-            var failure: SystemFailure?
-            for name in try folder.names() where self.names.kind(of: name) != nil {
-                do throws(SystemFailure) {
-                    if try folder.status(of: name)?.isFolder == false { try folder.remove(name) }
-                } catch {
-                    failure = failure ?? error
-                }
-            }
-            if self.durability == .power { try folder.synchronize() }
-            if let failure { throw failure }
-        }
-    }
-
-    private func perform<Result: Sendable>(
+    func perform<Result: Sendable>(
         _ complaint: String, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
@@ -209,7 +171,7 @@ public final class FileStorage: ResponseStorage {
     // MARK: - On the queue
 
     /// - Returns: `nil` if the folder does not exist.
-    private func openFolder(making: Bool = false) throws -> Folder? {
+    func openFolder(making: Bool = false) throws -> Folder? {
         if let folder = try Folder(path) {
             try tidy(folder)
             return folder

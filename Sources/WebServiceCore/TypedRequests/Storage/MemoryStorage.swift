@@ -79,6 +79,12 @@ public final class MemoryStorage: ResponseStorage {
         withExtendedLifetime(removed) {}
     }
 
+    /// Removes the entries with a classification.
+    public func removeEntries(of classification: DataClassification) async {
+        let removed = entries.withLock { $0.removeAll { $0.isOf(classification) } }
+        withExtendedLifetime(removed) {}
+    }
+
     /// The number of entries.
     public var count: Int { entries.withLock { $0.count } }
 
@@ -127,6 +133,10 @@ private struct LeastRecentlyUsed: Sendable {
 
     mutating func remove(_ key: StorageKey) -> StorageEntry? {
         places.removeValue(forKey: key).flatMap { take($0) }
+    }
+
+    mutating func removeAll(where isRemoved: (StorageKey) -> Bool) -> [StorageEntry] {
+        places.keys.filter(isRemoved).compactMap { remove($0) }
     }
 
     mutating func removeOldest() -> StorageEntry? {

@@ -44,11 +44,29 @@ public protocol ResponseStorage: Sendable {
 
     /// Removes all entries of this storage.
     func removeAll() async throws
+
+    /// Removes the entries whose keys have a classification (``StorageKey/isOf(_:)``).
+    ///
+    /// Defaults to ``removeAll()`` for a storage that accepts only this classification, and to an
+    /// error with the code ``WebServiceError/Code/storage`` for any other.
+    func removeEntries(of classification: DataClassification) async throws
 }
 
 extension ResponseStorage {
     /// `nil`: any classification is accepted.
     public var classifications: Set<DataClassification>? { nil }
+
+    /// Removes all entries if the storage accepts only this classification.
+    ///
+    /// - Throws: ``WebServiceError/Code/storage`` if it accepts others; the error of the storage.
+    public func removeEntries(of classification: DataClassification) async throws {
+        guard classifications == [classification] else {
+            throw WebServiceError(
+                .storage,
+                "a storage of several classifications must implement removeEntries(of:) to remove those of one")
+        }
+        try await removeAll()
+    }
 
     /// Returns whether the responses have a byte representation.
     public func supports(_ request: any StorableRequest) -> Bool {

@@ -28,6 +28,18 @@ public struct StorageKey: Sendable, Hashable {
         self.bytes = bytes
     }
 
+    /// Returns whether the key has a classification.
+    public func isOf(_ classification: DataClassification) -> Bool {
+        bytes.starts(with: Self.prefix(of: classification))
+    }
+
+    /// The bytes with which every key of a classification starts, and no other.
+    package static func prefix(of classification: DataClassification) -> [UInt8] {
+        var bytes: [UInt8] = []
+        append(classification.description.utf8, to: &bytes)
+        return bytes
+    }
+
     /// Appends the length in four bytes, then the string.
     private static func append(_ text: String.UTF8View, to bytes: inout [UInt8]) {
         let count = UInt32(truncatingIfNeeded: text.count)

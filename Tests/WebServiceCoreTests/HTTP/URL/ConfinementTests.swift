@@ -1,11 +1,12 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
 /// The guarantee of the path rules for many inputs: the result is an error, or a URL at or below
 /// the base URL.
-@Suite(.timeLimit(.minutes(10))) struct ConfinementTests {
+@Suite(.permit) struct ConfinementTests {
     struct Base: Sendable {
         var text: String
         var origin: String

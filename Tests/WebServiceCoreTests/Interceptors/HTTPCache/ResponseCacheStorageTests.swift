@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
@@ -6,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache with storages", .timeLimit(.minutes(10)))
+@Suite("ResponseCache with storages", .permit)
 struct ResponseCacheStorageTests {
     enum Kind: CaseIterable, Sendable { case memory, file, bareFile }
 

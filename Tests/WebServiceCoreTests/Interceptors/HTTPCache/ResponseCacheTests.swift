@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
@@ -6,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache", .timeLimit(.minutes(10)))
+@Suite("ResponseCache", .permit)
 struct ResponseCacheTests {
     @Test("A fresh response is returned from the cache with its age, and nothing is sent", .covers("M-22"))
     func fresh() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
@@ -6,7 +7,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("ResponseCache: Validation", .timeLimit(.minutes(10)))
+@Suite("ResponseCache: Validation", .permit)
 struct ResponseCacheValidationTests {
     @Test(
         "A 304 or a HEAD response that must not be stored removes the stored response", .covers("M-22"),

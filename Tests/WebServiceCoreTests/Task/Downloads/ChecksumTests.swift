@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Checksums", .timeLimit(.minutes(10)))
+@Suite("Checksums", .permit)
 struct ChecksumTests {
     @Test("the digits of a checksum are read in both cases")
     func digits() {

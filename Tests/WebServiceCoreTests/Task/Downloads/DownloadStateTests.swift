@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("States of downloads", .timeLimit(.minutes(10)))
+@Suite("States of downloads", .permit)
 struct DownloadStateTests {
     static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
     static let second = "Sun, 06 Nov 1994 08:49:38 GMT"
@@ -33,17 +34,41 @@ struct DownloadStateTests {
         #expect(Self.validator([:]) == nil)
     }
 
-    @Test("Another query is the same file for an entity tag, and another for a date", .covers("D-14"))
+    @Test("Another query is another file, unless it is ignored and there is an entity tag", .covers("D-14"))
     func urls() {
         let tagged = DownloadState(url: "https://h/a?token=1", headers: ["ETag": "\"1\""])
         let dated = DownloadState(
             url: "https://h/a?token=1", headers: ["Last-Modified": Self.date, "Date": Self.second])
         let (same, token) = (DownloadState(url: "https://h/a?token=1#f"), DownloadState(url: "https://h/a?token=2"))
-        #expect(tagged.validator(for: same) == "\"1\"")
-        #expect(tagged.validator(for: token) == "\"1\"")
-        #expect(tagged.validator(for: DownloadState(url: "https://h/b?token=1")) == nil)
-        #expect(dated.validator(for: same) == Self.date)
-        #expect(dated.validator(for: token) == nil)
+        for ignoresQuery in [false, true] {
+            func validator(_ state: DownloadState, _ other: DownloadState) -> String? {
+                state.validator(for: other, ignoresQuery: ignoresQuery)
+            }
+            #expect(validator(tagged, same) == "\"1\"")
+            #expect(validator(tagged, token) == (ignoresQuery ? "\"1\"" : nil))
+            #expect(validator(tagged, DownloadState(url: "https://h/b?token=1")) == nil)
+            #expect(validator(dated, same) == Self.date)
+            #expect(validator(dated, token) == nil)
+        }
+    }
+
+    @Test("A part belongs to the version if its response repeats the validator", .covers("D-300"))
+    func repetition() {
+        let tagged = DownloadState(url: "https://h/a", headers: ["ETag": "\"1\"", "Last-Modified": Self.date])
+        #expect(tagged.isRepeated(by: ["ETag": "\"1\""]))
+        for headers in [[:], ["ETag": "\"2\""], ["ETag": "W/\"1\""], ["Last-Modified": Self.date]] as [Headers] {
+            #expect(!tagged.isRepeated(by: headers))
+        }
+        let dated = DownloadState(
+            url: "https://h/a", headers: ["ETag": "W/\"1\"", "Last-Modified": Self.date, "Date": Self.second])
+        #expect(dated.isRepeated(by: ["Last-Modified": Self.date]))
+        #expect(dated.isRepeated(by: ["Last-Modified": Self.date, "ETag": "W/\"1\""]))
+        for headers in [
+            [:], ["ETag": "W/\"1\""], ["Last-Modified": Self.second],
+            ["Last-Modified": Self.date, "ETag": "W/\"2\""],
+        ] as [Headers] {
+            #expect(!dated.isRepeated(by: headers))
+        }
     }
 
     private static let state = DownloadState(

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Names of downloaded files", .timeLimit(.minutes(10)))
+@Suite("Names of downloaded files", .permit)
 struct FileNameTests {
     @Test(
         "A hostile name is reduced to one safe component", .covers("D-25"),
@@ -43,6 +44,18 @@ struct FileNameTests {
         #expect(
             FileName.component(String(repeating: "a", count: 195) + "    .zip") == String(repeating: "a", count: 195)
                 + ".zip")
+    }
+
+    @Test("A name that is taken gets a number before its extension, and remains short", .covers("D-301"))
+    func numbers() {
+        func names(_ name: String) -> [String] { Array(FileName.candidates(name).prefix(3)) }
+        #expect(names("a.iso") == ["a.iso", "a (1).iso", "a (2).iso"])
+        #expect(names("a") == ["a", "a (1)", "a (2)"])
+        #expect(names("a.tar.gz") == ["a.tar.gz", "a.tar (1).gz", "a.tar (2).gz"])
+        let long = String(repeating: "ä", count: 98) + ".zip"
+        #expect(names(long)[1] == String(repeating: "ä", count: 96) + " (1).zip")
+        #expect(Array(FileName.candidates(long)).count == 1_000)
+        #expect(FileName.candidates(long).allSatisfy { $0.utf8.count <= FileName.maximumLength })
     }
 
     @Test("The field has precedence over the URL, and the URL over the default", .covers("D-25"))

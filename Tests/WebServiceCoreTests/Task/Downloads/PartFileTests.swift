@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Partial files", .timeLimit(.minutes(10)))
+@Suite("Partial files", .permit)
 struct PartFileTests {
     /// Calls the closure with a new folder.
     private func withFolder(_ body: (URL) throws -> Void) throws {

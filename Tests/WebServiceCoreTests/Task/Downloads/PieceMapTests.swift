@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Pieces of a file", .timeLimit(.minutes(10)))
+@Suite("Pieces of a file", .permit)
 struct PieceMapTests {
     private static let mebibyte: Int64 = 1 << 20
 

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Rates of transfers", .timeLimit(.minutes(10)))
+@Suite("Rates of transfers", .permit)
 struct TransferRateTests {
     private static let second: UInt64 = 1_000_000_000
 

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct LineParserTests {
+@Suite(.permit) struct LineParserTests {
     @Test("Every division of a body with CR, LF and CRLF results in the same lines", .covers("J-01"))
     func divisions() {
         let body = Data("a\r\nb\rc\n\n\r\nd\r".utf8)

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(5))) struct ServerSentEventParserTests {
+@Suite(.permit) struct ServerSentEventParserTests {
     private func check(_ row: EventRow) {
         for chunks in Chunks.standard(row.body) {
             var parser = ServerSentEventParser()

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite(.timeLimit(.minutes(10))) struct ServerSentEventTests {
+@Suite(.permit) struct ServerSentEventTests {
     @Test("The data of an event is decoded as JSON")
     func decoding() throws {
         #expect(try ServerSentEvent(data: "[1,\n2]").decode([Int].self) == [1, 2])

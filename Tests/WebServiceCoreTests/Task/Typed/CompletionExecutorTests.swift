@@ -1,10 +1,11 @@
 import Dispatch
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Executors of completions", .timeLimit(.minutes(10)))
+@Suite("Executors of completions", .permit)
 struct CompletionExecutorTests {
     /// An executor that runs jobs on a queue and counts them.
     private final class QueueExecutor: TaskExecutor {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Passive tasks", .timeLimit(.minutes(10)))
+@Suite("Passive tasks", .permit)
 struct PassiveTaskTests {
     @Test("Observers added before or after the owner completes a passive task receive its value")
     func completes() async throws {

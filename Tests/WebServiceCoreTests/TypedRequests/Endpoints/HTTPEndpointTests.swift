@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("HTTPEndpoint", .timeLimit(.minutes(10)))
+@Suite("HTTPEndpoint", .permit)
 struct HTTPEndpointTests {
     private struct Upload: ParameterizedRequest {
         typealias Output = String

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
@@ -7,7 +8,7 @@ import FoundationNetworking
 #endif
 
 /// Verifies the predefined kinds of paginators with a session that the test controls.
-@Suite("Kinds of paginators", .timeLimit(.minutes(10)))
+@Suite("Kinds of paginators", .permit)
 struct PaginatorKindTests {
     /// Returns a service that responds according to the URL and records each request.
     private func service(

@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
-@Suite("Paginator with prefetching", .timeLimit(.minutes(10)))
+@Suite("Paginator with prefetching", .permit)
 struct PaginatorPrefetchTests {
     @Test("Exactly one page is prefetched, and the state remains at the position before it")
     func prefetch() async throws {

@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
-@Suite("Paginator", .timeLimit(.minutes(10)))
+@Suite("Paginator", .permit)
 struct PaginatorTests {
     /// Returns a paginator of pages by position, the first of which is at 0.
     ///

@@ -1,8 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 @testable import WebServiceCore
 
-@Suite("Link header fields", .timeLimit(.minutes(10)))
+@Suite("Link header fields", .permit)
 struct WebLinkTests {
     private func response(_ fields: [String], url: String = "https://h/a/b?c=1") throws -> Response {
         let lines = ["HTTP/1.1 200 OK"] + fields.map { "lInK: \($0)" } + ["", ""]

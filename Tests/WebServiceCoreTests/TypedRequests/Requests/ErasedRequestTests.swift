@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Requests of any type", .timeLimit(.minutes(10)))
+@Suite("Requests of any type", .permit)
 struct ErasedRequestTests {
     private struct Count: ServiceRequest, Hashable {
         typealias Output = Int

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Cache policies", .timeLimit(.minutes(10)))
+@Suite("Cache policies", .permit)
 struct FetchPolicyTests {
     /// An HTTP request whose responses have the storage identifier of `ValueText`.
     private struct HTTPText: HTTPServiceRequest, ValueStorableRequest {

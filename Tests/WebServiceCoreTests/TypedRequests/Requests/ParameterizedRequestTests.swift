@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Parameterized requests", .timeLimit(.minutes(10)))
+@Suite("Parameterized requests", .permit)
 struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {
         typealias Output = Data

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -8,7 +9,7 @@ import WebServiceMocking
 import FoundationNetworking
 #endif
 
-@Suite("Performing typed requests", .timeLimit(.minutes(10)))
+@Suite("Performing typed requests", .permit)
 struct PerformTests {
     struct Beer: Codable, Sendable, Equatable {
         var name: String
@@ -63,6 +64,29 @@ struct PerformTests {
         #expect(try await service.perform(OptionalRequest()).value == nil)
         let error = await #expect(throws: WebServiceError.self) { try await service.perform(BeerRequest()).value }
         #expect(error?.code == .emptyResponse)
+    }
+
+    @Test("A task of a typed request that was changed fails and names the place of the options", .covers("M-280"))
+    func changedTask() async throws {
+        let session = HandSession(text: "x")
+        let service = WebService.make(session)
+        let changes: [@Sendable (TypedTask<String>) -> Void] = [
+            { $0.task.setTimeout(.seconds(1)) }, { $0.task.setDeadline(.seconds(1)) },
+            { $0.task.setHeaderValue("1", forName: "X-A") }, { $0.task.intercepted(by: RetryPolicy()) },
+            { _ = $0.configure { $0.options.maximumResponseBytes = 9 } },
+        ]
+        for change in changes {
+            let task = service.perform(StringRequest())
+            change(task)
+            let error = await #expect(throws: WebServiceError.self) { try await task.value }
+            #expect(error?.code == .encoding)
+            #expect(error?.message.contains("request(for:)") == true)
+        }
+        #expect(session.exchanges.values.isEmpty)
+        let task = service.perform(StringRequest())
+        #expect(try await task.value == "x")
+        task.task.setTimeout(.seconds(1))
+        #expect(try await task.value == "x")
     }
 
     @Test("A request is sent to its path below the base URL")
@@ -275,6 +299,20 @@ struct PerformTests {
         let progress = Collected<TransferProgress>()
         #expect(try await service.perform(Limited()).onProgress { progress.add($0) }.value.count == 11)
         #expect(progress.values == [TransferProgress(bytesReceived: 11, bytesToReceive: 11)])
+    }
+
+    @Test("A progress handler that is added to a running typed request is called", .covers("M-331"))
+    func lateProgress() async throws {
+        let session = HandStreamingSession()
+        let task = WebService.make(session).perform(DataRequest()).resume()
+        let exchange = await session.exchanges.wait()[0]
+        let progress = Collected<Int64>()
+        task.onProgress { progress.add($0.bytesReceived) }
+        try exchange.receive(status: 200)
+        _ = try exchange.receive("abc")
+        #expect(await progress.wait() == [3])
+        exchange.complete()
+        _ = try await task.value
     }
 
     @Test("Cancelling a task cancels its exchange once")

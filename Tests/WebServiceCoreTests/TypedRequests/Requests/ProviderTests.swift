@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Providers", .timeLimit(.minutes(10)))
+@Suite("Providers", .permit)
 struct ProviderTests {
     struct EmptyRequest: EmptyServiceRequest, ValueStorableRequest, Hashable {
         typealias Output = String
@@ -210,18 +211,22 @@ struct ProviderTests {
         #expect(endpoint.fetches.values.count == 1)
     }
 
-    #if os(Linux) && compiler(>=6.2)
-    @Test("A restricted provider fails the request even if it cannot write to standard error")
-    func restrictedOnFullDisk() async {
-        await #expect(processExitsWith: .success) {
-            dup2(open("/dev/full", O_WRONLY), FileHandle.standardError.fileDescriptor)
+    @Test(
+        "A refused request writes nothing to standard error and standard output", .covers("M-332"),
+        .exclusive)
+    func quietRefusal() async throws {
+        let result = try await #require(
+            processExitsWith: .success, observing: [\.standardErrorContent, \.standardOutputContent]
+        ) {
             let provider = RestrictedProvider(service: WebService(endpoints: []), requestTypes: [])
-            #expect(
-                (await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code
-                    == .requestNotAllowed)
+            let code = (await provider.perform(OtherRequest()).serviceResponse.error as? WebServiceError)?.code
+            exit(code == .requestNotAllowed ? 0 : 1)
         }
+        let texts = [result.standardErrorContent, result.standardOutputContent].map {
+            String(decoding: $0, as: UTF8.self)
+        }
+        #expect(texts.allSatisfy { !$0.contains("requests of type") }, "\(texts)")
     }
-    #endif
 
     @Test("A custom provider can hide the service")
     func own() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Request registry", .timeLimit(.minutes(10)))
+@Suite("Request registry", .permit)
 struct RegistryTests {
     struct Key: Hashable, Sendable {
         var value: String

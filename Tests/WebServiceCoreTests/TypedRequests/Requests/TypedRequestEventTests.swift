@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Events of typed requests", .timeLimit(.minutes(10)))
+@Suite("Events of typed requests", .permit)
 struct TypedRequestEventTests {
     private struct Get: HTTPServiceRequest, ValueStorableRequest, Hashable {
         typealias Output = String

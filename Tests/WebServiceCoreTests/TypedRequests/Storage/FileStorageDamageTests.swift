@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Damaged files of FileStorage", .timeLimit(.minutes(10)))
+@Suite("Damaged files of FileStorage", .permit)
 struct FileStorageDamageTests {
     static let key = StorageKey(identifier: "k")
     static let name = key.fileName + ".entry"

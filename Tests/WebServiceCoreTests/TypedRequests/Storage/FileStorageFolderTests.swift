@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 
@@ -12,7 +13,7 @@ import Musl
 import Glibc
 #endif
 
-@Suite("Folder of FileStorage", .timeLimit(.minutes(10)))
+@Suite("Folder of FileStorage", .permit)
 struct FileStorageFolderTests {
     private let key = StorageKey(identifier: "a")
     private var name: String { key.fileName + ".entry" }
@@ -211,7 +212,7 @@ struct FileStorageFolderTests {
         }
     }
 
-    @Test("A FIFO with the name of an entry does not block; a read removes it", .timeLimit(.minutes(10)))
+    @Test("A FIFO with the name of an entry does not block; a read removes it", .permit)
     func fifo() async throws {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder)

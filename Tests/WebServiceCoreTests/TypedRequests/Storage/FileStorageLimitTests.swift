@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -11,7 +12,7 @@ import Musl
 import Glibc
 #endif
 
-@Suite("FileStorage with limits", .timeLimit(.minutes(10)))
+@Suite("FileStorage with limits", .permit)
 struct FileStorageLimitTests {
     @Test("The newest entries remain after storing ten times the maximum number", .covers("H-42"))
     func count() async throws {

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("FileStorage", .timeLimit(.minutes(10)))
+@Suite("FileStorage", .permit)
 struct FileStorageTests {
     @Test("An entry keeps its form, bytes and date to the microsecond when another storage reads it")
     func roundTrip() async throws {

@@ -1,9 +1,10 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("MemoryStorage", .timeLimit(.minutes(10)))
+@Suite("MemoryStorage", .permit)
 struct MemoryStorageTests {
     private func entry(_ text: String) -> StorageEntry { StorageEntry(.raw(Data(text.utf8)), date: nil) }
     private func key(_ text: String) -> StorageKey { StorageKey(identifier: text) }
@@ -118,7 +119,7 @@ struct MemoryStorageTests {
     }
 }
 
-@Suite("XXH64", .timeLimit(.minutes(10)))
+@Suite("XXH64", .permit)
 struct XXHash64Tests {
     /// The expected values are those of the reference implementation (`xxhsum -H1`) and its tests.
     @Test(
@@ -150,7 +151,7 @@ struct XXHash64Tests {
     }
 
     @Test(
-        "Each naughty string is a distinct identifier, classification and account", .covers("G4"),
+        "Each naughty string is a distinct identifier, classification and account",
         .enabled(if: Corpora.areThere, Corpora.comment))
     func naughtyKeys() throws {
         let strings = Array(Set(try Corpora.naughtyStrings().map { Data($0.utf8) })).map {

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
 
-@Suite("Order of changes to a storage", .timeLimit(.minutes(10)))
+@Suite("Order of changes to a storage", .permit)
 struct StorageOrderTests {
     private let order = StorageOrder()
     private let log = Collected<String>()

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import WebServiceCore
@@ -7,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Stored responses", .timeLimit(.minutes(10)))
+@Suite("Stored responses", .permit)
 struct StoredAnswersTests {
     /// A calendar date that the test controls.
     final class Calendar: Sendable {
@@ -320,6 +321,51 @@ struct StoredAnswersTests {
         let stored = try await service.stored(RawText()).value
         #expect(stored.value == "stored two")
         #expect(stored.date == Date(timeIntervalSince1970: 1_000_000))
+    }
+
+    @Test("The entries of one classification are deleted from storages that accept several or any", .covers("C-284"))
+    func severalClassifications() async throws {
+        let (user, users, temporary) = (
+            DataClassification("user"), DataClassification("users"), DataClassification("temporary")
+        )
+        try await withScratchFolder { folder in
+            let storages: [any ResponseStorage] = [
+                MemoryStorage(), MemoryStorage(classifications: [user, users, temporary]),
+                try FileStorage(folder: folder.appendingPathComponent("any")),
+                try FileStorage(
+                    folder: folder.appendingPathComponent("two"), classifications: [user, users, temporary],
+                    maximumCount: 10),
+            ]
+            for storage in storages {
+                let service = service([storage])
+                let requests = [
+                    RawText(name: "a", classification: user), RawText(name: "b", classification: user),
+                    RawText(name: "a", classification: users), RawText(name: "user", classification: temporary),
+                ]
+                for request in requests { await perform(request, "x", by: service) }
+                try await service.deleteStored(user)
+                var there: [Bool] = []
+                for request in requests { there.append(await service.stored(request).serviceResponse.data != nil) }
+                #expect(there == [false, false, true, true], "\(storage)")
+            }
+        }
+    }
+
+    @Test("A storage that cannot distinguish classifications reports it and retains its entries", .covers("C-284"))
+    func bareFiles() async throws {
+        let (user, temporary) = (DataClassification("user"), DataClassification("temporary"))
+        try await withScratchFolder { folder in
+            let service = service([
+                try FileStorage(folder: folder, format: .bare, classifications: [user, temporary])
+            ])
+            await perform(RawText(classification: temporary), "x", by: service)
+            let error = await #expect(throws: WebServiceError.self) { try await service.deleteStored(user) }
+            #expect(error?.code == .storage)
+            #expect(await service.stored(RawText(classification: temporary)).serviceResponse.data != nil)
+            service.storages = [try FileStorage(folder: folder, format: .bare, classifications: [temporary])]
+            try await service.deleteStored(temporary)
+            #expect(await service.stored(RawText(classification: temporary)).serviceResponse.data == nil)
+        }
     }
 
     @Test("The classification selects the storage, and each delete method removes only its entries")

@@ -13,6 +13,7 @@ public struct BreweryClient: Sendable {
 
     /// Returns the brewers of a state.
     public func brewers(in state: String) async throws -> [Brewer] {
-        try await service.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self).value
+        try await service.GET("/brewers")
+            .setQueryParameters(["state": state]).decode([Brewer].self).value
     }
 }

@@ -13,13 +13,15 @@ public struct BreweryClient: Sendable {
 
     /// Returns the brewers of a state.
     public func brewers(in state: String) async throws -> [Brewer] {
-        try await service.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self).value
+        try await service.GET("/brewers")
+            .setQueryParameters(["state": state]).decode([Brewer].self).value
     }
 
     /// Adds a brewer.
     ///
     /// - Returns: The brewer with the id that the server assigned.
     public func add(name: String, state: String) async throws -> Brewer {
-        try await service.POST("/brewers").setJSON(["name": name, "state": state]).decode(Brewer.self).value
+        try await service.POST("/brewers")
+            .setJSON(["name": name, "state": state]).decode(Brewer.self).value
     }
 }

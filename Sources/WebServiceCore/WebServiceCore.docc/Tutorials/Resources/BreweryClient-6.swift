@@ -8,27 +8,42 @@ public struct BreweryClient: Sendable {
     ///
     /// - Parameter service: The service, with the base URL and the session of the API.
     public init(service: WebService) {
-        service.errorMapper = .decoding(BreweryProblem.self, statuses: 400...499)
-        service.interceptors.append(RetryPolicy(maximumAttempts: 3, baseDelay: .milliseconds(10)))
         self.service = service
     }
 
     /// Returns the brewers of a state.
     public func brewers(in state: String) async throws -> [Brewer] {
-        try await service.GET("/brewers").setQueryParameters(["state": state]).decode([Brewer].self).value
+        try await service.GET("/brewers")
+            .withBreweryRules()
+            .setQueryParameters(["state": state]).decode([Brewer].self).value
     }
 
     /// Adds a brewer.
     ///
     /// - Returns: The brewer with the id that the server assigned.
     public func add(name: String, state: String) async throws -> Brewer {
-        try await service.POST("/brewers").setJSON(["name": name, "state": state]).decode(Brewer.self).value
+        try await service.POST("/brewers")
+            .withBreweryRules()
+            .setJSON(["name": name, "state": state]).decode(Brewer.self).value
     }
 
     /// Orders beer.
     ///
     /// - Throws: ``BreweryProblem`` if the order cannot be accepted.
     public func order(_ order: Order) async throws {
-        _ = try await service.POST("/orders").setJSON(order).empty().value
+        _ = try await service.POST("/orders")
+            .withBreweryRules()
+            .setJSON(order).empty().value
+    }
+}
+
+extension SessionTask {
+    /// Adds the rules of the API to the request. The service may have other users, and is not
+    /// changed.
+    fileprivate func withBreweryRules() -> Self {
+        configure { request in
+            request.options.errorMapper = .decoding(BreweryProblem.self, statuses: 400...499)
+        }
+        .intercepted(by: RetryPolicy(maximumAttempts: 3, baseDelay: .milliseconds(10)))
     }
 }

@@ -1,0 +1,10 @@
+/// The reason why a closed session refuses a request: it cancelled its requests at an instant of
+/// the system's clock.
+///
+/// A task that was resumed before that instant ends with `URLError.cancelled`, even if its request
+/// reaches the session later.
+package struct SessionCancellation: Error {
+    let instant: UInt64
+
+    package init(instant: UInt64) { self.instant = instant }
+}

@@ -1,0 +1,84 @@
+import WebServiceCore
+
+extension CurlSession {
+    /// The proxy configuration of a session.
+    public enum Proxy: Sendable {
+        /// The proxy specified by the environment.
+        ///
+        /// libcurl evaluates `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
+        case environment
+        /// A direct connection, regardless of the environment.
+        case none
+        /// The proxy with this URL, such as `http://host:port`, for every host, regardless of the
+        /// environment.
+        ///
+        /// The scheme is `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h`. The URL may
+        /// contain a user and a password. The port defaults to 443 for `https` and to 1080 for all
+        /// others. With any other text, the session cannot be created.
+        case url(String)
+    }
+}
+
+// MARK: - Checks
+
+extension CurlSession.Proxy {
+    private static let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
+    /// The scheme of the URL in lower case; `nil` without a URL.
+    var scheme: String? {
+        guard case .url(let url) = self, let end = url.utf8.firstRange(of: "://".utf8) else { return nil }
+        return String(Substring(url.utf8[..<end.lowerBound])).asciiLowercased()
+    }
+
+    /// Validates the URL of the proxy.
+    ///
+    /// libcurl would use a text without a scheme as the name of a host, and report a scheme that it
+    /// does not know with each request only.
+    ///
+    /// - Throws: `WebServiceError.Code.curl`, whose message does not contain the URL.
+    func check() throws(WebServiceError) {
+        guard case .url(let url) = self else { return }
+        func fail(_ message: String) -> WebServiceError { WebServiceError(.curl, message) }
+        guard !url.isEmpty else { throw fail("the proxy URL is empty; use 'none' to connect directly") }
+        guard url.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw fail("the proxy URL contains a control character")
+        }
+        guard let scheme, let start = url.utf8.firstRange(of: "://".utf8)?.upperBound else {
+            throw fail("the proxy URL has no scheme; use 'http://host:port'")
+        }
+        guard Self.schemes.contains(scheme) else {
+            throw fail("the scheme of the proxy URL is not one of \(Self.schemes.joined(separator: ", "))")
+        }
+        let rest = url.utf8[start...]
+        let authority = rest.prefix { !"/?#".utf8.contains($0) }
+        let host = authority.lastIndex(of: UInt8(ascii: "@")).map { authority[authority.index(after: $0)...] }
+        guard ["", "/"].contains(String(Substring(rest[authority.endIndex...]))),
+            Origin("http://" + String(Substring(host ?? authority))) != nil
+        else { throw fail("the proxy URL has no valid host and port, or a path") }
+    }
+}
+
+// MARK: - Descriptions without secrets
+
+extension CurlSession.Proxy: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The kind of proxy, or scheme, host and port without user and password; safe to log.
+    public var description: String {
+        switch self {
+        case .environment: return "environment"
+        case .none: return "none"
+        case .url(let url):
+            // UTF-8 bytes, because a delimiter and a combining character form another `Character`.
+            let bytes = Array(url.utf8)
+            let scheme = bytes[..<(bytes.firstRange(of: "://".utf8)?.upperBound ?? 0)]
+            let authority = bytes[(bytes.lastIndex(of: UInt8(ascii: "@")).map { $0 + 1 } ?? scheme.endIndex)...]
+            if scheme.contains(UInt8(ascii: "@")) { return "url" }
+            return String(decoding: scheme + authority.prefix { !"/?#".utf8.contains($0) }, as: UTF8.self)
+        }
+    }
+
+    /// The same as ``description``.
+    public var debugDescription: String { description }
+
+    /// The mirror of ``description``, because the URL may contain a password.
+    public var customMirror: Mirror { Mirror(self, children: ["proxy": description], displayStyle: .struct) }
+}

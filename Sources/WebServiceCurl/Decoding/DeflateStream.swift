@@ -1,0 +1,45 @@
+import CCurl
+
+/// The state of zlib for one body with the coding deflate.
+///
+/// The coding is the zlib format (RFC 1950). Some servers send its compressed data without the
+/// header and the checksum (RFC 1951), which the first byte shows: that of the zlib format is no
+/// block that compressors write.
+struct DeflateStream: ~Copyable, DecodingStream {
+    static var coding: ContentCoding { .deflate }
+
+    private let library: ccurl_zlib
+    private var zlib: ZlibStream
+    private var isRaw = false
+    private var hasBegun = false
+    /// The number of bytes that may follow the raw form: a checksum whose header was removed.
+    private var remainingSurplus = 4
+
+    init?(_ library: ccurl_zlib) {
+        guard let stream = ZlibStream(library, .zlib) else { return nil }
+        self.library = library
+        zlib = stream
+    }
+
+    mutating func step(
+        _ input: inout UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) -> (count: Int, isEnd: Bool)? {
+        if !hasBegun, let first = input.first {
+            hasBegun = true
+            // The method is 8, and the window has at most 15 bits.
+            isRaw = first & 0x0F != 8 || first >> 4 > 7
+            if isRaw {
+                guard let raw = ZlibStream(library, .raw) else { return nil }
+                zlib = raw
+            }
+        }
+        return zlib.step(&input, into: room)
+    }
+
+    mutating func continueAfterEnd(_ input: inout UnsafeRawBufferPointer) -> Bool {
+        guard isRaw, input.count <= remainingSurplus else { return false }
+        remainingSurplus -= input.count
+        input = UnsafeRawBufferPointer(rebasing: input[input.endIndex...])
+        return true
+    }
+}

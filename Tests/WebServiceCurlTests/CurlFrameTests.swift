@@ -1,0 +1,101 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceCurl
+@testable import WebServiceMocking
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What belongs to a request on a connection with HTTP/2, or in a chunked body.
+@Suite("Curl session: bytes that belong to no request", .permit)
+struct CurlFrameTests {
+    private static let isPossible = StrayServer.python != nil && SecureServer.isAvailable
+
+    /// Created once, because the keys take time.
+    private static let certificates = Result { try SecureServer() }
+
+    private func service(_ behavior: FrameServer.Behavior) throws -> (WebService, FrameServer) {
+        let certificates = try Self.certificates.get()
+        let server = try FrameServer(behavior, certificates)
+        let service = WebService(baseURLString: "https://localhost:\(server.port)")
+        service.session = try CurlSession { $0.tls.trustedCertificatesFile = certificates.path("ca.pem") }
+        return (service, server)
+    }
+
+    @Test(
+        "PING frames do not extend the idle timeout of a stream, and its connection is not used again",
+        .covers("H-220"), .enabled(if: isPossible, "python3, nginx or openssl is missing"),
+        arguments: [FrameServer.Behavior.ping, .head], [false, true])
+    func pings(_ behavior: FrameServer.Behavior, isUpload: Bool) async throws {
+        let (service, server) = try service(behavior)
+        let body = isUpload ? Data(count: 40_000) : nil
+        let task = service.task(isUpload ? .PUT : .GET, body).setTimeout(.milliseconds(400)).setDeadline(.seconds(20))
+        let result = await task.data().result
+        #expect(result.urlErrorCode == .timedOut)
+        #expect(try await service.GET("/").string().value == "2")
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(
+        "Bytes of its body extend the idle timeout of a stream, and the deadline closes its connection",
+        .covers("H-220"), .enabled(if: isPossible, "python3, nginx or openssl is missing"))
+    func drip() async throws {
+        let (service, server) = try service(.drip)
+        let result = await service.GET("/").setTimeout(.milliseconds(700)).setDeadline(.seconds(2)).data().result
+        #expect(result.code == .deadline)
+        #expect(try await service.GET("/").string().value == "2")
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(
+        "After a response that is too large, a connection with HTTP/2 is not used again", .covers("H-220"),
+        .enabled(if: isPossible, "python3, nginx or openssl is missing"))
+    func large() async throws {
+        let (service, server) = try service(.large)
+        let task = service.GET("/").configure { $0.options.maximumResponseBytes = 10_000 }
+        #expect(await task.data().result.code == .responseTooLarge)
+        #expect(try await service.GET("/").string().value == "2")
+        withExtendedLifetime(server) {}
+    }
+
+    @Test(
+        "A request that the server has not processed is sent again over HTTP/2 if its method is idempotent",
+        .covers("H-221"), .enabled(if: isPossible, "python3, nginx or openssl is missing"),
+        arguments: [FrameServer.Behavior.goAway, .goAwayAndClose, .refused], [Request.Method.GET, .POST])
+    func unprocessed(_ behavior: FrameServer.Behavior, method: Request.Method) async throws {
+        let (service, server) = try service(behavior)
+        let result = await service.task(method, nil).setTimeout(.seconds(5)).string().result
+        if method == .GET {
+            #expect(["1", "2"].contains(try result.get()))
+        } else {
+            #expect(result.urlErrorCode == .networkConnectionLost)
+        }
+        withExtendedLifetime(server) {}
+    }
+
+    @Test("An endless chunk extension ends the request after ten idle timeouts", .covers("H-222"))
+    func endlessExtension() async throws {
+        let server = try MockServer { _ in
+            var response = MockResponse(
+                Data(), wire: .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=".utf8)))
+            response.surplus = { socket in while socket.send(Data("aaaa".utf8)) { socket.pause(for: .milliseconds(10)) }
+            }
+            return response
+        }
+        defer { server.stop() }
+        let service = WebService(server, try CurlSession())
+        let result = await service.GET("/").setTimeout(.milliseconds(100)).setDeadline(.seconds(60)).data().result
+        #expect(result.urlErrorCode == .timedOut)
+    }
+}
+
+extension WebService {
+    fileprivate func task(_ method: Request.Method, _ body: Data?) -> SessionTask {
+        var request = request(method, path: "/")
+        if let body { request.content = .data(body) }
+        return sessionTask(request: request)
+    }
+}

@@ -1,1 +1,0 @@
-../../WebServiceCoreTests/Support/Eventually.swift

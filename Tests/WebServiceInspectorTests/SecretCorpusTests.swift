@@ -1,0 +1,117 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+import WebServiceMocking
+
+@testable import WebServiceInspector
+
+/// Corpora of secrets and of ordinary data, over all outputs that redact.
+@Suite(.permit) final class SecretCorpusTests {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("corpus-\(UUID().uuidString)")
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)  // in the temporary folder
+    }
+
+    private final class Lines: Sendable {
+        private let text = Mutex("")
+        func add(_ line: String) { text.withLock { $0 += line + "\n" } }
+        var all: String { text.withLock { $0 } }
+    }
+
+    @Test(
+        "No secret of the corpora is in a log, an archive and the inspector", .covers("C-66", "C-372"),
+        arguments: SecretCorpus.names("secrets"))
+    func outputs(name: String) async throws {
+        let entries: [SecretCorpus.Secret] = try SecretCorpus.entries(name)
+        for (index, entry) in entries.enumerated() {
+            let inspected = InspectedService(bodyLimit: 1 << 20, memoryLimit: 1 << 24)
+            let lines = Lines()
+            let file = folder.appendingPathComponent("\(index).har")
+            let archive = try ArchiveObserver(file: file, bodyLimit: 1 << 20)
+            inspected.service.observers += [.log(.trace, bodyLimit: 1 << 20) { lines.add($0.text) }, archive]
+            inspected.session.on(.any, try entry.response).optional()
+            let exchange = try await inspected.send(try entry.request)
+            await archive.finish()
+            let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
+            let outputs = [
+                "log": lines.all,
+                "archive": try SecretCorpus.strings(Data(contentsOf: file)),
+                "inspector": try SecretCorpus.strings(Data(ShownExchange(exchange, .standard).pageJSON.utf8)),
+                "list": try SecretCorpus.strings(Data(changes.utf8)),
+                "inspector archive": try SecretCorpus.strings(InspectorArchive([exchange], .standard).data),
+            ]
+            for (output, text) in outputs {
+                #expect(!text.contains(entry.secret), "\(entry.id): \(output)")
+            }
+            #expect(!outputs.isEmpty)
+        }
+        #expect(entries.count >= 160)
+    }
+
+    @Test(
+        "No secret of the corpora is in a cassette, and only unknown types are refused", .covers("C-366", "C-372"),
+        arguments: SecretCorpus.names("secrets"))
+    func cassettes(name: String) async throws {
+        let entries: [SecretCorpus.Secret] = try SecretCorpus.entries(name)
+        var tokens = 0
+        for (index, entry) in entries.enumerated() {
+            let mock = MockSession()
+            mock.on(.any, try entry.response).optional()
+            let file = folder.appendingPathComponent("\(index).json")
+            let cassette = try CassetteSession(file: file, mode: .record, session: mock)
+            let service = WebService(baseURLString: "https://h.example.com")
+            service.session = cassette
+            _ = await service.sessionTask(request: try entry.request).data().result
+            do {
+                try cassette.finish()
+            } catch let error as WebServiceError where error.code == .cassetteSecret {
+                let isUnsearched = error.message.contains("cannot be recognized")
+                #expect(!isUnsearched || entry.isUnknown, "\(entry.id) is refused")
+                if !isUnsearched { tokens += 1 }
+                continue
+            }
+            let text = try SecretCorpus.strings(Data(contentsOf: file))
+            #expect(!text.contains(entry.secret), "\(entry.id)")
+        }
+        // Recordings in which another value looks like a token.
+        #expect(tokens <= entries.count / 20)
+    }
+
+    @Test(
+        "Ordinary data of the corpora remains byte for byte, also in a replay", .covers("C-361", "C-372"),
+        arguments: SecretCorpus.names("harmless"))
+    func harmless(name: String) async throws {
+        let entries: [SecretCorpus.Harmless] = try SecretCorpus.entries(name)
+        var tokens = 0
+        for (index, entry) in entries.enumerated() {
+            let data = Data(entry.text.utf8)
+            let shown = Redaction.standard.body(data, contentType: entry.contentType)
+            #expect(shown.map { Data($0.utf8) } == data, "\(entry.id)")
+            let mock = MockSession()
+            var response = MockResponse(statusCode: 200, data: data)
+            if let type = entry.contentType { response.headers[.contentType] = type }
+            mock.on(.any, response)
+            let file = folder.appendingPathComponent("\(index).json")
+            for mode in [CassetteSession.Mode.record, .replay] {
+                let cassette = try CassetteSession(file: file, mode: mode, session: mock)
+                let service = WebService(baseURLString: "https://h.example.com")
+                service.session = cassette
+                #expect(try await service.GET("/a").data().value == data, "\(entry.id)")
+                do { try cassette.finish() } catch let error as WebServiceError where error.code == .cassetteSecret {
+                    #expect(error.message.contains("a value that looks like a token"), "\(entry.id)")
+                    tokens += 1
+                    break
+                }
+            }
+        }
+        #expect(entries.count >= 160)
+        // Random values that the caller would have to allow.
+        #expect(tokens <= entries.count / 20)
+    }
+}
