@@ -37,16 +37,16 @@ struct MockChunks: Error {
 }
 
 /// Passes chunks from a Swift task to a thread that waits for them.
-private final class ChunkRelay: Sendable {
-    private struct State {
+final class ChunkRelay: Sendable {
+    struct State {
         var chunk: Data?
-        /// The producer, until the thread asks for the next chunk.
+        /// The producer of the last chunk, until the thread asks for the next one.
         var producer: CheckedContinuation<Void, Never>?
         var isOver = false
         var failure: (any Error)?
     }
 
-    private let state = Mutex(State())
+    let state = Mutex(State())
     private let available = DispatchSemaphore(value: 0)
 
     func pass(_ chunk: Data) async throws {
@@ -78,7 +78,8 @@ private final class ChunkRelay: Sendable {
     ///
     /// - Parameter isNeeded: Returns whether to continue to wait. Called every 20 milliseconds.
     func next(isNeeded: () -> Bool) throws -> Data? {
-        let producer = state.withLock { $0.producer.take() }
+        // The first chunk can arrive before the thread asks for it.
+        let producer = state.withLock { $0.chunk == nil ? $0.producer.take() : nil }
         producer?.resume()
         while available.wait(timeout: .now() + .milliseconds(20)) == .timedOut {
             guard isNeeded() else { throw URLError(.networkConnectionLost) }

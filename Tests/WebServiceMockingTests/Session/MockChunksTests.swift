@@ -3,7 +3,8 @@ import Foundation
 import TestSupport
 import Testing
 import WebServiceCore
-import WebServiceMocking
+
+@testable import WebServiceMocking
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -53,6 +54,25 @@ struct MockChunksTests {
         }
         #expect(try await service.GET("/").data().value == Data(count: 3))
         #expect(try await service.GET("/").data().value == Data() && produced.value >= 5)
+    }
+
+    @Test("A first element that is produced before the server waits for it is not lost", .covers("S-01"))
+    func early() async throws {
+        var results: Set<String> = []
+        for _ in 0..<1_000 {
+            let relay = ChunkRelay()
+            let producer = Task {
+                for text in ["a", "b", "c"] { try await relay.pass(Data(text.utf8)) }
+                relay.end(nil)
+            }
+            await eventually { relay.state.withLock { $0.chunk != nil } }
+            var received = Data()
+            while let chunk = try relay.next(isNeeded: { true }) { received += chunk }
+            relay.close()
+            results.insert(String(decoding: received, as: UTF8.self))
+            try await producer.value
+        }
+        #expect(results == ["abc"])
     }
 
     @Test("The sequence waits while the reader of a stream is paused", .covers("S-02"))
