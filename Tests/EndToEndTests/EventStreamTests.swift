@@ -52,7 +52,9 @@ struct EventStreamTests {
         let error = await #expect(throws: WebServiceError.self) {
             for try await brew in try session.service(server).GET("/").jsonLines(Brew.self) { names.append(brew.name) }
         }
-        #expect(names == ["ale", "porter"] && error?.code == .decoding && error?.message.contains("4") == true)
+        #expect(names == ["ale", "porter"])
+        #expect(error?.code == .decoding)
+        #expect(error?.message.contains("4") == true)
     }
 
     @Test("Parts are delivered as they arrive", .covers("P-05"), arguments: RealSession.streaming)
@@ -80,7 +82,8 @@ struct EventStreamTests {
         let events = try await Self.all(session.service(server).GET("/").events())
         #expect(events == [.init(type: "error", data: "{\"a\":1}"), .init(data: "x", id: "7")])
         let request = try #require(server.receivedRequests.first)
-        #expect(request.headers[.accept] == "text/event-stream" && request.headers[.cacheControl] == "no-store")
+        #expect(request.headers[.accept] == "text/event-stream")
+        #expect(request.headers[.cacheControl] == "no-store")
         #expect(request.headers["Last-Event-ID"] == nil)
     }
 
@@ -143,7 +146,8 @@ struct EventStreamTests {
         ]
         let events = try await Self.all(
             service.GET("/events").events(.reconnecting(baseDelay: .milliseconds(1), maximumDelay: .milliseconds(5))))
-        #expect(events.map(\.data) == ["1", "3"] && events.map(\.id) == ["a", "a"])
+        #expect(events.map(\.data) == ["1", "3"])
+        #expect(events.map(\.id) == ["a", "a"])
         let requests = server.receivedRequests
         #expect(requests.map { $0.headers["Last-Event-ID"] } == [nil, "a", "a", "a"])
         #expect(requests.map { $0.headers[.authorization] } == (1...4).map { "Bearer \($0)" })
@@ -222,7 +226,8 @@ struct EventStreamTests {
             let error = await #expect(throws: WebServiceError.self) {
                 for try await _ in service.POST("/chat").events(until: { $0.data == "[DONE]" }) { count += 1 }
             }
-            #expect(error?.code == .streamEndedEarly && count == 1)
+            #expect(error?.code == .streamEndedEarly)
+            #expect(count == 1)
             #expect((error?.underlying as? URLError)?.code == (isCut ? .networkConnectionLost : nil))
         }
     }

@@ -59,7 +59,8 @@ struct HTTPCacheSuiteTests {
         let passed = applicable.count - failures.count
         print("http-cache-tests: \(passed) of \(applicable.count) required cases that apply pass over \(session)")
         expect(failures, Self.failing)
-        #expect(applicable.count > 100 && Double(passed) >= 0.95 * Double(applicable.count))
+        #expect(applicable.count > 100)
+        #expect(Double(passed) >= 0.95 * Double(applicable.count))
     }
 
     @Test(

@@ -44,13 +44,17 @@ struct HeaderInjectionTests {
                 let (result, received) = await send("X-Probe", value)
                 if code < 0x20 && code != 0x09 || code == 0x7F {
                     #expect(
-                        (result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty,
+                        (result.error as? WebServiceError)?.code == .invalidHeader,
+                        "value, byte \(code)")
+                    #expect(
+                        received.isEmpty,
                         "value, byte \(code)")
                     continue
                 }
                 sent += 1
                 let trimmed = value.trimmingCharacters(in: CharacterSet(charactersIn: " \t"))
-                #expect(result.error == nil && received.count == 1, "value, byte \(code)")
+                #expect(result.error == nil, "value, byte \(code)")
+                #expect(received.count == 1, "value, byte \(code)")
                 #expect(received.first?.headers.values(for: "X-Probe") == [trimmed], "value, byte \(code)")
                 #expect(Set(received.first?.headers.map { $0.name.lowercased() } ?? []) == usual, "value, byte \(code)")
             }
@@ -58,12 +62,16 @@ struct HeaderInjectionTests {
                 let (result, received) = await send(name, "pale")
                 guard Self.tokenBytes.contains(code) else {
                     #expect(
-                        (result.error as? WebServiceError)?.code == .invalidHeader && received.isEmpty,
+                        (result.error as? WebServiceError)?.code == .invalidHeader,
+                        "name, byte \(code)")
+                    #expect(
+                        received.isEmpty,
                         "name, byte \(code)")
                     continue
                 }
                 sent += 1
-                #expect(result.error == nil && received.count == 1, "name, byte \(code)")
+                #expect(result.error == nil, "name, byte \(code)")
+                #expect(received.count == 1, "name, byte \(code)")
                 #expect(
                     received.first?.headers.filter { $0.value == "pale" }.map { $0.name.lowercased() } == [
                         name.lowercased()

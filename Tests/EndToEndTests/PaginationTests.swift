@@ -210,9 +210,8 @@ struct PaginationTests {
         }
         #expect(isWhole(found.withLock { $0 }))
         #expect(refreshes.withLock { $0 } == 1)
-        #expect(
-            list.starts.dropFirst(7).first == list.starts.dropFirst(8).first
-                && Set(list.starts).count == list.starts.count - 1)
+        #expect(list.starts.dropFirst(7).first == list.starts.dropFirst(8).first)
+        #expect(Set(list.starts).count == list.starts.count - 1)
     }
 
     @Test("A reset starts from the first page, both in the middle and at the end", arguments: Kind.allCases)
@@ -255,7 +254,8 @@ struct PaginationTests {
             while last < ahead { last = await arrivals.next() ?? .max }
             #expect(list.starts.count == ahead)
         }
-        #expect(used == requests && list.starts.count == requests)
+        #expect(used == requests)
+        #expect(list.starts.count == requests)
     }
 
     @Test(
@@ -318,7 +318,8 @@ struct PaginationTests {
             let error = await #expect(throws: WebServiceError.self) { try await walker.moveNext() }
             #expect(error?.code == .repeatedCursor)
         }
-        #expect(list.starts.count == 4 && walker.canMoveNext())
+        #expect(list.starts.count == 4)
+        #expect(walker.canMoveNext())
         walker.reset()
         #expect(try await walker.moveNext() == Array(0..<40))
     }

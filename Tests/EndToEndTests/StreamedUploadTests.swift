@@ -103,7 +103,8 @@ struct StreamedUploadTests {
             chunks.send("element")
             await eventually("the server receives the bytes") { received.value > count }
         }
-        #expect(receiver.isPaused && receiver.pauseCount == 1)
+        #expect(receiver.isPaused)
+        #expect(receiver.pauseCount == 1)
     }
 
     @Test("The idle timeout does not run while the sequence is awaited", .covers("U-06"))
@@ -141,7 +142,8 @@ struct StreamedUploadTests {
         let error = await #expect(throws: URLError.self) { _ = try await task.value }
         #expect(error?.code == .timedOut)
         let read = sent.withLock { $0 }
-        #expect(read > 0 && produced.value <= Int(read >> 16) + 4, "\(produced.value) elements, \(read) bytes")
+        #expect(read > 0, "\(produced.value) elements, \(read) bytes")
+        #expect(produced.value <= Int(read >> 16) + 4, "\(produced.value) elements, \(read) bytes")
     }
 
     @Test(
@@ -181,7 +183,8 @@ struct StreamedUploadTests {
         await eventually("the sequence is cancelled") { chunks.isCancelled }
         gate.open()
         let error = await #expect(throws: WebServiceError.self) { _ = try await result.value.get() }
-        #expect(error?.status == 413 && error?.body == Data("too long".utf8))
+        #expect(error?.status == 413)
+        #expect(error?.body == Data("too long".utf8))
     }
 
     @Test("A complete response ends the sequence while the connection stays open", .covers("U-08"))
@@ -222,7 +225,8 @@ struct StreamedUploadTests {
         let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
         _ = try await task.data().value
         let request = try #require(server.receivedRequests.first)
-        #expect(request.headers["Expect"] == "100-continue" && request.body == content.content)
+        #expect(request.headers["Expect"] == "100-continue")
+        #expect(request.body == content.content)
     }
 
     @Test("Without a response, the body is sent when the wait has elapsed", .covers("U-12"), arguments: [true, false])
@@ -267,8 +271,10 @@ struct StreamedUploadTests {
         let body = isStream ? Request.Body.stream(chunks) : .data(Data(count: 100_000))
         let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
         let error = await #expect(throws: WebServiceError.self) { _ = try await task.data().value }
-        #expect(error?.status == 403 && error?.body == Data("no".utf8))
-        #expect(chunks.readCount == 0 && server.receivedRequests.isEmpty)
+        #expect(error?.status == 403)
+        #expect(error?.body == Data("no".utf8))
+        #expect(chunks.readCount == 0)
+        #expect(server.receivedRequests.isEmpty)
     }
 
     @Test("The progress grows up to the length, for each attempt", .covers("U-13"), arguments: [true, false])
@@ -311,7 +317,8 @@ struct StreamedUploadTests {
         switch await task.data().result {
         case .success(let data): #expect(data == Data("response".utf8) && !framing.hasPrefix("cut"))
         case .failure(let error):
-            #expect((error as? URLError)?.code == .networkConnectionLost && framing.hasPrefix("cut"), "\(error)")
+            #expect((error as? URLError)?.code == .networkConnectionLost, "\(error)")
+            #expect(framing.hasPrefix("cut"), "\(error)")
         }
         // The response can end before the sequence is iterated, and between two elements.
         await eventually("the sequence is no longer awaited, and the connection is closed") {

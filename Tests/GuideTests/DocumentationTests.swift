@@ -67,7 +67,8 @@ struct DocumentationTests {
                 return true
             }
         }
-        #expect(!code.isEmpty && isThere)
+        #expect(!code.isEmpty)
+        #expect(isThere)
     }
 
     @Test(

@@ -37,7 +37,8 @@ struct GuessedSpellingTests {
         _ = try await service.OPTIONS("/x").setHeaders(Headers(dictionary))
             .setHeaderValue("a/b", forName: .accept).setHeaderValue("3", forName: "X-C").data().value
         let sent = try #require(session.recordedRequests.first)
-        #expect(sent.httpMethod == "OPTIONS" && sent.headers == ["Accept": "a/b", "X-A": "1", "X-B": "2", "X-C": "3"])
+        #expect(sent.httpMethod == "OPTIONS")
+        #expect(sent.headers == ["Accept": "a/b", "X-A": "1", "X-B": "2", "X-C": "3"])
     }
 
     @Test("Parameters are assigned by name, also from variables and dictionaries")
@@ -53,7 +54,8 @@ struct GuessedSpellingTests {
             request.queryParameters == [
                 "page": 2, "limit": 20, "filter": ParameterValue.object(["kind": "ale"]),
             ])
-        #expect(request.queryParameters?["page"] == 2 && request.queryParameters?["sort"] == nil)
+        #expect(request.queryParameters?["page"] == 2)
+        #expect(request.queryParameters?["sort"] == nil)
         request.queryParameters = Parameters(filter)
         #expect(try request.urlRequest().url?.query == "kind=ale")
     }
@@ -64,7 +66,8 @@ struct GuessedSpellingTests {
         let service = service
         let task = service.GET("/x").setTimeout(.seconds(5)).data().configure { $0.options.maximumResponseBytes = 9 }
         _ = try await task.value
-        #expect(task.request.options.timeout == .seconds(5) && task.request.options.maximumResponseBytes == 9)
+        #expect(task.request.options.timeout == .seconds(5))
+        #expect(task.request.options.maximumResponseBytes == 9)
         #expect(session.recordedRequests.first?.timeoutInterval == 5)
         #expect(try Rename().request(for: service).method == .PUT)
     }
@@ -74,8 +77,10 @@ struct GuessedSpellingTests {
         session.addStub(MockResponse(statusCode: 200, headers: ["X-A": "1"], data: Data(#"{"name":"Ann"}"#.utf8)))
         let service = service
         let response = try await service.GET("/x").data().response
-        #expect(try response.decode(User.self) == User(name: "Ann") && response.json()["name"]?.string == "Ann")
-        #expect(response.status == 200 && response.header("X-A") == "1")
+        #expect(try response.decode(User.self) == User(name: "Ann"))
+        #expect(try response.json()["name"]?.string == "Ann")
+        #expect(response.status == 200)
+        #expect(response.header("X-A") == "1")
     }
 
     @Test("A retry is decided by a predicate or by statuses, over a server with a sequence of responses")
@@ -91,7 +96,8 @@ struct GuessedSpellingTests {
             .bearer("t"),
         ]
         let response = try await service.GET("/user").data().response
-        #expect(response.status == 200 && response.attempts == 3)
+        #expect(response.status == 200)
+        #expect(response.attempts == 3)
         #expect(server.receivedRequests.map { $0.headers[.authorization] } == ["Bearer t", "Bearer t", "Bearer t"])
         #expect(try await service.GET("/user").data().response.status == 200)
     }

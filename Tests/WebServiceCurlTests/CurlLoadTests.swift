@@ -49,7 +49,9 @@ struct CurlLoadTests {
         let result = tally.value
         #expect(result.answers + result.failures + result.cancelled == total / 20 * 20)
         #expect(result.wrong == 0)
-        #expect(result.failures > total / 10 && result.cancelled > 0 && result.answers > total / 2)
+        #expect(result.failures > total / 10)
+        #expect(result.cancelled > 0)
+        #expect(result.answers > total / 2)
         if memory > 0, Self.isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
         session.close()
         await eventually("descriptors and threads are released") {
@@ -169,7 +171,8 @@ struct CurlLoadTests {
             if closing == .finishing { for task in tasks { task.cancel() } }
             session.close(.cancelling)
             await eventually("every request completes") { completions.value.allSatisfy { $0 >= 1 } }
-            #expect(completions.value.allSatisfy { $0 == 1 } && wrong.value == 0)
+            #expect(completions.value.allSatisfy { $0 == 1 })
+            #expect(wrong.value == 0)
         }
         server.stop()
         await eventually("descriptors and threads are released") {

@@ -47,7 +47,8 @@ struct CurlTimeTests {
         let limit = Duration.milliseconds(milliseconds + 250)
         let (result, time) = await timed(below: limit) { service.sessionTask(request: request).data() }
         #expect(result.urlErrorCode == .timedOut)
-        #expect(time >= .milliseconds(milliseconds) && time < limit)
+        #expect(time >= .milliseconds(milliseconds))
+        #expect(time < limit)
     }
 
     @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it", .covers("H-04"))
@@ -62,7 +63,8 @@ struct CurlTimeTests {
         request.options.deadline = .milliseconds(600)
         let (result, time) = await timed(below: .milliseconds(850)) { service.sessionTask(request: request).data() }
         #expect(result.code == .deadline)
-        #expect(time >= .milliseconds(600) && time < .milliseconds(850))
+        #expect(time >= .milliseconds(600))
+        #expect(time < .milliseconds(850))
     }
 
     @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
@@ -72,12 +74,14 @@ struct CurlTimeTests {
         service.session = try CurlSession { $0.connectTimeout = .milliseconds(150) }
         let (result, time) = await timed(below: .milliseconds(400)) { service.GET("/").data() }
         #expect(result.urlErrorCode == .cannotConnectToHost)
-        #expect(time >= .milliseconds(140) && time < .milliseconds(400))
+        #expect(time >= .milliseconds(140))
+        #expect(time < .milliseconds(400))
         var request = service.request(.GET, path: "/")
         request.options.connectTimeout = .milliseconds(400)
         let (own, ownTime) = await timed(below: .milliseconds(650)) { service.sessionTask(request: request).data() }
         #expect(own.urlErrorCode == .cannotConnectToHost)
-        #expect(ownTime >= .milliseconds(390) && ownTime < .milliseconds(650))
+        #expect(ownTime >= .milliseconds(390))
+        #expect(ownTime < .milliseconds(650))
     }
 
     @Test("A server that does not read the request ends the task after the idle timeout", .covers("H-06"))

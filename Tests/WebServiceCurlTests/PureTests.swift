@@ -23,7 +23,8 @@ struct FramingTests {
         ])
     func lengths(line: String) {
         let framing = framing(line)
-        #expect(framing.contentLength == 5 && framing.violation == nil)
+        #expect(framing.contentLength == 5)
+        #expect(framing.violation == nil)
     }
 
     @Test(
@@ -85,9 +86,12 @@ struct AdmissionTests {
         var admission = Admission<Int>(maximumPerHost: 2, maximum: 100)
         for item in 1...5 { admission.enter(item, to: "a") }
         let first = admission.next()
-        #expect(first?.item == 1 && admission.next()?.item == 2 && admission.next() == nil)
+        #expect(first?.item == 1)
+        #expect(admission.next()?.item == 2)
+        #expect(admission.next() == nil)
         if let line = first?.line { admission.leave(line) }
-        #expect(admission.next()?.item == 3 && admission.next() == nil)
+        #expect(admission.next()?.item == 3)
+        #expect(admission.next() == nil)
     }
 
     @Test("Hosts take turns at the total limit, and a host at its own limit does not block the others")
@@ -140,8 +144,10 @@ struct AdmissionTests {
         var admission = Admission<Int>(maximumPerHost: 1, maximum: 10)
         for item in 0..<10_000 { admission.enter(item, to: "host\(item % 3)") }
         let going = (0..<3).compactMap { _ in admission.next() }
-        #expect(going.count == 3 && admission.removeWaiting().count == 9_997)
+        #expect(going.count == 3)
+        #expect(admission.removeWaiting().count == 9_997)
         for (_, line) in going { admission.leave(line) }
-        #expect(admission.isEmpty && admission.next() == nil)
+        #expect(admission.isEmpty)
+        #expect(admission.next() == nil)
     }
 }

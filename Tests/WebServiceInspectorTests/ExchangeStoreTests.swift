@@ -16,14 +16,18 @@ struct ExchangeStoreTests {
         request.content = .json(["name": "Ale"])
         request.options.interceptors = [RetryPolicy(baseDelay: .milliseconds(1), retriesAnyMethod: true)]
         let exchange = try await inspected.send(request)
-        #expect(exchange.number == 1 && exchange.parent == nil && exchange.status == 201 && exchange.failure == nil)
+        #expect(exchange.number == 1)
+        #expect(exchange.parent == nil)
+        #expect(exchange.status == 201)
+        #expect(exchange.failure == nil)
         #expect(exchange.attempts.map(\.number) == [1, 2])
         #expect(exchange.attempts.map { $0.response?.head.status } == [503, 201])
         #expect(exchange.attempts.allSatisfy { $0.method == .POST && $0.url == "https://h.example.com/beers?page=2" })
         #expect(exchange.attempts.last?.body?.data == Data(#"{"name":"Ale"}"#.utf8))
         #expect(exchange.lastResponse?.body.data == Data(#"{"id":7}"#.utf8))
         #expect(exchange.lastResponse?.head.headers["ETag"] == "\"1\"")
-        #expect(exchange.events.contains { $0.kind == .retry } && exchange.events.contains { $0.kind == .wait })
+        #expect(exchange.events.contains { $0.kind == .retry })
+        #expect(exchange.events.contains { $0.kind == .wait })
         let ends = exchange.attempts.map { $0.end ?? .zero }
         #expect(zip(exchange.attempts, ends).allSatisfy { $0.start <= $1 })
         #expect(try #require(exchange.duration) >= ends[1])
@@ -36,7 +40,9 @@ struct ExchangeStoreTests {
         let task = inspected.service.GET("/waits").resume()
         await eventually { inspected.store.exchanges().first?.attempts.count == 1 }
         let active = try #require(inspected.store.exchanges().first)
-        #expect(active.phase == .active && active.duration == nil && active.status == nil)
+        #expect(active.phase == .active)
+        #expect(active.duration == nil)
+        #expect(active.status == nil)
         task.cancel()
         await eventually { inspected.store.exchanges().first?.phase == .ended }
         let row = ListedExchange(try #require(inspected.store.exchanges().first), .standard)
@@ -44,7 +50,8 @@ struct ExchangeStoreTests {
         #expect(row.cancelled == true)
         let error = URLError(.badURL, userInfo: ["NSErrorFailingURLStringKey": "https://h/?token=canary"])
         let failed = try await inspected.send("/fails", .error(error))
-        #expect(!ShownExchange(failed, .standard).pageJSON.contains("canary") && failed.failure != nil)
+        #expect(!ShownExchange(failed, .standard).pageJSON.contains("canary"))
+        #expect(failed.failure != nil)
     }
 
     @Test("The oldest exchanges are removed at the limits of number and memory")
@@ -52,7 +59,8 @@ struct ExchangeStoreTests {
         let inspected = InspectedService(maximumExchanges: 3, bodyLimit: 10_000, memoryLimit: 30_000)
         for number in 1...5 { try await inspected.send("/\(number)") }
         #expect(inspected.store.exchanges().map(\.number) == [3, 4, 5])
-        #expect(inspected.store.exchange(2) == nil && inspected.store.changes(after: 0)?.oldest == 3)
+        #expect(inspected.store.exchange(2) == nil)
+        #expect(inspected.store.changes(after: 0)?.oldest == 3)
         let large = MockResponse(statusCode: 200, data: Data(count: 9_000))
         for number in 6...8 { try await inspected.send("/\(number)", large) }
         #expect(inspected.store.exchanges().map(\.number) == [6, 7, 8])
@@ -77,12 +85,15 @@ struct ExchangeStoreTests {
         inspected.session.on(.POST, "/x", .text(String(repeating: "b", count: 3_000)))
         let exchange = try await inspected.send(request)
         let attempt = try #require(exchange.attempts.last)
-        #expect(attempt.body?.data.count == 100 && attempt.body?.size == 5_000)
-        #expect(attempt.response?.body.data.count == 100 && attempt.response?.body.size == 3_000)
+        #expect(attempt.body?.data.count == 100)
+        #expect(attempt.body?.size == 5_000)
+        #expect(attempt.response?.body.data.count == 100)
+        #expect(attempt.response?.body.size == 3_000)
         let shown = ShownAttempt(attempt, .standard)
         #expect(shown.response?.body.note == "The first 100 of 3000 bytes.")
         #expect(shown.response?.body.text == String(repeating: "b", count: 100))
-        #expect(shown.curl.contains("[body of 5000 bytes]") && shown.requestBody.size == 5_000)
+        #expect(shown.curl.contains("[body of 5000 bytes]"))
+        #expect(shown.requestBody.size == 5_000)
     }
 
     @Test("The last 100 events of one exchange are retained")
@@ -93,8 +104,10 @@ struct ExchangeStoreTests {
         let policy = RetryPolicy(maximumAttempts: 20, baseDelay: .zero, budget: .seconds(3600))
         request.options.interceptors = [policy, policy]
         let exchange = try await inspected.send(request)
-        #expect(exchange.attempts.count == 100 && exchange.attempts.last?.number == 100)
-        #expect(exchange.events.count == 100 && exchange.events.contains { $0.kind == .wait })
+        #expect(exchange.attempts.count == 100)
+        #expect(exchange.attempts.last?.number == 100)
+        #expect(exchange.events.count == 100)
+        #expect(exchange.events.contains { $0.kind == .wait })
     }
 
     @Test("A closed store records nothing and ends its feeds")
@@ -107,7 +120,8 @@ struct ExchangeStoreTests {
         inspected.store.close()
         #expect(try await events.value == 1)
         _ = await inspected.service.GET("/2").data().result
-        #expect(inspected.store.exchanges().isEmpty && inspected.store.changes(after: 0) == nil)
+        #expect(inspected.store.exchanges().isEmpty)
+        #expect(inspected.store.changes(after: 0) == nil)
     }
 
     @Test("A feed delivers all changes since a version, one event for several changes")
@@ -117,15 +131,20 @@ struct ExchangeStoreTests {
         var feed = ChangeFeed(store: inspected.store, version: 0).makeAsyncIterator()
         let first = String(decoding: try #require(try await feed.next()), as: UTF8.self)
         let version = try #require(inspected.store.changes(after: 0)?.version)
-        #expect(first.hasPrefix("id: \(version)\ndata: {") && first.hasSuffix("}\n\n"))
-        #expect(first.utf8.count { $0 == 0x0A } == 3 && first.contains("\"number\":1"))
+        #expect(first.hasPrefix("id: \(version)\ndata: {"))
+        #expect(first.hasSuffix("}\n\n"))
+        #expect(first.utf8.count { $0 == 0x0A } == 3)
+        #expect(first.contains("\"number\":1"))
         try await inspected.send("/2")
         try await inspected.send("/3")
         let second = String(decoding: try #require(try await feed.next()), as: UTF8.self)
-        #expect(!second.contains("\"number\":1,") && second.contains("\"number\":2") && second.contains("\"number\":3"))
+        #expect(!second.contains("\"number\":1,"))
+        #expect(second.contains("\"number\":2"))
+        #expect(second.contains("\"number\":3"))
         var later = ChangeFeed(store: inspected.store, version: 1_000_000).makeAsyncIterator()
         let all = String(decoding: try #require(try await later.next()), as: UTF8.self)
-        #expect(all.contains("\"number\":1") && all.contains("\"number\":3"))
+        #expect(all.contains("\"number\":1"))
+        #expect(all.contains("\"number\":3"))
     }
 
     @Test("A feed ends with the cancellation of its Swift task")

@@ -29,7 +29,9 @@ struct InspectorContentTests {
         let archive = String(decoding: InspectorArchive([exchange], .standard).data, as: UTF8.self)
         let changes = ExchangeChanges(try #require(inspected.store.changes(after: 0)), .standard).pageJSON
         for text in [detail, archive, changes] { #expect(!text.contains("canary"), "\(text)") }
-        #expect(detail.contains("user=ann") && detail.contains("missing_field") && archive.contains("missing_field"))
+        #expect(detail.contains("user=ann"))
+        #expect(detail.contains("missing_field"))
+        #expect(archive.contains("missing_field"))
         #expect(try #require(ShownExchange(exchange, .standard).attempts.last).curl.hasPrefix("curl --disable"))
     }
 
@@ -74,12 +76,17 @@ struct InspectorContentTests {
         for type in ["application/octet-stream", "application/pdf", nil] {
             let body = ShownBody(
                 RecordedBody(Data("canary".utf8), limit: 100), type.map { ["Content-Type": $0] } ?? [:], .standard)
-            #expect(body.text == nil && body.size == 6 && body.note?.contains("not shown") == true)
+            #expect(body.text == nil)
+            #expect(body.size == 6)
+            #expect(body.note?.contains("not shown") == true)
         }
         let empty = ShownBody(RecordedBody(Data(), limit: 100), ["Content-Type": "text/plain"], .standard)
-        #expect(empty.text == nil && empty.note == nil && empty.size == 0)
+        #expect(empty.text == nil)
+        #expect(empty.note == nil)
+        #expect(empty.size == 0)
         let json = ShownBody(RecordedBody(Data("  [1]".utf8), limit: 100), ["Content-Type": "text/plain"], .standard)
-        #expect(json.text == "  [1]" && json.json == true)
+        #expect(json.text == "  [1]")
+        #expect(json.json == true)
     }
 
     @Test("The archive is HAR 1.2 with one entry for each attempt")
@@ -118,7 +125,8 @@ struct InspectorContentTests {
         #expect(count == 5_000)
         await eventually { inspected.store.exchanges().first?.phase == .ended }
         let detail = ShownExchange(try #require(inspected.store.exchanges().first), .standard)
-        #expect(detail.summary.status == 200 && detail.summary.duration != nil)
+        #expect(detail.summary.status == 200)
+        #expect(detail.summary.duration != nil)
         #expect(detail.summary.size == 5_000)
     }
 
@@ -129,7 +137,9 @@ struct InspectorContentTests {
         try await inspected.send("/x", .json(["a": 1]).header("Cache-Control", "max-age=60"))
         let exchange = try await inspected.send(Request(url: "https://h.example.com/x"))
         let detail = ShownExchange(exchange, .standard)
-        #expect(detail.attempts.isEmpty && detail.summary.source == "cache" && detail.summary.status == 200)
+        #expect(detail.attempts.isEmpty)
+        #expect(detail.summary.source == "cache")
+        #expect(detail.summary.status == 200)
         #expect(detail.response?.body.text == #"{"a":1}"#)
         #expect(detail.explanation.last == "The exchange ended with status 200, source: cache.")
     }

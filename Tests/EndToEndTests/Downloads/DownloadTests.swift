@@ -169,9 +169,11 @@ struct DownloadTests {
             .onProgress { progress in rates.withLock { $0.append(progress.bytesPerSecond ?? 0) } }.value
         #expect(try fixture.fileHas(fixture.content))
         let seconds = Double(clock.now - start) / 1e9
-        #expect(seconds > 1.85 && seconds < 2.1)
+        #expect(seconds > 1.85)
+        #expect(seconds < 2.1)
         let last = try #require(rates.withLock { $0.last })
-        #expect(last > 450_000 && last < 650_000)
+        #expect(last > 450_000)
+        #expect(last < 650_000)
     }
 
     @Test("A redirect to another origin is followed for each part, without credentials", .covers("D-33"))

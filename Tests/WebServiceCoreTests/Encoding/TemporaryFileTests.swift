@@ -31,7 +31,8 @@ struct TemporaryFileTests {
         }
         let body = try source.read(in: 1000)
         #expect(try TemporaryFile.mapping(source, in: place) { look(true) } == body)
-        #expect(pieces > 4 && names.isEmpty)
+        #expect(pieces > 4)
+        #expect(names.isEmpty)
         pieces = 0
         expectFailure(.encoding, naming: ["was cancelled"]) {
             try TemporaryFile.mapping(source, in: place) { look(pieces < 2) }
@@ -39,7 +40,8 @@ struct TemporaryFileTests {
         #expect(pieces == 3)
         try FileHandle(forWritingTo: folder.url.appendingPathComponent("file")).truncate(atOffset: 5)
         expectFailure(.encoding, naming: ["'photo'"]) { try TemporaryFile.mapping(source, in: place) }
-        #expect(!look(false) && names.isEmpty)
+        #expect(!look(false))
+        #expect(names.isEmpty)
         expectFailure(.encoding, naming: ["temporary file"]) {
             try TemporaryFile.mapping(source, in: place.appendingPathComponent("missing"))
         }
@@ -78,7 +80,8 @@ struct TemporaryFileTests {
         }
         for _ in 0..<3 {
             let error = #expect(throws: WebServiceError.self) { try TemporaryFile.mapping(body(count), in: place) }
-            #expect(error?.code == .encoding && (error?.underlying as? POSIXError)?.code == .ENOSPC)
+            #expect(error?.code == .encoding)
+            #expect((error?.underlying as? POSIXError)?.code == .ENOSPC)
             #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).isEmpty)
         }
         let small = try body(40_000)
@@ -108,7 +111,8 @@ struct TemporaryFileTests {
             task.withLock { $0 = resumed }
             resumed.resume()
         }
-        #expect((error as? URLError)?.code == .cancelled && started.withLock { $0 } == 0)
+        #expect((error as? URLError)?.code == .cancelled)
+        #expect(started.withLock { $0 } == 0)
         task.withLock { $0 = nil }
     }
 }

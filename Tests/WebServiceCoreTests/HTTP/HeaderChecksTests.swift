@@ -131,7 +131,8 @@ import FoundationNetworking
         arguments: ["a", "é", "\u{1F4A9}"])
     func length(unit: String) throws {
         let whole = String(repeating: unit, count: 65_536 / unit.utf8.count)
-        #expect(Request.maximumHeaderValueLength == 65_536 && whole.utf8.count == 65_536)
+        #expect(Request.maximumHeaderValueLength == 65_536)
+        #expect(whole.utf8.count == 65_536)
         #expect(try headers("X", whole) == ["A": "1", "X": whole])
         expectFailure(.invalidHeader, naming: ["X", "65536"], hiding: ["s3cret"]) { try headers("X", "s3cret" + whole) }
         expectFailure(.invalidHeader, naming: ["X"]) { try headers("X", whole + "a") }
@@ -180,7 +181,8 @@ import FoundationNetworking
                 #expect(sent[("X")].map { $0.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 } } == true)
             } catch {
                 refused += 1
-                #expect(error.code == .invalidHeader && value.utf8.contains { $0 < 0x20 || $0 == 0x7F })
+                #expect(error.code == .invalidHeader)
+                #expect(value.utf8.contains { $0 < 0x20 || $0 == 0x7F })
             }
         }
         #expect(refused > 0)

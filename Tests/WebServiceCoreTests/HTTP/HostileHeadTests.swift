@@ -73,7 +73,8 @@ struct HostileHeadTests {
         let time = processorTime {
             for field in head.headers { size += field.name.utf8.count + field.value.utf8.count }
         }
-        #expect(time < Self.limit && size <= HostileHead.size)
+        #expect(time < Self.limit)
+        #expect(size <= HostileHead.size)
         for name: Headers.Name in ["Link", "Set-Cookie", "a", "X-Folds", "missing"] {
             #expect(processorTime { size = head[name]?.utf8.count ?? 0 } < Self.limit, "\(name.rawValue)")
             #expect(size <= HostileHead.size * 2)
@@ -86,7 +87,8 @@ struct HostileHeadTests {
         switch kind {
         case .names: #expect(fields.count == 20_000)
         case .repeatedName:
-            #expect(response?.value(forHTTPHeaderField: "a")?.hasPrefix("b, b, b") == true && fields.count == 1)
+            #expect(response?.value(forHTTPHeaderField: "a")?.hasPrefix("b, b, b") == true)
+            #expect(fields.count == 1)
         case .folds: #expect((fields["X-Folds"] as? String)?.utf8.count == 60_001)
         case .blanks: #expect(fields["X-Blanks"] as? String == "a")
         default: #expect(!fields.isEmpty)
@@ -140,7 +142,8 @@ struct HostileHeadTests {
         _ = try await task.data().validateNothing().response
         var archive = Data()
         #expect(processorTime { archive = task.httpArchive() } < Self.limit)
-        #expect(archive.count > 100 && archive.count < 20 * HostileHead.size)
+        #expect(archive.count > 100)
+        #expect(archive.count < 20 * HostileHead.size)
     }
 
     @Test(

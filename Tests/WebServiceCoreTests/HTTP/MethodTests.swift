@@ -40,7 +40,8 @@ import FoundationNetworking
         let request = Request.make(Request.Method(rawValue: name))
         #expect(request.method.rawValue == name)
         expectFailure(.invalidMethod, hiding: ["s3cret"]) { try request.urlRequest() }
-        #expect(!request.description.utf8.contains { $0 < 0x20 } && !printed(request).contains("s3cret"))
+        #expect(!request.description.utf8.contains { $0 < 0x20 })
+        #expect(!printed(request).contains("s3cret"))
     }
 
     @Test(
@@ -68,9 +69,9 @@ import FoundationNetworking
 
     @Test("Constants, literals and raw values create equal methods, whose description is the name that is sent")
     func spelling() {
-        #expect(
-            Request.Method.PATCH == "patch" && Request.Method(rawValue: "PATCH") == .PATCH
-                && "\(Request.Method.PATCH)" == "PATCH")
+        #expect(Request.Method.PATCH == "patch")
+        #expect(Request.Method(rawValue: "PATCH") == .PATCH)
+        #expect("\(Request.Method.PATCH)" == "PATCH")
         #expect(
             [Request.Method.GET, .HEAD, .POST, .PUT, .PATCH, .DELETE, .OPTIONS].map(\.rawValue) == [
                 "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS",

@@ -39,7 +39,8 @@ struct MultipartFileTests {
         defer { withExtendedLifetime(folder) {} }
         let (form, body) = try mixed(folder)
         let encoded = try form.request.encode()
-        #expect(encoded.body == nil && encoded.bodyCount == body.count)
+        #expect(encoded.body == nil)
+        #expect(encoded.bodyCount == body.count)
         let source = try #require(encoded.bodySource)
         for size in [1, 7, 4096, 65_536, 1 << 20] { #expect(try source.read(in: size) == body) }
     }
@@ -69,17 +70,20 @@ struct MultipartFileTests {
         defer { withExtendedLifetime(folder) {} }
         let (form, body) = try mixed(folder)
         let urlRequest = try form.request.urlRequest()
-        #expect(urlRequest.httpBody == nil && urlRequest.value(forHTTPHeaderField: "Content-Type") == form.contentType)
+        #expect(urlRequest.httpBody == nil)
+        #expect(urlRequest.value(forHTTPHeaderField: "Content-Type") == form.contentType)
         let stream = try #require(urlRequest.httpBodyStream)
         for _ in 0..<2 {
             stream.open()
-            #expect(stream.hasBytesAvailable && stream.streamError == nil)
+            #expect(stream.hasBytesAvailable)
+            #expect(stream.streamError == nil)
             var read = Data()
             var room = [UInt8](repeating: 0, count: 10_000)
             while true {
                 let count = stream.read(&room, maxLength: room.count)
                 guard count > 0 else {
-                    #expect(count == 0 && stream.streamStatus == .atEnd)
+                    #expect(count == 0)
+                    #expect(stream.streamStatus == .atEnd)
                     break
                 }
                 read += room.prefix(count)
@@ -93,9 +97,9 @@ struct MultipartFileTests {
         let again = Request(changed)
         #expect(try again.multipart?.body() == body)
         let encoded = try EncodedRequest.encoding(changed)
-        #expect(
-            try !encoded.hasBodyStream && encoded.bodySource?.read(in: 1000) == body
-                && encoded.headers["X-Other"] == "1")
+        #expect(!encoded.hasBodyStream)
+        #expect(try encoded.bodySource?.read(in: 1000) == body)
+        #expect(encoded.headers["X-Other"] == "1")
     }
 
     @Test(
@@ -155,9 +159,9 @@ struct MultipartFileTests {
             let stream = try #require(encoded.urlRequestValue.httpBodyStream)
             stream.open()
             var room = [UInt8](repeating: 0, count: 1000)
-            #expect(
-                stream.read(&room, maxLength: 1000) == -1 && stream.streamStatus == .error
-                    && stream.streamError is WebServiceError)
+            #expect(stream.read(&room, maxLength: 1000) == -1)
+            #expect(stream.streamStatus == .error)
+            #expect(stream.streamError is WebServiceError)
         }
     }
 
@@ -203,10 +207,12 @@ struct MultipartFileTests {
         let command = open + #"cat \#(quoted); printf -- '\015\012--\#(form.boundary)--\015\012'; } | curl "#
         #expect(text.hasPrefix(command))
         #expect(text.contains("--data-binary '@-'"))
-        #expect(text.contains("--header 'Content-Type: \(form.contentType)'") && text.contains("--header 'Expect:'"))
+        #expect(text.contains("--header 'Content-Type: \(form.contentType)'"))
+        #expect(text.contains("--header 'Expect:'"))
         let redacted = form.request.curlDescription()
-        #expect(
-            redacted.contains("--data-binary '[redacted]'") && !redacted.contains("it") && !redacted.contains("cat"))
+        #expect(redacted.contains("--data-binary '[redacted]'"))
+        #expect(!redacted.contains("it"))
+        #expect(!redacted.contains("cat"))
     }
 
     private static func truncate(_ file: URL, to size: off_t) throws {

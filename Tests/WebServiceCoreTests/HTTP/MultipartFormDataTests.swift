@@ -34,7 +34,8 @@ struct MultipartFormDataTests {
                 """.utf8) + Data([0, 255]) + Data("\r\n--\(boundary)--\r\n".utf8)
         #expect(try form.body() == expected)
         let sent = try form.request.urlRequest()
-        #expect(sent.httpBody == expected && sent.httpBodyStream == nil)
+        #expect(sent.httpBody == expected)
+        #expect(sent.httpBodyStream == nil)
         #expect(sent.value(forHTTPHeaderField: "Content-Type") == "multipart/form-data; boundary=\(boundary)")
         #expect(try form.request.encode().bodyCount == expected.count)
     }
@@ -154,14 +155,16 @@ struct MultipartFormDataTests {
             #expect(counts.count == 16)
             sum += counts.values.reduce(0) { $0 + ($1 - 625) * ($1 - 625) / 625 }
         }
-        #expect(sum > 480 - 8 * 31 && sum < 480 + 8 * 31)
+        #expect(sum > 480 - 8 * 31)
+        #expect(sum < 480 + 8 * 31)
     }
 
     @Test("Copies of a form share a boundary, and content similar to a boundary is written unchanged", .covers("C-28"))
     func boundaryInContent() throws {
         var form = MultipartFormData()
         let copy = form
-        #expect(form.boundary == copy.boundary && form.boundary != MultipartFormData().boundary)
+        #expect(form.boundary == copy.boundary)
+        #expect(form.boundary != MultipartFormData().boundary)
         let near = "\r\n--\(form.boundary.dropLast())\r\n--WebService-\r\n--\r\n\(MultipartFormData().boundary)--\r\n"
         form.append(near, name: "near")
         #expect(try form.body() == body("Content-Disposition: form-data; name=\"near\"", near, of: form))
@@ -175,7 +178,9 @@ struct MultipartFormDataTests {
     func replaces() throws {
         let form = MultipartFormData.make { $0.append("1", name: "a") }
         var request = form.request
-        #expect(request.multipart != nil && request.body == nil && request.formParameters == nil)
+        #expect(request.multipart != nil)
+        #expect(request.body == nil)
+        #expect(request.formParameters == nil)
         #expect(request.contentType == form.contentType)
         request.formParameters = ["a": 1]
         #expect(request.multipart == nil)
@@ -183,10 +188,12 @@ struct MultipartFormDataTests {
         #expect(request.formParameters == nil)
         request.body = Data("x".utf8)
         let text = try request.encodedBody()
-        #expect(request.multipart == nil && text == "x")
+        #expect(request.multipart == nil)
+        #expect(text == "x")
         request.multipart = nil
         let body = try request.encode().body
-        #expect(body == nil && request.contentType == nil)
+        #expect(body == nil)
+        #expect(request.contentType == nil)
         request.multipart = form
         request.parameters = ["a": 1]
         #expect(try request.encode().body == Data("a=1".utf8), "the body that was set last is used")

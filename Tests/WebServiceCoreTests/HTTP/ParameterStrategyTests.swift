@@ -231,15 +231,17 @@ import Testing
                 guard let error = #expect(throws: WebServiceError.self, performing: { try request.urlRequest() }) else {
                     continue
                 }
-                #expect(error.description.utf8.count <= 1_000 && error.description.hasPrefix("encoding: "))
+                #expect(error.description.utf8.count <= 1_000)
+                #expect(error.description.hasPrefix("encoding: "))
                 #expect(printed(error).utf8.count < 10_000)
             }
         }
         let error = WebServiceError(WebServiceError.Code(name), name, body: Data(count: 1 << 20))
-        #expect(
-            error.description.utf8.count <= 1_000 && error.description.utf8.count > 990
-                && error.description.hasSuffix("…"))
-        #expect(error.localizedDescription == error.description && error.message == name)
+        #expect(error.description.utf8.count <= 1_000)
+        #expect(error.description.utf8.count > 990)
+        #expect(error.description.hasSuffix("…"))
+        #expect(error.localizedDescription == error.description)
+        #expect(error.message == name)
         #expect(WebServiceError(.encoding, "a").description == "encoding: a")
     }
 }

@@ -12,10 +12,13 @@ import Testing
         let page: Int? = nil
         let parameters: Parameters = ["b": 1, "a": "x", "b": 2, "page": page, "n": nil]
         #expect(pairs(parameters) == ["b=1", "a=x", "b=2", "page=", "n="])
-        #expect(parameters["b"] == 1 && parameters["page"] == .null && parameters["none"] == nil)
-        #expect(
-            parameters.count == 5 && parameters.first?.key == "b" && parameters.last?.key == "n"
-                && Parameters([:]).isEmpty)
+        #expect(parameters["b"] == 1)
+        #expect(parameters["page"] == .null)
+        #expect(parameters["none"] == nil)
+        #expect(parameters.count == 5)
+        #expect(parameters.first?.key == "b")
+        #expect(parameters.last?.key == "n")
+        #expect(Parameters([:]).isEmpty)
     }
 
     @Test("append adds a parameter at the end, even if its name exists")

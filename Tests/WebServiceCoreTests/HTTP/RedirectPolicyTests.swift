@@ -150,10 +150,10 @@ extension RedirectPolicy.Decision {
         request.formParametersAllowedCharacters = CharacterSet(charactersIn: "ab ")
         let next = try #require(try RedirectPolicy.follow.decide(request, 307, "/y").next)
         #expect(try next.encode().body == request.encode().body)
-        #expect(
-            next.options.timeout == .seconds(7) && next.options.deadline == .seconds(9)
-                && !next.options.shouldHandleCookies
-                && next.options.cachePolicy == .reloadIgnoringLocalCacheData)
+        #expect(next.options.timeout == .seconds(7))
+        #expect(next.options.deadline == .seconds(9))
+        #expect(!next.options.shouldHandleCookies)
+        #expect(next.options.cachePolicy == .reloadIgnoringLocalCacheData)
 
         request.setBodyProvider(contentType: "t/x") { Data() }
         let provided = try #require(try RedirectPolicy.follow.decide(request, 308, "/y").next).encode(

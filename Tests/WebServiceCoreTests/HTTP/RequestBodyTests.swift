@@ -40,7 +40,9 @@ import FoundationNetworking
         for (object, text) in rows {
             let request = try Request.make(.POST) { try $0.serialize(json: object) }
             #expect(Array(try #require(try request.encodedBody()).utf8) == Array(text.utf8))
-            #expect(request.contentType == "application/json" && request.body != nil && request.formParameters == nil)
+            #expect(request.contentType == "application/json")
+            #expect(request.body != nil)
+            #expect(request.formParameters == nil)
         }
     }
 
@@ -64,7 +66,8 @@ import FoundationNetworking
         for (object, type) in rows {
             var request = Request.make(.POST) { $0.body = Data("old".utf8) }
             expectFailure(.encoding, naming: [type], hiding: ["s3cret"]) { try request.serialize(json: object) }
-            #expect(request.body == Data("old".utf8) && request.contentType == "application/octet-stream")
+            #expect(request.body == Data("old".utf8))
+            #expect(request.contentType == "application/octet-stream")
             #expect(try request.encodedBody() == "old")
         }
     }
@@ -131,14 +134,16 @@ import FoundationNetworking
             #expect(error?.underlying is EncodingError)
         }
         expectFailure(.encoding, naming: ["Double"]) { try request.serialize(Double.nan) }
-        #expect(request.formParameters == ["a": 1] && request.contentType == ContentType.formEncoded)
+        #expect(request.formParameters == ["a": 1])
+        #expect(request.contentType == ContentType.formEncoded)
     }
 
     @Test("A stored error is thrown when the request is encoded, until another body is set")
     func keptError() throws {
         var request = Request.make(.POST)
         request.keepingError { try $0.serialize(Failing()) }
-        #expect(request.body == nil && request.contentType == nil)
+        #expect(request.body == nil)
+        #expect(request.contentType == nil)
         expectFailure(.encoding, naming: ["Failing"], hiding: ["s3cret"]) { try request.urlRequest() }
         request.keepingError { _ in throw CocoaError(.fileNoSuchFile) }
         #expect(expectFailure(.encoding) { try request.urlRequest() }?.underlying is CocoaError)
@@ -171,7 +176,8 @@ import FoundationNetworking
             }
             var removed = try Request.make(.POST) { try first.2(&$0) }
             removed.body = nil
-            #expect(try removed.encode(provided: Data("provided".utf8)).body == nil && removed.contentType == nil)
+            #expect(try removed.encode(provided: Data("provided".utf8)).body == nil)
+            #expect(removed.contentType == nil)
             #expect(try removed.urlRequest().allHTTPHeaderFields?.isEmpty != false)
         }
     }
@@ -205,7 +211,9 @@ import FoundationNetworking
                     $0.parameters = ["p": 1]
                 }
                 let provided = try await last.providingBody().encode()
-                #expect(provided.body == Data(text.utf8) && provided.contentType == type && last.contentType == type)
+                #expect(provided.body == Data(text.utf8))
+                #expect(provided.contentType == type)
+                #expect(last.contentType == type)
                 last.parameters = nil
                 #expect(try await last.providingBody().encode().body == Data(body.utf8))
                 var first = try Request.make(.POST) {
@@ -301,28 +309,29 @@ import FoundationNetworking
         let request = Request.make(.POST) { $0.body = Data(text.utf8) }
         #expect(request.contentType == "application/octet-stream")
         let sent = try request.urlRequest()
-        #expect(
-            sent.httpBody == Data(text.utf8) && sent.allHTTPHeaderFields == ["Content-Type": "application/octet-stream"]
-        )
+        #expect(sent.httpBody == Data(text.utf8))
+        #expect(sent.allHTTPHeaderFields == ["Content-Type": "application/octet-stream"])
         #expect(try Request.make(.POST).urlRequest().value(forHTTPHeaderField: "Content-Type") == nil)
     }
 
     @Test("contentType and userAgent read and write the header fields")
     func accessors() throws {
         var request = Request.make(.POST) { $0.parameters = ["a": 1] }
-        #expect(request.contentType == "application/x-www-form-urlencoded" && request.userAgent == nil)
+        #expect(request.contentType == "application/x-www-form-urlencoded")
+        #expect(request.userAgent == nil)
         request.parameterEncoding = .json
         #expect(request.contentType == "application/json")
         request.contentType = "a/b"
         request.userAgent = "Agent/1"
-        #expect(
-            request.headers == ["Content-Type": "a/b", "User-Agent": "Agent/1"] && request.contentType == "a/b"
-                && request.userAgent == "Agent/1")
+        #expect(request.headers == ["Content-Type": "a/b", "User-Agent": "Agent/1"])
+        #expect(request.contentType == "a/b")
+        #expect(request.userAgent == "Agent/1")
         request.headers["user-agent"] = "Agent/2"
         #expect(request.userAgent == "Agent/2")
         request.contentType = nil
         request.userAgent = nil
-        #expect(request.headers.isEmpty && request.contentType == "application/json")
+        #expect(request.headers.isEmpty)
+        #expect(request.contentType == "application/json")
         #expect(Request.make(.GET) { $0.parameters = ["a": 1] }.contentType == nil)
     }
 

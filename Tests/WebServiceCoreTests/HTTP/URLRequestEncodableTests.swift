@@ -38,7 +38,8 @@ import FoundationNetworking
         expectFailure(.noStub, naming: ["own"]) {
             try Request(Throwing(error: WebServiceError(.noStub, "own"))).urlRequest()
         }
-        #expect(foreign.url == nil && foreign.description == "GET (invalid URL)")
+        #expect(foreign.url == nil)
+        #expect(foreign.description == "GET (invalid URL)")
     }
 
     @Test("A Request created from a Request is unchanged")
@@ -49,7 +50,9 @@ import FoundationNetworking
             $0.setBodyProvider { Data() }
         }
         let same = Request(request as any URLRequestEncodable)
-        #expect(same.options.deadline == .seconds(3) && same.parameters == ["a": 1] && same.method == .PUT)
+        #expect(same.options.deadline == .seconds(3))
+        #expect(same.parameters == ["a": 1])
+        #expect(same.method == .PUT)
         if case .provider = same.content.content {} else { Issue.record("the body provider is lost") }
     }
 
@@ -58,14 +61,17 @@ import FoundationNetworking
         arguments: ["ftp://h", "", "https://", "https://u:p@h"])
     func unsendable(url: String) {
         let value = Request(url: url).urlRequestValue
-        #expect(value.url?.scheme == "invalid" && value.httpBody == nil && value.url?.host == nil)
+        #expect(value.url?.scheme == "invalid")
+        #expect(value.httpBody == nil)
+        #expect(value.url?.host == nil)
         expectFailure(.invalidURL) { try Request(value).urlRequest() }
     }
 
     @Test("A URLRequest encodes to itself and cannot be sent without a URL")
     func plain() throws {
         var plain = try Request.make().urlRequest()
-        #expect(try plain.urlRequest() == plain && plain.urlRequestValue == plain)
+        #expect(try plain.urlRequest() == plain)
+        #expect(plain.urlRequestValue == plain)
         plain.url = nil
         expectFailure(.invalidURL) { try Request(plain).urlRequest() }
     }

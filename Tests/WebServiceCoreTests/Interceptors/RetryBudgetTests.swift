@@ -25,7 +25,8 @@ struct RetryBudgetTests {
             for _ in 0..<2_000 { group.addTask { _ = await service.GET("/x").data().result } }
         }
         let retries = session.sent.count - 2_000
-        #expect(retries >= 100 && retries <= 300)
+        #expect(retries >= 100)
+        #expect(retries <= 300)
         #expect(budget.availableRetries <= 100)
     }
 
@@ -74,7 +75,8 @@ struct RetryBudgetTests {
     func extremes(capacity: Int, ratio: Double, available: Int) {
         let budget = RetryBudget(capacity: capacity, ratio: ratio)
         budget.recordRequest()
-        #expect(budget.ratio >= 0 && budget.ratio <= 1)
+        #expect(budget.ratio >= 0)
+        #expect(budget.ratio <= 1)
         #expect(budget.availableRetries == available)
         #expect(budget.takeRetry() == (available > 0))
     }

@@ -107,7 +107,8 @@ struct ExchangeLoggerTests {
         let entry = try #require(entries.values.first)
         let parent = try #require(entry.exchange.parent)
         #expect(entry.text == "#\(parent)/#\(entry.exchange.id) GET https://h/v1/x: 200 in 0.0 ms, 3 bytes")
-        #expect(entries.values.count == 1 && "\(entry)" == entry.text)
+        #expect(entries.values.count == 1)
+        #expect("\(entry)" == entry.text)
     }
 
     @Test("The log contains no secret of header fields, query, JSON body or response", .covers("C-66"))
@@ -127,7 +128,8 @@ struct ExchangeLoggerTests {
         }
         let text = lines.joined(separator: "\n")
         #expect(!text.contains("canary"))
-        #expect(text.contains("ann") && text.contains(#""ok":1"#))
+        #expect(text.contains("ann"))
+        #expect(text.contains(#""ok":1"#))
         #expect(text.contains("Location: https://h/?token=[redacted]"))
     }
 
@@ -215,7 +217,8 @@ struct ExchangeLoggerTests {
         service.GET("/y").responseJSON { _, _ in }.resume()
         #expect(await entries.wait(for: 4).last.map(Self.withoutID) == "#N failure: decoding, 0.0 ms")
         _ = await service.GET("/{id}").data().result
-        #expect(entries.values.count == 5 && entries.values[4].text.contains("failed in 0.0 ms, invalidURL: "))
+        try #require(entries.values.count == 5)
+        #expect(entries.values[4].text.contains("failed in 0.0 ms, invalidURL: "))
         #expect(!entries.values.map(\.text).joined().contains("canary"))
     }
 

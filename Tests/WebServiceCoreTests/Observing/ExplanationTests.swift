@@ -136,7 +136,8 @@ struct ExplanationTests {
         let stored = service.stored(Get())
         _ = try await stored.value
         let read = lines(stored.task)
-        #expect(read.count == 2 && read.last == "The exchange ended, source: storage.")
+        #expect(read.count == 2)
+        #expect(read.last == "The exchange ended, source: storage.")
         #expect(read.first?.wholeMatch(of: /The stored response was read: \d+ s old\./) != nil)
         let missing = WebService.make().stored(Get())
         _ = await missing.result

@@ -270,7 +270,8 @@ struct RedactionTests {
         for level in 1...8 {
             (secret, text) = (nested(secret), nested(text))
             let shown = redaction.body(Data(secret.utf8), contentType: "application/json") ?? "canary"
-            #expect(!shown.contains("canary") && shown.contains("[redacted]"), "level \(level)")
+            #expect(!shown.contains("canary"), "level \(level)")
+            #expect(shown.contains("[redacted]"), "level \(level)")
             let shownText = redaction.body(Data(text.utf8), contentType: "application/json") ?? ""
             #expect(shownText.contains("ale") == (level <= 1 + TextRedactor.maximumDepth), "level \(level)")
         }

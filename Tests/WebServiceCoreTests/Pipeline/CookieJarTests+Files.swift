@@ -29,7 +29,8 @@ struct CookieJarFileTests {
         let first = try #require(jar.cookies.first { $0.name == "b" })
         jar.remove(first)
         jar.add(try Cookie(name: "c", value: "x", domain: "a.example", expires: .distantPast))
-        #expect(jar.cookies.map(\.name) == ["a"] && jar.description == "CookieJar(1)")
+        #expect(jar.cookies.map(\.name) == ["a"])
+        #expect(jar.description == "CookieJar(1)")
     }
 
     @Test(
@@ -51,7 +52,8 @@ struct CookieJarFileTests {
         let error = #expect(throws: WebServiceError.self) {
             try Cookie(name: name, value: value, domain: domain, path: path)
         }
-        #expect(error?.code == .invalidHeader && error.map { "\($0)".contains("canary") } == false)
+        #expect(error?.code == .invalidHeader)
+        #expect(error.map { "\($0)".contains("canary") } == false)
     }
 
     @Test("The name prefixes require their attributes, and a date is at most in the year 9999")
@@ -70,7 +72,8 @@ struct CookieJarFileTests {
         }
         let late = try Cookie(name: "a", value: "", domain: "A.Example", expires: .distantFuture, isHostOnly: false)
         #expect(late.expires == HTTPDate.latest || late.expires == .distantFuture)
-        #expect(late.domain == "a.example" && !late.isHostOnly)
+        #expect(late.domain == "a.example")
+        #expect(!late.isHostOnly)
         for domain in ["127.0.0.1", "[::1]", "localhost", "com"] {
             #expect(try Cookie(name: "a", value: "", domain: domain, isHostOnly: false).isHostOnly, "\(domain)")
         }
@@ -93,12 +96,14 @@ struct CookieJarFileTests {
         jar.remove(try #require(jar.cookies.first { $0.name == "old" }))
         try jar.write(to: file, includingSessionCookies: true)
         let read = try CookieJar(contentsOf: file)
-        #expect(read.cookies == jar.cookies && read.header(for: url) == jar.header(for: url))
+        #expect(read.cookies == jar.cookies)
+        #expect(read.header(for: url) == jar.header(for: url))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["jar.json"])
         func permissions(_ url: URL) throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int
         }
-        #expect(try permissions(file) == 0o600 && permissions(folder) == 0o700)
+        #expect(try permissions(file) == 0o600)
+        #expect(try permissions(folder) == 0o700)
     }
 
     @Test("Cookies that expire between writing and reading are omitted")
@@ -136,7 +141,8 @@ struct CookieJarFileTests {
         ] {
             try Data(damaged.utf8).write(to: file)
             let error = #expect(throws: WebServiceError.self) { try CookieJar(contentsOf: file) }
-            #expect(error?.code == .storage && error.map { "\($0)".contains("canary") } == false, "\(damaged)")
+            #expect(error?.code == .storage, "\(damaged)")
+            #expect(error.map { "\($0)".contains("canary") } == false, "\(damaged)")
         }
         let parent = #expect(throws: WebServiceError.self) { try CookieJar(contentsOf: folder) }
         #expect(parent?.code == .storage)
@@ -158,7 +164,8 @@ struct CookieJarFileTests {
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
         let jar = CookieJar()
         let error = #expect(throws: WebServiceError.self) { try jar.write(to: file) }
-        #expect(error?.code == .storage && error?.underlying is POSIXError)
+        #expect(error?.code == .storage)
+        #expect(error?.underlying is POSIXError)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["jar.json"])
     }
 }

@@ -39,14 +39,17 @@ struct ObserverTests {
         let events = recorder.events.values
         #expect(events.map(\.time) == [.zero, .zero, .seconds(2), .seconds(2), .seconds(2)])
         #expect(events.map { $0.date.timeIntervalSince(events[0].exchange.date) } == [0, 0, 2, 2, 2])
-        #expect(Set(events.map(\.exchange.id)).count == 1 && events[0].exchange.parent == nil)
+        #expect(Set(events.map(\.exchange.id)).count == 1)
+        #expect(events[0].exchange.parent == nil)
         guard case .attemptEnded(_, .success(let response), _) = events[3].kind, case .ended(let end) = events[4].kind
         else {
             Issue.record("the events have no response")
             return
         }
         #expect(response.data == Data("abc".utf8))
-        #expect(end.attempts == 1 && !end.isStreamed && end.timeline.events.map(\.kind) == [.attempt])
+        #expect(end.attempts == 1)
+        #expect(!end.isStreamed)
+        #expect(end.timeline.events.map(\.kind) == [.attempt])
         #expect(end.metrics.responseTime == .seconds(2))
     }
 
@@ -174,7 +177,8 @@ struct ObserverTests {
                 "attempt 1 ended URLError -1004", "ended URLError -1004",
             ])
         _ = await service.GET("/{id}").data().result
-        #expect(recorder.lines(1).last == "ended invalidURL" && recorder.lines(1).count == 2)
+        #expect(recorder.lines(1).last == "ended invalidURL")
+        #expect(recorder.lines(1).count == 2)
     }
 
     @Test("A fresh, a validated and a stale response of a cache are events, and a validation is an exchange of its own")
@@ -205,7 +209,8 @@ struct ObserverTests {
         await fixture.cache.finishStoring()
         fixture.advance(by: 200)
         _ = try await fixture.get()
-        #expect(recorder.lines(4).contains("cache: validated") && recorder.lines(4).last == "ended 200 revalidated")
+        #expect(recorder.lines(4).contains("cache: validated"))
+        #expect(recorder.lines(4).last == "ended 200 revalidated")
         #expect(recorder.exchanges.count == 5)
     }
 
@@ -216,7 +221,8 @@ struct ObserverTests {
         task.cancel()
         task.resume()
         _ = await task.data().result
-        #expect(recorder.events.values.isEmpty && session.exchanges.values.isEmpty)
+        #expect(recorder.events.values.isEmpty)
+        #expect(session.exchanges.values.isEmpty)
     }
 
     @Test("Cancelling an exchange ends its attempt, and a late response has no events")
@@ -321,7 +327,8 @@ struct ObserverTests {
                 "created GET https://h/v1/x", "attempt 1 started GET https://h/v1/x", "head 200",
                 "attempt 1 ended 200 network", "ended 200 network", "body: 3 bytes",
             ])
-        #expect(recorder.exchanges[1].parent == recorder.exchanges[0].id && recorder.exchanges[0].parent == nil)
+        #expect(recorder.exchanges[1].parent == recorder.exchanges[0].id)
+        #expect(recorder.exchanges[0].parent == nil)
     }
 
     // MARK: Observers and tags
@@ -421,7 +428,8 @@ struct ObserverTests {
         let all = Dictionary(grouping: recorder.events.values, by: \.exchange.id)
         for events in all.values {
             let lines = events.map { String(EventRecorder.line($0).prefix { $0 != " " }) }
-            #expect(lines.first == "created" && lines.last == "ended")
+            #expect(lines.first == "created")
+            #expect(lines.last == "ended")
             #expect(lines.filter { $0 == "ended" }.count == 1)
             #expect([2, 4, 5].contains(lines.count), "\(lines)")
             #expect(events.map(\.time) == events.map(\.time).sorted())
@@ -472,7 +480,8 @@ struct ObserverTests {
             _ = try await task.value
             #expect(released.values.isEmpty)
             service.observers = []
-            #expect(task.task.state == .completed && released.values.isEmpty)
+            #expect(task.task.state == .completed)
+            #expect(released.values.isEmpty)
         }
         session.exchanges.removeAll()  // they retain their tasks
         #expect(await released.wait() == [true])

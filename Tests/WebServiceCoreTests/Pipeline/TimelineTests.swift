@@ -28,7 +28,8 @@ struct TimelineTests {
         let events = task.timeline.events
         #expect(events.map(\.kind) == [.attempt, .handler, .handler, .handler, .handler])
         #expect(events.dropFirst().map(\.detail) == ["responseJSON", "updateUI", "typed step", "typed step"])
-        #expect(events.first?.request == "GET https://h/v1/x" && events.first?.status == 200)
+        #expect(events.first?.request == "GET https://h/v1/x")
+        #expect(events.first?.status == 200)
         #expect(events.allSatisfy { ($0.duration ?? .seconds(-1)) >= .zero && $0.start >= .zero })
         #expect(task.timeline.date != nil)
         #expect(WebService.make().GET("/x").timeline.events.isEmpty)
@@ -75,7 +76,8 @@ struct TimelineTests {
         #expect((request["queryString"] as? [[String: String]])?.last == ["name": "page", "value": "2"])
         #expect((request["headers"] as? [[String: String]])?.contains(["name": "Accept", "value": "a/b"]) == true)
         let response = try #require(entries[1]["response"] as? [String: Any])
-        #expect(response["status"] as? Int == 200 && response["bodySize"] as? Int == 11)
+        #expect(response["status"] as? Int == 200)
+        #expect(response["bodySize"] as? Int == 11)
         for key in ["startedDateTime", "time", "request", "response", "cache", "timings"] {
             #expect(entries.allSatisfy { $0[key] != nil }, "\(key)")
         }
@@ -86,7 +88,9 @@ struct TimelineTests {
         let task = WebService.make(ScriptedSession([.error(.networkConnectionLost)]), timekeeper: nil).GET("/x").data()
         _ = await task.result
         let event = try #require(task.task.timeline.events.first)
-        #expect(event.kind == .attempt && event.status == nil && event.detail == "URLError -1005")
+        #expect(event.kind == .attempt)
+        #expect(event.status == nil)
+        #expect(event.detail == "URLError -1005")
         let entry = try #require(try archive(task.task).first)
         #expect(entry["comment"] as? String == "URLError -1005")
     }
@@ -115,7 +119,8 @@ struct TimelineTests {
         let before = Date()
         _ = try await task.data().value
         let timeline = task.timeline
-        #expect(timeline.events.map(\.kind) == [.attempt] && timeline.events.first?.start == .seconds(5))
+        #expect(timeline.events.map(\.kind) == [.attempt])
+        #expect(timeline.events.first?.start == .seconds(5))
         let date = try #require(timeline.date)
         #expect(abs(date.timeIntervalSince(before)) < 30)
         let start = try #require(task.metrics.fetchStart)
@@ -141,7 +146,8 @@ struct TimelineTests {
         let task = service.GET("/x").data()
         _ = try await task.value
         let timeline = task.task.timeline
-        #expect(timeline.events.map(\.start) == [.milliseconds(2500)] && timeline.date != nil)
+        #expect(timeline.events.map(\.start) == [.milliseconds(2500)])
+        #expect(timeline.date != nil)
         #expect(timeline.description.hasPrefix("   2500.0 ms  own"))
         let failed = service.GET("//h/{id}").data()
         _ = await failed.result
@@ -156,7 +162,8 @@ struct TimelineTests {
         let task = fixture.service.GET("/x").data()
         #expect(try await task.response.source == .cache)
         let timeline = task.task.timeline
-        #expect(!timeline.events.isEmpty && timeline.date != nil)
+        #expect(!timeline.events.isEmpty)
+        #expect(timeline.date != nil)
         #expect(timeline.events.allSatisfy { (.zero ..< .seconds(60)).contains($0.start) }, "\(timeline)")
     }
 
@@ -184,6 +191,7 @@ struct TimelineTests {
         // Its exchange began no later than the request itself, and times are never negative.
         #expect(joined.task.timeline.events.map(\.kind) == [.joined, .attempt])
         #expect(joined.task.timeline.events.map(\.start) == [.zero, .zero])
-        #expect(joined.task.metrics.fetchStart != nil && joined.task.metrics.responseTime != nil)
+        #expect(joined.task.metrics.fetchStart != nil)
+        #expect(joined.task.metrics.responseTime != nil)
     }
 }

@@ -48,7 +48,8 @@ struct BodyDeliveryTests {
         delivery.withLock { $0 = made }
         defer { delivery.withLock { $0 = nil } }
         made.receive(bytes)
-        #expect(receiver.offered.values == [3] && receiver.results.values == [.cancelled])
+        #expect(receiver.offered.values == [3])
+        #expect(receiver.results.values == [.cancelled])
     }
 
     @Test("A receiver that demands more bytes before it returns from a pause receives the same bytes again")
@@ -74,7 +75,8 @@ struct BodyDeliveryTests {
         delivery.receive(.watched { freed.add(()) })
         #expect(freed.values.count == 1)
         delivery.finish(.success([:]))
-        #expect(receiver.offered.values == [3] && receiver.results.values.isEmpty)
+        #expect(receiver.offered.values == [3])
+        #expect(receiver.results.values.isEmpty)
         delivery.receiveMore()
         #expect(await receiver.results.wait() == [nil])
         #expect(receiver.offered.values.prefix(2) == [3, 3])

@@ -317,7 +317,8 @@ struct LifeCycleModelTests {
                 task.resume()
                 await eventually { results.values.count >= handlers && task.state == .completed }
                 let all = results.values
-                #expect(Set(all).count <= 1 && all.count == handlers, "sequence \(number): \(all) of \(handlers)")
+                #expect(Set(all).count <= 1, "sequence \(number): \(all) of \(handlers)")
+                #expect(all.count == handlers, "sequence \(number): \(all) of \(handlers)")
                 #expect(all.allSatisfy { $0 == "200" || $0 == "-999" }, "sequence \(number): \(all)")
                 #expect(task.state == .completed, "sequence \(number)")
             }

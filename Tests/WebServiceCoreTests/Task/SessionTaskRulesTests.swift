@@ -278,7 +278,8 @@ struct SessionTaskRulesTests {
         task.responseJSON(sum).metricsCollected { metrics.add($0) }
         let second = try #require(await metrics.wait(for: 2).last)
         #expect(sums.values == [3, 3, 3])
-        #expect(first.responseJSONStart != nil && first.responseJSONStart == second.responseJSONStart)
+        #expect(first.responseJSONStart != nil)
+        #expect(first.responseJSONStart == second.responseJSONStart)
         #expect(first.responseJSONEnd == second.responseJSONEnd)
     }
 

@@ -149,7 +149,8 @@ struct SuspendTests {
         bench.task.resume()
         #expect(await bench.handlers.wait() == ["200"])
         let all = place == .reply ? 1 : place.sentBefore + 1
-        #expect(bench.sent.values.count == all && bench.modified.values.count == all)
+        #expect(bench.sent.values.count == all)
+        #expect(bench.modified.values.count == all)
         await eventually { bench.task.state == .completed }
         switch place {
         case .bodyProvider: #expect(bench.sent.values.last?.httpBody == Data("body".utf8))
@@ -197,7 +198,8 @@ struct SuspendTests {
         #expect(task.state == .suspended)
         session.exchanges.values.first?.answer()
         #expect(task.state == .suspended)
-        #expect(handlers.values.isEmpty && session.exchanges.values.first?.log == ["resume"])
+        #expect(handlers.values.isEmpty)
+        #expect(session.exchanges.values.first?.log == ["resume"])
         task.resume()
         #expect(await handlers.wait() == [1])
         await eventually { task.state == .completed }
@@ -214,7 +216,8 @@ struct SuspendTests {
         task.suspend()
         session.exchanges.values.first?.answer()
         task.cancel()
-        #expect(task.state == .suspended && handlers.values.isEmpty)
+        #expect(task.state == .suspended)
+        #expect(handlers.values.isEmpty)
         task.response { _, _ in handlers.add("late") }
         #expect(handlers.values.isEmpty)
         task.resume()

@@ -75,7 +75,8 @@ import WebServiceCore
         _ = try await task.data().value
         try cassette.finish()
         let text = try text()
-        #expect(!text.contains("canary") && text.contains("Cookie: a=redacted-"), "\(text)")
+        #expect(!text.contains("canary"), "\(text)")
+        #expect(text.contains("Cookie: a=redacted-"), "\(text)")
     }
 
     @Test("A replay accepts other secrets than those of the recording")
@@ -133,7 +134,8 @@ import WebServiceCore
         let refused = try recorder()
         _ = try await service(refused).GET("/").data().value
         let error = #expect(throws: WebServiceError.self) { try refused.finish() }
-        #expect(error?.code == .cassetteSecret && error?.message.contains(token) == false)
+        #expect(error?.code == .cassetteSecret)
+        #expect(error?.message.contains(token) == false)
         #expect(error?.message.contains("exchange 1 has a value that looks like a token in its response body") == true)
         let permitted = try recorder(allowed: [token])
         _ = try await service(permitted).GET("/").data().value

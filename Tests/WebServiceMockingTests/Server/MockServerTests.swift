@@ -24,7 +24,8 @@ import FoundationNetworking
         #expect(answer.text == #"[{"name":"Long Trail"}]"#)
         #expect(answer.response?.value(forHTTPHeaderField: "Content-Type") == "application/json")
         let request = try #require(server.receivedRequests.first)
-        #expect(request.method == .GET && request.path == "/brewers")
+        #expect(request.method == .GET)
+        #expect(request.path == "/brewers")
         #expect(request.queryItems == [.init(name: "state", value: "new york!")])
         #expect(request.headers["Host"] == "127.0.0.1:\(server.port)")
         #expect(server.baseURL.absoluteString == "http://127.0.0.1:\(server.port)")
@@ -104,7 +105,8 @@ import FoundationNetworking
         let client = try RawClient(server)
         client.send((0..<200).map { "POST /\($0) HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n\r\n" }.joined())
         for number in 0..<200 { #expect(client.readResponse().body == "/\(number)") }
-        #expect(server.connectionCount == 1 && server.receivedRequests.count == 200)
+        #expect(server.connectionCount == 1)
+        #expect(server.receivedRequests.count == 200)
     }
 
     @Test("A client that expects a 100 receives one before its response")
@@ -124,7 +126,8 @@ import FoundationNetworking
         response.wire = .chunked(size: size)
         server.on(.GET, "/", response)
         let answer = await plainSession.answer(to: try get(server.baseURLString))
-        #expect(answer.data == body && answer.error == nil)
+        #expect(answer.data == body)
+        #expect(answer.error == nil)
 
         server.on(.POST, "/") { MockResponse(statusCode: 200, data: $0.body) }
         let client = try RawClient(server)

@@ -68,7 +68,9 @@ import WebServiceCore
         ] as [(String, String, String?)])
     func path(target: String, path: String, query: String?) throws {
         let request = try request("GET \(target) HTTP/1.1\r\nHost: a\r\n\r\n")
-        #expect(request.path == path && request.query == query && request.target == target)
+        #expect(request.path == path)
+        #expect(request.query == query)
+        #expect(request.target == target)
     }
 
     @Test(
@@ -241,7 +243,8 @@ import WebServiceCore
         parser.append(Array(bytes.utf8))
         let first = parser.next()
         parser.append(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
-        #expect(first != nil && parser.next() == first)
+        #expect(first != nil)
+        #expect(parser.next() == first)
     }
 
     @Test("Random and damaged bytes result in the same events however they are split", .covers("H-49"))

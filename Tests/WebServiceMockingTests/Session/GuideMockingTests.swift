@@ -48,14 +48,17 @@ import FoundationNetworking
             }
             task.resume()
         }
-        #expect(response?.url?.path == "/a" && response?.expectedContentLength == 12345)
-        #expect(data == nil && error == nil)
+        #expect(response?.url?.path == "/a")
+        #expect(response?.expectedContentLength == 12345)
+        #expect(data == nil)
+        #expect(error == nil)
     }
 
     @Test("The guide's responses have a status, JSON, or data with a header field")
     func responses() async throws {
         let noContentResponse = MockResponse(statusCode: 204)
-        #expect(noContentResponse.data.isEmpty && noContentResponse.headers.isEmpty)
+        #expect(noContentResponse.data.isEmpty)
+        #expect(noContentResponse.headers.isEmpty)
 
         let jsonResponse = MockResponse(statusCode: 200, json: ["foo": "bar"])
         #expect(jsonResponse.data == Data(#"{"foo":"bar"}"#.utf8))
@@ -99,7 +102,8 @@ import FoundationNetworking
         let answer = await session.answer(to: try get("http://a.test/"))
         let error = try #require(answer.error) as NSError
         #expect(error == ResponseError.failedToSendRequest as NSError)
-        #expect(answer.data == nil && answer.response == nil)
+        #expect(answer.data == nil)
+        #expect(answer.response == nil)
     }
 
     @Test("A service over a mock receives the responses of its stubs, and an error for an unmatched request")

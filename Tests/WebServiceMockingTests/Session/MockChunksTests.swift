@@ -53,7 +53,8 @@ struct MockChunksTests {
             $0.urlRequestValue.httpMethod == "GET"
         }
         #expect(try await service.GET("/").data().value == Data(count: 3))
-        #expect(try await service.GET("/").data().value == Data() && produced.value >= 5)
+        #expect(try await service.GET("/").data().value == Data())
+        #expect(produced.value >= 5)
     }
 
     @Test("A first element that is produced before the server waits for it is not lost", .covers("S-01"))
@@ -133,7 +134,8 @@ struct MockChunksTests {
         let error = await #expect(throws: URLError.self) {
             for try await chunk in try await service.GET("/").stream().value.body { received += chunk }
         }
-        #expect(error?.code == .networkConnectionLost && received == Data("good".utf8))
+        #expect(error?.code == .networkConnectionLost)
+        #expect(received == Data("good".utf8))
     }
 
     @Test("A collected body obeys the limit of the request, and a request without a body receives none")
@@ -195,7 +197,8 @@ struct MockChunksTests {
         let task = service.GET("/").stream(bufferSize: 10_000)
         let body = try await task.value.body
         await eventually { produced.value >= 9 }
-        #expect(produced.value <= 12 && ended.value == 0)
+        #expect(produced.value <= 12)
+        #expect(ended.value == 0)
         withExtendedLifetime(body) { task.cancel() }
         await eventually { ended.value == 1 }
         #expect(ended.value == 1)

@@ -34,11 +34,13 @@ import FoundationNetworking
     func matcher() async throws {
         session.addStub(MockResponse(statusCode: 200)) { _ in true }
         let matched = await session.answer(to: try get("http://a.test/foo"))
-        #expect(matched.status == 200 && matched.error == nil)
+        #expect(matched.status == 200)
+        #expect(matched.error == nil)
         session.removeAllStubs()
         session.addStub(MockResponse(statusCode: 200)) { _ in false }
         let unmatched = await session.answer(to: try get("http://a.test/foo"))
-        #expect(unmatched.data == nil && unmatched.response == nil)
+        #expect(unmatched.data == nil)
+        #expect(unmatched.response == nil)
         #expect((unmatched.error as? WebServiceError)?.code == .noStub)  // ELWebService has no error here
     }
 

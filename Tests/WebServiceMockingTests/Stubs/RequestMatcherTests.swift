@@ -80,7 +80,8 @@ import FoundationNetworking
             .method(.POST) && .path("/users") && .query("page", "2") && .query("page") && .header("accept", "text/html")
             && .json(["price": 3.5, "tags": ["a", "b"], "nested": ["list": [[:]]]]) && !.path("/pubs")
             && (.method(.GET) || .header("Authorization"))
-        #expect(matching.matches(received) && matching.mismatches(in: received) == [])
+        #expect(matching.matches(received))
+        #expect(matching.mismatches(in: received) == [])
         #expect(
             (RequestMatcher.method(.GET) && .path("/a") && .query("page", "2")).mismatches(in: received).count == 2)
         #expect(RequestMatcher.any.matches(received))
@@ -99,7 +100,8 @@ import FoundationNetworking
                 == [#"body: expected no bytes, received 19 bytes that begin with "name=ale&size=0.5+l""#])
         let long = try await request(.POST, "/", [:], body: String(repeating: "é\n", count: 100_000))
         let line = try #require(RequestMatcher.json(nil).mismatches(in: long).first)
-        #expect(line.utf8.count < 400 && line.hasPrefix("JSON body: expected JSON, received 300000 bytes"))
+        #expect(line.utf8.count < 400)
+        #expect(line.hasPrefix("JSON body: expected JSON, received 300000 bytes"))
         #expect(!line.contains("\n"))
     }
 

@@ -62,8 +62,10 @@ import FoundationNetworking
         let line = #line + 1
         let error = #expect(throws: VerificationError.self) { try session.verify() }
         let violation = try #require(error?.violations.first)
-        #expect(violation.kind == .unmatchedRequest && violation.location.line == line)
-        #expect(violation.location.filePath == #filePath && violation.location.fileID == #fileID)
+        #expect(violation.kind == .unmatchedRequest)
+        #expect(violation.location.line == line)
+        #expect(violation.location.filePath == #filePath)
+        #expect(violation.location.fileID == #fileID)
         #expect(violation.message.hasPrefix("no stub matches PUT /a; the closest of 1 stub:\n  GET /a ("))
         #expect(violation.message.hasSuffix("method: expected GET, received PUT"))
     }

@@ -25,15 +25,21 @@ struct CacheControlTests {
     @Test("The content of a quoted string is not a directive", .covers("M-22"))
     func quoted() {
         let control = CacheControl(["a=\"max-age=1, no-store\\\", b\", c=\"", "d"])
-        #expect(control.least("max-age") == nil && !control.has("no-store") && !control.has("b"))
-        #expect(control.has("a") && control.has("c") && control.has("d"))
+        #expect(control.least("max-age") == nil)
+        #expect(!control.has("no-store"))
+        #expect(!control.has("b"))
+        #expect(control.has("a"))
+        #expect(control.has("c"))
+        #expect(control.has("d"))
     }
 
     @Test("no-cache and private can be limited to some fields")
     func limited() {
         let control = CacheControl(["no-cache=\"Set-Cookie, X-A\", private=x-b"])
-        #expect(!control.isWhole("no-cache") && control.fields("no-cache") == ["set-cookie", "x-a"])
-        #expect(!control.isWhole("private") && control.fields("private") == ["x-b"])
+        #expect(!control.isWhole("no-cache"))
+        #expect(control.fields("no-cache") == ["set-cookie", "x-a"])
+        #expect(!control.isWhole("private"))
+        #expect(control.fields("private") == ["x-b"])
         for field in ["no-cache", "no-cache=\"\"", "no-cache=\"a\", no-cache", "no-cache=", "NO-CACHE"] {
             #expect(CacheControl([field]).isWhole("no-cache"), "\(field)")
         }

@@ -27,12 +27,13 @@ struct CachedVariantsTests {
         let read = try #require(CachedVariants(variants.data(for: key), for: key))
         #expect(read.responses.count == 2)
         for (old, new) in zip(variants.responses, read.responses) {
-            #expect(
-                old.status == new.status && old.headers == new.headers && old.body == new.body
-                    && new.body.startIndex == 0)
-            #expect(
-                old.requestTime == new.requestTime && old.responseTime == new.responseTime
-                    && old.selection == new.selection)
+            #expect(old.status == new.status)
+            #expect(old.headers == new.headers)
+            #expect(old.body == new.body)
+            #expect(new.body.startIndex == 0)
+            #expect(old.requestTime == new.requestTime)
+            #expect(old.responseTime == new.responseTime)
+            #expect(old.selection == new.selection)
         }
         #expect(CachedVariants(CachedVariants().data(for: key), for: key)?.responses.isEmpty == true)
     }
@@ -123,7 +124,8 @@ struct CachedVariantsTests {
         var variants = CachedVariants()
         variants.insert(stored, for: request)
         let data = variants.data(for: key)
-        #expect(data.range(of: Data("x-key".utf8)) != nil && data.range(of: Data("canary".utf8)) == nil)
+        #expect(data.range(of: Data("x-key".utf8)) != nil)
+        #expect(data.range(of: Data("canary".utf8)) == nil)
         #expect(stored.selection.matches(request))
         request.headers["X-Key"] = "other"
         #expect(!stored.selection.matches(request))

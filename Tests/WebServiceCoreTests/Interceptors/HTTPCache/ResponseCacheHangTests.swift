@@ -43,7 +43,8 @@ struct ResponseCacheHangTests {
         #expect(try result.get() == "network one")
         #expect(seconds == 10)
         let failure = try #require(fixture.failures.values.first)
-        #expect(failure.operation == .read && (failure.error as? WebServiceError)?.code == .storage)
+        #expect(failure.operation == .read)
+        #expect((failure.error as? WebServiceError)?.code == .storage)
         storage.hangs(.read, false)
         await fixture.cache.finishStoring()
         #expect(try await fixture.text() == "cache one")
@@ -60,7 +61,8 @@ struct ResponseCacheHangTests {
         storage.hangs(.store, true)
         #expect(try await fixture.text() == "network one")
         let other = await turning(clock) { try await fixture.text("/b") }
-        #expect(try other.result.get() == "network one" && other.seconds == 0)
+        #expect(try other.result.get() == "network one")
+        #expect(other.seconds == 0)
         let (result, seconds) = await turning(clock) { try await fixture.text() }
         #expect(try result.get() == "network one")
         #expect(seconds == 10)
@@ -142,7 +144,8 @@ struct ResponseCacheHangTests {
             if isAll { try await fixture.cache.removeAll() } else { try await fixture.cache.remove(url) }
         }
         let error = #expect(throws: WebServiceError.self) { try result.get() }
-        #expect(error?.code == .storage && seconds == 10)
+        #expect(error?.code == .storage)
+        #expect(seconds == 10)
         storage.hangs(.remove, false)
         #expect(await fixture.cache.finishStoring())
         #expect(try await fixture.text() == "network one")
@@ -162,7 +165,8 @@ struct ResponseCacheHangTests {
             withUnsafeCurrentTask { $0?.cancel() }
             return await fixture.cache.finishStoring()
         }
-        #expect(try result.get() == false && seconds == 10)
+        #expect(try result.get() == false)
+        #expect(seconds == 10)
         storage.hangs(.store, false)
         #expect(await fixture.cache.finishStoring())
         #expect(try await fixture.text() == "cache one")
@@ -198,8 +202,9 @@ struct ResponseCacheHangTests {
             }
         }
         let known = try waits.get().compactMap(\.self)
-        #expect(
-            known.count == 200 && known.count { $0 < .seconds(5) } == 136 && known.count { $0 >= .seconds(10) } == 64)
+        #expect(known.count == 200)
+        #expect(known.count { $0 < .seconds(5) } == 136)
+        #expect(known.count { $0 >= .seconds(10) } == 64)
         storage.hangs(.remove, false)
         #expect(await fixture.cache.finishStoring())
         #expect(storage.removals == 65)
@@ -220,10 +225,12 @@ struct ResponseCacheHangTests {
         for delete in deletes {
             let (result, seconds) = await turning(clock, delete)
             let error = #expect(throws: WebServiceError.self) { try result.get() }
-            #expect(error?.code == .storage && seconds == 10)
+            #expect(error?.code == .storage)
+            #expect(seconds == 10)
         }
         let (finished, seconds) = await turning(clock) { await service.finishStoring() }
-        #expect(try finished.get() == false && seconds == 10)
+        #expect(try finished.get() == false)
+        #expect(seconds == 10)
         storage.hangs(.remove, false)
         #expect(await service.finishStoring())
         #expect(storage.removals == 3)
@@ -240,7 +247,8 @@ struct ResponseCacheHangTests {
         storage.hangs(.read, true)
         let (result, seconds) = await turning(clock) { try await service.stored(NamedRequest()).value.value }
         let error = #expect(throws: WebServiceError.self) { try result.get() }
-        #expect(error?.code == .storage && seconds == 10)
+        #expect(error?.code == .storage)
+        #expect(seconds == 10)
         #expect(failures.values.map(\.operation) == [.read])
     }
 }

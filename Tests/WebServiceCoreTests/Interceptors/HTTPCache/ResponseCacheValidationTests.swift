@@ -51,7 +51,8 @@ struct ResponseCacheValidationTests {
             try await fixture.text("/a", ["Cache-Control": "no-store"], policy: .reloadRevalidatingCacheData)
                 == "revalidated one")
         let stored = try await fixture.get()
-        #expect(stored.source == .cache && stored.header("X-A") == nil)
+        #expect(stored.source == .cache)
+        #expect(stored.header("X-A") == nil)
     }
 
     @Test("A 304 with another Last-Modified date is not used", .covers("M-23"))

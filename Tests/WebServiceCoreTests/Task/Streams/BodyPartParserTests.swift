@@ -35,7 +35,8 @@ import Testing
         let body = "--\(boundary)\r\nA: 1\r\n\r\nx\r\n--\(boundary) \t\r\n\r\ny\r\n--\(boundary)--\r\n"
         for name in ["boundary", "Boundary"] {
             let result = try parse(body, type: "multipart/mixed; \(name)=\(parameter)")
-            #expect(result.elements == [part("x", ["A": "1"]), part("y")] && result.error == nil)
+            #expect(result.elements == [part("x", ["A": "1"]), part("y")])
+            #expect(result.error == nil)
         }
     }
 
@@ -72,7 +73,8 @@ import Testing
         // The line break before a delimiter belongs to it, so that data cannot begin with one.
         let data = data.hasPrefix("-") ? "." + data : data
         let result = try parse("--b\r\nA: 1\r\n\r\n\(data)\r\n--b\r\n\r\n\(data)\r\n--b--\r\n")
-        #expect(result.elements == [part(data, ["A": "1"]), part(data)] && result.error == nil)
+        #expect(result.elements == [part(data, ["A": "1"]), part(data)])
+        #expect(result.error == nil)
     }
 
     @Test("Parts without fields, parts without data, parts with LF only, and a nested body", .covers("P-03"))
@@ -85,7 +87,8 @@ import Testing
         let nested = "--b2\r\n\r\nx\r\n--b2--"
         let type = "multipart/mixed; boundary=b2"
         let result = try parse("--b\r\nContent-Type: \(type)\r\n\r\n\(nested)\r\n--b--\r\n")
-        #expect(result.elements == [part(nested, ["Content-Type": type])] && result.error == nil)
+        #expect(result.elements == [part(nested, ["Content-Type": type])])
+        #expect(result.error == nil)
         #expect(try parse("--b--").elements.isEmpty)
         #expect(try parse("--b--").error == nil)
     }
@@ -99,7 +102,8 @@ import Testing
             let body = Data("--bound\r\n\r\n".utf8) + data + Data("\r\n--bound--".utf8)
             for chunkSize in [1, 7, 1_460, body.count] {
                 let result = try BodyPartParser(contentType: type).result(of: Chunks.of(chunkSize, body))
-                #expect(result.elements == [BodyPart(headers: [:], data: data)] && result.error == nil)
+                #expect(result.elements == [BodyPart(headers: [:], data: data)])
+                #expect(result.error == nil)
             }
         }
     }
@@ -134,11 +138,13 @@ import Testing
         }
         for body in ["", "preamble", "\r\n", "--b"] {
             let result = try parse(body, type: type)
-            #expect(result.elements.isEmpty && result.error?.code == error, "\(body)")
+            #expect(result.elements.isEmpty, "\(body)")
+            #expect(result.error?.code == error, "\(body)")
         }
         let parser = try BodyPartParser(contentType: type)
         let result = parser.result(of: [Data("--b\r\n\r\nx".utf8)], finishing: false)
-        #expect(result.elements.isEmpty && result.error == nil)
+        #expect(result.elements.isEmpty)
+        #expect(result.error == nil)
     }
 
     @Test("A header block of more than 16 KiB is an error at the limit", .covers("P-06"))
@@ -147,7 +153,8 @@ import Testing
         let largest = String(repeating: "x", count: (16 << 10) - 7)
         let result = try BodyPartParser(contentType: "multipart/mixed; boundary=b").result(
             of: [Data("--b\r\nA: \(largest)\r\n\r\nd\r\n--b--".utf8)])
-        #expect(result.elements == [part("d", ["A": largest])] && result.error == nil)
+        #expect(result.elements == [part("d", ["A": largest])])
+        #expect(result.error == nil)
         let endless = "A: \(largest)x\r\n"
         let many = String(repeating: "A:1\r\n", count: 4_000)
         for fields in [endless, many, String(repeating: " ", count: 20_000)] {
@@ -173,7 +180,8 @@ import Testing
         #expect(headers.map(\.value) == ["1", "2", "3 4 5", "", "a:b"])
         for line in ["no colon", ": no name", "a b: c", " folded", "--b--"] {
             let result = try parse("--b\r\n\r\nd\r\n--b\r\n\(line)\r\n\r\ne\r\n--b--")
-            #expect(result.elements == [part("d")] && result.error?.code == .decoding, "\(line)")
+            #expect(result.elements == [part("d")], "\(line)")
+            #expect(result.error?.code == .decoding, "\(line)")
         }
     }
 
@@ -182,7 +190,8 @@ import Testing
         for preamble in ["", "\r\n", "This is a message:\r\n\r\n--a\r\n--b-\r\n--bb\r\n", "a: b\r\n", "--\r\n"] {
             for epilogue in ["", "\r\n", "\r\nepilogue\r\n--b\r\n\r\nx\r\n--b--\r\n", "epilogue"] {
                 let result = try parse("\(preamble)--b\r\n\r\nx\r\n--b--\(epilogue)")
-                #expect(result.elements == [part("x")] && result.error == nil, "\(preamble), \(epilogue)")
+                #expect(result.elements == [part("x")], "\(preamble), \(epilogue)")
+                #expect(result.error == nil, "\(preamble), \(epilogue)")
             }
         }
     }
@@ -193,7 +202,8 @@ import Testing
             "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 500-502/8000\r\n\r\nabc\r\n"
             + "--THIS\r\nContent-Type: application/pdf\r\nContent-Range: bytes 7000-7001/8000\r\n\r\nde\r\n--THIS--\r\n"
         let result = try parse(body, type: "multipart/byteranges; boundary=THIS")
-        #expect(result.elements.map(\.data) == [Data("abc".utf8), Data("de".utf8)] && result.error == nil)
+        #expect(result.elements.map(\.data) == [Data("abc".utf8), Data("de".utf8)])
+        #expect(result.error == nil)
         let ranges = result.elements.map { $0.headers["content-range"] }
         #expect(ranges == ["bytes 500-502/8000", "bytes 7000-7001/8000"])
     }
@@ -203,12 +213,14 @@ import Testing
         let parser = try BodyPartParser(contentType: "multipart/mixed; boundary=b", maximumPartSize: 4)
         for chunks in Chunks.standard(Data("--b\r\n\r\nabcd\r\n--b\r\n\r\nefgh\n--b--".utf8)) {
             let result = parser.result(of: chunks)
-            #expect(result.elements == [part("abcd"), part("efgh")] && result.error == nil)
+            #expect(result.elements == [part("abcd"), part("efgh")])
+            #expect(result.error == nil)
         }
         for rest in ["abcde", "abcd\r\n.", "abcde\r\n--b--", "abcd\rx"] {
             for chunks in Chunks.standard(Data("--b\r\n\r\nx\r\n--b\r\n\r\n\(rest)".utf8)) {
                 let result = parser.result(of: chunks)
-                #expect(result.elements == [part("x")] && result.error?.code == .elementTooLarge, "\(rest)")
+                #expect(result.elements == [part("x")], "\(rest)")
+                #expect(result.error?.code == .elementTooLarge, "\(rest)")
             }
         }
     }

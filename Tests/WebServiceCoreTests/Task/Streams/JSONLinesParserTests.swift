@@ -18,7 +18,8 @@ import Testing
     func values(body: String) {
         for chunks in Chunks.standard(Data(body.utf8)) {
             let result = JSONLinesParser(Int.self).result(of: chunks)
-            #expect(result.elements == [1, 2, 3] && result.error == nil, "\(chunks.map(\.count))")
+            #expect(result.elements == [1, 2, 3], "\(chunks.map(\.count))")
+            #expect(result.error == nil, "\(chunks.map(\.count))")
         }
     }
 
@@ -40,7 +41,8 @@ import Testing
             let result = parser.parse(chunks + [Data()], finishing: false)
             #expect(result.elements == [1, 2])
             let error = try #require(result.error)
-            #expect(error.code == .decoding && error.underlying is DecodingError)
+            #expect(error.code == .decoding)
+            #expect(error.underlying is DecodingError)
             #expect(error.message.hasPrefix("Int cannot be decoded from line 4"), "\(error.message)")
             #expect(error.body == Data("{\"a\":".utf8))
         }
@@ -53,7 +55,8 @@ import Testing
     func nesting() {
         let line = Data(String(repeating: "[", count: 513).utf8)
         let result = JSONLinesParser(JSONValue.self).result(of: [Data("1\n".utf8), line])
-        #expect(result.elements.count == 1 && result.error?.code == .decoding)
+        #expect(result.elements.count == 1)
+        #expect(result.error?.code == .decoding)
     }
 
     @Test("The last line is decoded only at the orderly end of the body", .covers("J-12"))
@@ -63,14 +66,16 @@ import Testing
             #expect(JSONLinesParser(Int.self).result(of: chunks).elements == [1, 23])
         }
         let result = JSONLinesParser(Beer.self).result(of: [Data("{\"name\":\"a\"}\n{\"na".utf8)])
-        #expect(result.elements.count == 1 && result.error?.message.contains("line 2") == true)
+        #expect(result.elements.count == 1)
+        #expect(result.error?.message.contains("line 2") == true)
     }
 
     @Test("Each value may begin with a record separator", .covers("J-13"))
     func textSequence() {
         for chunks in Chunks.standard(Data("\u{1E}1\n\u{1E}2\n\u{1E}\u{1E}3\n\u{1E}\n".utf8)) {
             let result = JSONLinesParser(Int.self).result(of: chunks)
-            #expect(result.elements == [1, 2, 3] && result.error == nil)
+            #expect(result.elements == [1, 2, 3])
+            #expect(result.error == nil)
         }
     }
 
@@ -78,7 +83,8 @@ import Testing
     func limitAndDecoder() {
         let parser = JSONLinesParser(Int.self, maximumLength: 3)
         let result = parser.result(of: [Data("123\n1234\n".utf8)])
-        #expect(result.elements == [123] && result.error?.code == .elementTooLarge)
+        #expect(result.elements == [123])
+        #expect(result.error?.code == .elementTooLarge)
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .secondsSince1970
         let dates = JSONLinesParser(Date.self, decoder: decoder).result(of: [Data("5\n".utf8)])

@@ -17,13 +17,18 @@ import Testing
     @Test("Data that cannot be decoded is a typed error that contains the data", arguments: ["", "[1", "[DONE]", "{}"])
     func malformedData(data: String) throws {
         let error = try #require(throws: WebServiceError.self) { try ServerSentEvent(data: data).decode([Int].self) }
-        #expect(error.code == .decoding && error.body == Data(data.utf8) && error.underlying is DecodingError)
+        #expect(error.code == .decoding)
+        #expect(error.body == Data(data.utf8))
+        #expect(error.underlying is DecodingError)
         #expect(error.message.hasPrefix("Array<Int> cannot be decoded from the data of an event"))
     }
 
     @Test("The type of an event defaults to message")
     func defaults() {
         let event = ServerSentEvent(data: "a")
-        #expect(event.type == "message" && event.data == "a" && event.id == "" && event.retry == nil)
+        #expect(event.type == "message")
+        #expect(event.data == "a")
+        #expect(event.id == "")
+        #expect(event.retry == nil)
     }
 }

@@ -74,7 +74,8 @@ struct TypedTaskTests {
             service(#"{"beers":[{"name":"x"},{"name":7}]}"#).GET("/x").decode([String: [Beer]].self))
         #expect(error.code == .decoding)
         // The keys of a dictionary are data of the server.
-        #expect(error.message.contains("*[1].name") && !error.message.contains("beers"))
+        #expect(error.message.contains("*[1].name"))
+        #expect(!error.message.contains("beers"))
         #expect(error.underlying is DecodingError)
         #expect(error.body?.count == 35)
         #expect(error.request?.url?.path == "/v1/x")
@@ -101,7 +102,8 @@ struct TypedTaskTests {
         #expect(try await service("").GET("/x").data().value == Data())
         let error = try await failure(service("", status: 204).GET("/x").decode(Beer.self))
         #expect(error.code == .emptyResponse)
-        #expect(error.message.contains("Beer") && error.message.contains("204"))
+        #expect(error.message.contains("Beer"))
+        #expect(error.message.contains("204"))
     }
 
     @Test(
@@ -131,10 +133,18 @@ struct TypedTaskTests {
     func anyJSON() async throws {
         let json = try await service(#"{"a":[1,true,null,"x",2.5,{"b":{}}]}"#).GET("/x").json().value
         let list = try #require(json["a"])
-        #expect(list[0]?.int == 1 && list[1]?.bool == true && list[2] == .null && list[2]?.isNull == true)
-        #expect(list[3]?.string == "x" && list[4]?.double == 2.5 && list[4]?.int == nil)
-        #expect(list[5]?["b"] == .object([:]) && list[6] == nil && json["nothing"] == nil)
-        #expect(list.array?.count == 6 && json.object?.count == 1)
+        #expect(list[0]?.int == 1)
+        #expect(list[1]?.bool == true)
+        #expect(list[2] == .null)
+        #expect(list[2]?.isNull == true)
+        #expect(list[3]?.string == "x")
+        #expect(list[4]?.double == 2.5)
+        #expect(list[4]?.int == nil)
+        #expect(list[5]?["b"] == .object([:]))
+        #expect(list[6] == nil)
+        #expect(json["nothing"] == nil)
+        #expect(list.array?.count == 6)
+        #expect(json.object?.count == 1)
         #expect(try await failure(service("{").GET("/x").json()).code == .decoding)
         let decoded = try await service(#"{"a":[1,true,null]}"#).GET("/x").decode([String: JSONValue].self).value
         #expect(decoded["a"] == .array([.integer(1), .bool(true), .null]))
@@ -246,8 +256,12 @@ struct TypedTaskTests {
             #"{"type":"https://h/p","title":"Out of stock","status":409,"detail":"no ale","instance":"/o/1","left":0}"#
         let error = try await failure(service(body, status: 409, type: "application/problem+json").GET("/x").data())
         let problem = try #require(error.problem)
-        #expect(problem.type == "https://h/p" && problem.title == "Out of stock" && problem.status == 409)
-        #expect(problem.detail == "no ale" && problem.instance == "/o/1" && problem.extensions["left"] == .integer(0))
+        #expect(problem.type == "https://h/p")
+        #expect(problem.title == "Out of stock")
+        #expect(problem.status == 409)
+        #expect(problem.detail == "no ale")
+        #expect(problem.instance == "/o/1")
+        #expect(problem.extensions["left"] == .integer(0))
         struct Left: Decodable { var left: Int }
         #expect(try error.decodeBody(Left.self).left == 0)
         let other = try await failure(service("{}", status: 409, type: "application/json").GET("/x").data())
@@ -308,7 +322,9 @@ struct TypedTaskTests {
         async let second = task.response
         let (result, response) = try await (first, second)
         #expect(throws: WebServiceError.self) { try result.get() }
-        #expect(response.status == 404 && response.data.count == 1 && response.attempts == 1)
+        #expect(response.status == 404)
+        #expect(response.data.count == 1)
+        #expect(response.attempts == 1)
         #expect(session.exchanges.values.count == 1)
     }
 

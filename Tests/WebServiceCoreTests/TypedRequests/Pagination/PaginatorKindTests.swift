@@ -70,8 +70,9 @@ struct PaginatorKindTests {
         let paginator = offsets(numbers(count, asked), end: end, total: total)
         #expect(try await all(paginator) == Array(0..<count))
         #expect(asked.values.count == requests)
-        #expect(
-            paginator.state.itemsPerPage == 4 && paginator.state.total == total && paginator.state.itemCount == count)
+        #expect(paginator.state.itemsPerPage == 4)
+        #expect(paginator.state.total == total)
+        #expect(paginator.state.itemCount == count)
     }
 
     @Test("Pages shorter than the limit lose no items, and a total ends the list from any start offset")
@@ -95,7 +96,9 @@ struct PaginatorKindTests {
         }
         let first = paginator(2)
         let page = try #require(try await first.moveNext())
-        #expect(page.items == [1, 2] && page.next == 2 && page.response?.status == 200)
+        #expect(page.items == [1, 2])
+        #expect(page.next == 2)
+        #expect(page.response?.status == 200)
         #expect(try await all(paginator(50).reset(to: first.state)) == [1, 2])
         #expect(asked.values.map(\.url?.query) == ["page=1&count=2", "page=2&count=2", "page=3&count=2"])
         let short = Paginator.pageNumber(from: 0, itemsPerPage: 3, end: .shortPage) { number, _ in
@@ -120,7 +123,8 @@ struct PaginatorKindTests {
         let service = service { _ in ("[1,2]", [:]) }
         let offset = offsets(service).reset(to: Int.max - 1)
         #expect(await code { _ = try await offset.moveNext() } == .pageOutOfRange)
-        #expect(offset.canMoveNext && offset.state.position == Int.max - 1)
+        #expect(offset.canMoveNext)
+        #expect(offset.state.position == Int.max - 1)
         #expect(try await offset.reset(to: Int.max - 2).moveNext()?.next == .max)
         let number = Paginator.pageNumber(itemsPerPage: 1) { _, _ in service.GET("/n").decode([Int].self) }
         #expect(await code { _ = try await number.reset(to: .max).moveNext() } == .pageOutOfRange)
@@ -199,7 +203,8 @@ struct PaginatorKindTests {
         let paginator = links(Request(url: "https://h/n"), to: ["https://h/n": target], asked: asked)
         #expect(try await paginator.moveNext()?.items == ["https://h/n"])
         for _ in 0..<2 { #expect(await code { _ = try await paginator.moveNext() } == .linkRefused) }
-        #expect(paginator.canMoveNext && asked.values.count == 1)
+        #expect(paginator.canMoveNext)
+        #expect(asked.values.count == 1)
     }
 
     @Test("Links to an allowed origin and back are followed")

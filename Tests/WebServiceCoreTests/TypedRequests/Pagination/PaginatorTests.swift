@@ -27,11 +27,14 @@ struct PaginatorTests {
     func laziness() async throws {
         let asked = Collected<Int?>()
         let paginator = paginator([0: ([1, 2], 7), 7: ([3], nil)], asked: asked)
-        #expect(asked.values.isEmpty && paginator.canMoveNext)
+        #expect(asked.values.isEmpty)
+        #expect(paginator.canMoveNext)
         #expect(try await paginator.moveNext()?.items == [1, 2])
-        #expect(asked.values == [nil] && paginator.state.position == 7)
+        #expect(asked.values == [nil])
+        #expect(paginator.state.position == 7)
         #expect(try await paginator.moveNext()?.items == [3])
-        #expect(!paginator.canMoveNext && paginator.state.itemCount == 3)
+        #expect(!paginator.canMoveNext)
+        #expect(paginator.state.itemCount == 3)
         #expect(try await paginator.moveNext() == nil)
         #expect(asked.values == [nil, 7])
     }
@@ -61,7 +64,9 @@ struct PaginatorTests {
             let failing = Task { try await paginator.moveNext() }
             await list.asks.wait(for: count).last?.fail(TestError(name: "\(count)"))
             await #expect(throws: TestError(name: "\(count)")) { try await failing.value }
-            #expect(paginator.canMoveNext && paginator.state.position == 5 && paginator.state.itemCount == 1)
+            #expect(paginator.canMoveNext)
+            #expect(paginator.state.position == 5)
+            #expect(paginator.state.itemCount == 1)
         }
         async let second = paginator.moveNext()
         await list.asks.wait(for: 4).last?.answer([2], next: nil)
@@ -115,10 +120,13 @@ struct PaginatorTests {
         await called.wait()
         waiting.cancel()
         await #expect(throws: URLError(.cancelled)) { try await waiting.value }
-        #expect(list.asks.values.count == 1 && list.asks.values.first?.isCancelled == false)
+        #expect(list.asks.values.count == 1)
+        #expect(list.asks.values.first?.isCancelled == false)
         first.cancel()
         await #expect(throws: URLError(.cancelled)) { try await first.value }
-        #expect(list.asks.values.first?.isCancelled == true && paginator.state.position == nil && paginator.canMoveNext)
+        #expect(list.asks.values.first?.isCancelled == true)
+        #expect(paginator.state.position == nil)
+        #expect(paginator.canMoveNext)
         async let again = paginator.moveNext()
         await list.asks.wait(for: 2).last?.answer([1], next: nil)
         #expect(try await again?.items == [1])
@@ -150,11 +158,14 @@ struct PaginatorTests {
         await list.cancels.wait()
         list.asks.values.first?.answer([1], next: 2)
         await #expect(throws: URLError(.cancelled)) { try await old.value }
-        #expect(paginator.state.position == 40 && paginator.state.itemCount == 0 && paginator.canMoveNext)
+        #expect(paginator.state.position == 40)
+        #expect(paginator.state.itemCount == 0)
+        #expect(paginator.canMoveNext)
         async let new = paginator.moveNext()
         await list.asks.wait(for: 2).last?.answer([40], next: nil)
         #expect(try await new?.items == [40])
-        #expect(paginator.reset().canMoveNext && paginator.state.position == nil)
+        #expect(paginator.reset().canMoveNext)
+        #expect(paginator.state.position == nil)
     }
 
     @Test(
@@ -168,9 +179,11 @@ struct PaginatorTests {
         var items: [Int] = []
         let found = await code { for try await item in paginator.items(prefetch: true) { items.append(item) } }
         #expect(found == .repeatedCursor)
-        #expect(items == Array(0...length) && asked.values.count == length + 1)
+        #expect(items == Array(0...length))
+        #expect(asked.values.count == length + 1)
         #expect(await code { _ = try await paginator.moveNext() } == .repeatedCursor)
-        #expect(paginator.canMoveNext && asked.values.count == length + 1)
+        #expect(paginator.canMoveNext)
+        #expect(asked.values.count == length + 1)
         #expect(try await paginator.reset(to: 1).moveNext()?.items == [1])
     }
 
@@ -200,7 +213,9 @@ struct PaginatorTests {
         var items: [Int] = []
         let found = await code { for try await item in paginator.items() { items.append(item) } }
         #expect(found == .tooManyEmptyPages)
-        #expect(items == [5] && paginator.state.position == 5 && paginator.canMoveNext)
+        #expect(items == [5])
+        #expect(paginator.state.position == 5)
+        #expect(paginator.canMoveNext)
         #expect(try await paginator.reset(to: 6).moveNext()?.items == [6])
         #expect(await code { _ = try await self.paginator([0: ([], 1)], empty: -1).moveNext() } == .tooManyEmptyPages)
         #expect(try await self.paginator([0: ([], nil)], empty: 0).moveNext()?.items == [])
@@ -213,7 +228,8 @@ struct PaginatorTests {
         let paginator = Paginator<Int, Int> { Page([$0 ?? 0], next: $0 == 3 ? nil : ($0 ?? 0) + 1, total: said) }
         var found = 0
         for try await _ in paginator.items() { found += 1 }
-        #expect(found == 4 && paginator.state.total == known)
+        #expect(found == 4)
+        #expect(paginator.state.total == known)
     }
 
     @Test("A saved state with extreme numbers does not trap")

@@ -33,7 +33,8 @@ struct ErasedRequestTests {
         await endpoint.fetches.wait(for: 2)
         for fetch in endpoint.fetches.values { fetch.answer(fetch.request is Count ? "7" : "ale") }
         let values: [any Sendable] = [try await tasks[0].value, try await tasks[1].value]
-        #expect(values[0] as? String == "ale" && values[1] as? Int == 7)
+        #expect(values[0] as? String == "ale")
+        #expect(values[1] as? Int == 7)
         #expect(await tasks[1].serviceResponse.convert(for: Count()).data == 7)
         let typed: TypedTask<Int> = service.perform(Count())
         await endpoint.fetches.wait(for: 2)
@@ -54,7 +55,8 @@ struct ErasedRequestTests {
             answers.add(response.data as? String ?? "-")
         }
         await endpoint.fetches.wait()
-        #expect(service.containsRequest(key: 1) && service.containsRequest(TextRequest()))
+        #expect(service.containsRequest(key: 1))
+        #expect(service.containsRequest(TextRequest()))
         #expect(await service.perform(request, key: 1, duplicates: .reject).serviceResponse.isDuplicate)
         service.perform(request, key: 2, delegate: delegate)
         for fetch in await endpoint.fetches.wait(for: 2) { fetch.answer("ale") }
@@ -75,7 +77,9 @@ struct ErasedRequestTests {
         await endpoint.fetches.wait()[0].answer("ale")
         #expect(try await task.value as? String == "ale")
         let value = try await service.stored(request, maximumAge: .seconds(60)).value
-        #expect(value.value as? String == "ale" && value.isStored && value.age != nil)
+        #expect(value.value as? String == "ale")
+        #expect(value.isStored)
+        #expect(value.age != nil)
         let answers = Collected<String>()
         service.stored(request) { answers.add($0.data?.value as? String ?? "-") }
         #expect(await answers.wait() == ["ale"])

@@ -118,7 +118,8 @@ struct FetchPolicyTests {
             fetch.answer("old")
             _ = await task.result
             let all = await shown.wait()
-            #expect(all.last == "new" && all.filter { $0 == "new" }.count == 1, "\(all)")
+            #expect(all.last == "new", "\(all)")
+            #expect(all.filter { $0 == "new" }.count == 1, "\(all)")
         }
     }
 

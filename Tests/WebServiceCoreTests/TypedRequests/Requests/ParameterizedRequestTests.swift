@@ -37,20 +37,25 @@ struct ParameterizedRequestTests {
         for method in [Request.Method.GET, .HEAD, .DELETE] {
             let sent = try Search(method: method).request(for: service).urlRequest()
             #expect(
-                sent.url?.absoluteString.hasSuffix("/a%2Fb/search?q=a%20b&page=2") == true && sent.httpBody == nil,
+                sent.url?.absoluteString.hasSuffix("/a%2Fb/search?q=a%20b&page=2") == true,
+                "\(method)")
+            #expect(
+                sent.httpBody == nil,
                 "\(method)")
         }
         for method in [Request.Method.POST, .PUT, .PATCH] {
             let form = try Search(method: method).request(for: service).urlRequest()
-            #expect(form.url?.query == nil && form.httpBody == Data("q=a+b&page=2".utf8), "\(method)")
+            #expect(form.url?.query == nil, "\(method)")
+            #expect(form.httpBody == Data("q=a+b&page=2".utf8), "\(method)")
             let sent = try Search(method: method, parameterEncoding: .json).request(for: service).urlRequest()
-            #expect(sent.url?.query == nil && sent.httpBody == Data(#"{"page":2,"q":"a b"}"#.utf8), "\(method)")
-            #expect(
-                sent.value(forHTTPHeaderField: "Content-Type") == "application/json"
-                    && sent.value(forHTTPHeaderField: "X-Part") == "1")
+            #expect(sent.url?.query == nil, "\(method)")
+            #expect(sent.httpBody == Data(#"{"page":2,"q":"a b"}"#.utf8), "\(method)")
+            #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json")
+            #expect(sent.value(forHTTPHeaderField: "X-Part") == "1")
         }
         let query = try Search(method: .POST, parameterEncoding: .query).request(for: service).urlRequest()
-        #expect(query.url?.query == "q=a%20b&page=2" && query.httpBody?.isEmpty != false)
+        #expect(query.url?.query == "q=a%20b&page=2")
+        #expect(query.httpBody?.isEmpty != false)
     }
 
     @Test("Multipart parameters are a body, missing parameters add nothing, and invalid ones are an encoding error")
@@ -60,7 +65,9 @@ struct ParameterizedRequestTests {
         let parts = try Search(method: .POST, parameters: .multipart(form)).request(for: service)
         #expect(parts.multipart != nil)
         let ping = try Ping().request(for: service).urlRequest()
-        #expect(ping.httpMethod == "GET" && ping.url?.query == nil && ping.httpBody == nil)
+        #expect(ping.httpMethod == "GET")
+        #expect(ping.url?.query == nil)
+        #expect(ping.httpBody == nil)
         let error = #expect(throws: WebServiceError.self) {
             try Search(method: .POST, parameters: .simple(["x": Double.nan]), parameterEncoding: .json)
                 .request(for: service).urlRequest()
@@ -91,11 +98,13 @@ struct ParameterizedRequestTests {
     @Test("An Encodable body is sent as JSON, and parameters in addition to it are in the query")
     func body() throws {
         let sent = try Create().request(for: service).urlRequest()
-        #expect(sent.httpBody == Data(#"{"dueDate":7,"title":"ale"}"#.utf8) && sent.url?.query == nil)
+        #expect(sent.httpBody == Data(#"{"dueDate":7,"title":"ale"}"#.utf8))
+        #expect(sent.url?.query == nil)
         #expect(sent.value(forHTTPHeaderField: "Content-Type") == "application/json")
         let both = try Create(parameters: .simple(["notify": true]), isSnakeCase: true).request(for: service)
             .urlRequest()
-        #expect(both.httpBody == Data(#"{"due_date":7,"title":"ale"}"#.utf8) && both.url?.query == "notify=true")
+        #expect(both.httpBody == Data(#"{"due_date":7,"title":"ale"}"#.utf8))
+        #expect(both.url?.query == "notify=true")
         let none = try Create(issue: nil, parameters: .simple(["a": 1])).request(for: service).urlRequest()
         #expect(none.httpBody == Data("a=1".utf8))
         let error = #expect(throws: WebServiceError.self) {

@@ -38,14 +38,17 @@ struct TypedRequestEventTests {
                 "created GET https://h/v1/x", "attempt 1 started GET https://h/v1/x", "head 200",
                 "attempt 1 ended 200 network", "ended 200 network",
             ])
-        #expect(recorder.exchanges[1].parent == recorder.exchanges[0].id && recorder.exchanges[0].request == nil)
+        #expect(recorder.exchanges[1].parent == recorder.exchanges[0].id)
+        #expect(recorder.exchanges[0].request == nil)
         let lines = recorder.events.values.map(EventRecorder.line)
-        #expect(lines.first == "created Get" && lines.last == "ended 200 network")
+        #expect(lines.first == "created Get")
+        #expect(lines.last == "ended 200 network")
         guard case .ended(let summary) = recorder.events.values.last?.kind else {
             Issue.record("the last event is not the end")
             return
         }
-        #expect(summary.attempts == 1 && summary.timeline.events.map(\.kind) == [.attempt])
+        #expect(summary.attempts == 1)
+        #expect(summary.timeline.events.map(\.kind) == [.attempt])
     }
 
     @Test("The identifier of a typed request is that of the context of its endpoint")

@@ -385,7 +385,9 @@ struct StoredAnswersTests {
         }
         await fill()
         #expect(await there() == [true, true, true])
-        #expect(memory.calls.values.count == 2 && users.calls.values.count == 2 && any.calls.values.count == 2)
+        #expect(memory.calls.values.count == 2)
+        #expect(users.calls.values.count == 2)
+        #expect(any.calls.values.count == 2)
         try await service.deleteStored(user)
         #expect(await there() == [true, false, true])
         try await service.deleteStoredInAnyClassification()
