@@ -12,6 +12,8 @@ import Glibc
 
 /// A process that this process starts and waits for.
 ///
+/// If this process ends first, however it ends, a ``Guardian`` terminates the child.
+///
 /// On Linux, `Process` of Foundation reads beyond a buffer if this process has more than about
 /// 1,300 open descriptors, and does not notice the end of a child while another one, which a
 /// different thread started at the same time, is running (pull request 5472 of
@@ -72,6 +74,11 @@ package final class ChildProcess: Sendable {
     /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has
     /// the default action for each signal.
     package func run() throws {
+        let pid = try start()
+        Guardian.shared?.add(pid)
+    }
+
+    fileprivate func start() throws -> pid_t {
         #if canImport(Darwin)
         var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?) = (nil, nil)
         #else
@@ -119,6 +126,7 @@ package final class ChildProcess: Sendable {
         }
         guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         state.withLock { $0 = .running(pid) }
+        return pid
     }
 
     #if !canImport(Darwin)
@@ -159,18 +167,55 @@ package final class ChildProcess: Sendable {
 
     /// Returns the result of ``waitUntilExit()``; `nil` if the process has not ended.
     private func reap(_ options: Int32) -> Int32? {
-        state.withLock { state in
+        let (result, ended) = state.withLock { state -> (Int32?, pid_t?) in
             switch state {
-            case .created: return nil
-            case .ended(let result): return result
+            case .created: return (nil, nil)
+            case .ended(let result): return (result, nil)
             case .running(let pid):
                 var status: Int32 = 0
-                guard waitpid(pid, &status, options) == pid else { return nil }
+                guard waitpid(pid, &status, options) == pid else { return (nil, nil) }
                 let result = status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F)
                 state = .ended(result)
-                return result
+                return (result, pid)
             }
         }
+        if let ended { Guardian.shared?.remove(ended) }
+        return result
+    }
+}
+
+/// A shell that waits for the end of this process, and then terminates the processes that are left.
+private final class Guardian: Sendable {
+    /// `nil` if it cannot be started, which prevents no other process.
+    static let shared = try? Guardian()  // see above
+
+    private static let script = """
+        trap '' HUP INT TERM
+        while read -r change pid; do
+            case $change in
+            +) pids="$pids $pid " ;;
+            -) pids="${pids%% $pid *}${pids#* $pid }" ;;
+            esac
+        done
+        [ -z "$pids" ] || { kill $pids; sleep 2; kill -KILL $pids; }
+        """
+
+    private let pipe = Pipe()
+    private let shell: ChildProcess
+
+    private init() throws {
+        shell = ChildProcess("/bin/sh", ["-c", Self.script], input: .pipe(pipe), output: .null, errors: .null)
+        _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        _ = try shell.start()
+    }
+
+    func add(_ pid: pid_t) { write("+ \(pid)\n") }
+    func remove(_ pid: pid_t) { write("- \(pid)\n") }
+
+    private func write(_ line: String) {
+        // Without a reader, the write would end this process.
+        guard shell.isRunning else { return }
+        try? pipe.fileHandleForWriting.write(contentsOf: Data(line.utf8))  // the guardian has ended
     }
 }
 

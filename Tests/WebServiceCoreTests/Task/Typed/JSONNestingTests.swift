@@ -253,7 +253,7 @@ struct JSONNestingTests {
             for result in [read.map { _ in 0 }, decoded.map { _ in 0 }, shape] {
                 let error = #expect(throws: WebServiceError.self) { try result.get() }
                 #expect(error?.code == .decoding)
-                #expect("\(error?.underlying as Any)".contains("512"))
+                #expect(printed(error?.underlying as Any).contains("512"))
             }
         }
     }
