@@ -74,11 +74,11 @@ package final class ChildProcess: Sendable {
     /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has
     /// the default action for each signal.
     package func run() throws {
-        let pid = try start()
-        Guardian.shared?.add(pid)
+        try run(inGroup: Guardian.shared?.group)
     }
 
-    fileprivate func start() throws -> pid_t {
+    /// - Parameter group: A process group; 0 for a new one, and `nil` for that of this process.
+    fileprivate func run(inGroup group: pid_t?) throws {
         #if canImport(Darwin)
         var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?) = (nil, nil)
         #else
@@ -113,8 +113,10 @@ package final class ChildProcess: Sendable {
         let others: Int32 = 0
         _ = Self.closeFrom?(&actions, 3)
         #endif
+        posix_spawnattr_setpgroup(&attributes, group ?? 0)
+        let joins = group == nil ? 0 : Int32(POSIX_SPAWN_SETPGROUP)
         posix_spawnattr_setflags(
-            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF) | others))
+            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF) | joins | others))
 
         var pid: pid_t = 0
         var arguments = ([executable] + arguments).map { strdup($0) } + [nil]
@@ -126,6 +128,11 @@ package final class ChildProcess: Sendable {
         }
         guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         state.withLock { $0 = .running(pid) }
+    }
+
+    /// The identifier while the process is running.
+    fileprivate var identifier: pid_t? {
+        guard isRunning, case .running(let pid) = state.withLock(\.self) else { return nil }
         return pid
     }
 
@@ -167,56 +174,38 @@ package final class ChildProcess: Sendable {
 
     /// Returns the result of ``waitUntilExit()``; `nil` if the process has not ended.
     private func reap(_ options: Int32) -> Int32? {
-        let (result, ended) = state.withLock { state -> (Int32?, pid_t?) in
+        state.withLock { state in
             switch state {
-            case .created: return (nil, nil)
-            case .ended(let result): return (result, nil)
+            case .created: return nil
+            case .ended(let result): return result
             case .running(let pid):
                 var status: Int32 = 0
-                guard waitpid(pid, &status, options) == pid else { return (nil, nil) }
+                guard waitpid(pid, &status, options) == pid else { return nil }
                 let result = status & 0x7F == 0 ? status >> 8 & 0xFF : -(status & 0x7F)
                 state = .ended(result)
-                return (result, pid)
+                return result
             }
         }
-        if let ended { Guardian.shared?.remove(ended) }
-        return result
     }
 }
 
-/// A shell that waits for the end of this process, and then terminates the processes that are left.
+/// A shell that waits for the end of this process, and then terminates the processes of its group,
+/// to which all children of this process belong.
 private final class Guardian: Sendable {
-    /// `nil` if it cannot be started, which prevents no other process.
-    static let shared = try? Guardian()  // see above
-
-    private static let script = """
-        trap '' HUP INT TERM
-        while read -r change pid; do
-            case $change in
-            +) pids="$pids $pid " ;;
-            -) pids="${pids%% $pid *}${pids#* $pid }" ;;
-            esac
-        done
-        [ -z "$pids" ] || { kill $pids; sleep 2; kill -KILL $pids; }
-        """
+    static let shared = try? Guardian()  // without a shell, children remain
 
     private let pipe = Pipe()
     private let shell: ChildProcess
 
     private init() throws {
-        shell = ChildProcess("/bin/sh", ["-c", Self.script], input: .pipe(pipe), output: .null, errors: .null)
+        let script = "trap '' HUP INT TERM; read -r line; kill 0; sleep 2; kill -KILL 0"
+        shell = ChildProcess("/bin/sh", ["-c", script], input: .pipe(pipe), output: .null, errors: .null)
         _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
-        _ = try shell.start()
+        try shell.run(inGroup: 0)
     }
 
-    func add(_ pid: pid_t) { write("+ \(pid)\n") }
-    func remove(_ pid: pid_t) { write("- \(pid)\n") }
-
-    private func write(_ line: String) {
-        // Without a reader, the write would end this process.
-        guard shell.isRunning else { return }
-        try? pipe.fileHandleForWriting.write(contentsOf: Data(line.utf8))  // the guardian has ended
-    }
+    /// The process group; `nil` if the shell has ended.
+    var group: pid_t? { shell.identifier }
 }
 
 extension Pipe {
