@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The number of connections of event streams, and the delays between them, on a test clock.
 @Suite("Delays and attempts of event streams", .permit)
 struct EventDelayTests {

@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Lines, values, parts and events of streamed responses, over a real server.
 @Suite("Elements of streamed responses", .permit)
 struct EventStreamTests {

@@ -5,10 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The life cycle of tasks and sessions over Foundation, beyond the promises of every session.
 @Suite("The life cycle of tasks over Foundation", .serialized, .permit)
 struct FoundationLifecycleTests {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The sessions based on Foundation. Every test runs over each of them.
 enum FoundationBacked: String, CaseIterable, Sendable {
     case foundationSession, urlSession

@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies, read by an independent parser", .permit)
 struct MultipartParserTests {
     @Test(

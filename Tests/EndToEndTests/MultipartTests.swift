@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies over real sockets", .permit)
 struct MultipartTests {
     /// A folder for the files of one test.

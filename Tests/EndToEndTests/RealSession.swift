@@ -1,13 +1,10 @@
 import Foundation
+import TestSupport
 import WebServiceCore
 import WebServiceMocking
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
-#endif
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
 #endif
 
 /// The sessions that use the network.

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Redirects, cookies and limits over real sessions and sockets.
 @Suite("Redirects, cookies and limits over sockets", .permit)
 struct RulesOverSocketsTests {

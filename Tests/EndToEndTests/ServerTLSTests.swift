@@ -6,10 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A mock server with TLS, and a client that trusts its certificate.
 @Suite(.permit) struct ServerTLSTests {
     private func service(_ server: MockServer, trusts: Bool = true) throws -> WebService {

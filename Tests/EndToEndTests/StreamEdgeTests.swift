@@ -6,10 +6,6 @@ import Testing
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
 @Suite("Streams over CurlSession in unusual conditions", .permit)
 struct StreamEdgeTests {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Streamed responses over every session that uses the network, and over a session with one method.
 @Suite("Streamed responses", .permit)
 struct StreamTests {

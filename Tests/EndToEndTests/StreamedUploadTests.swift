@@ -6,10 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies of requests that `CurlSession` sends while they are produced.
 @Suite("Streamed uploads", .permit)
 struct StreamedUploadTests {

@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 #if WEBSERVICE_CURL
 import WebServiceCurl

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies of requests over every session that uses the network.
 @Suite("Uploads", .permit)
 struct UploadTests {

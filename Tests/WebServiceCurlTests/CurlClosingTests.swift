@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {
     @Test("Closing finishes running requests, refuses new ones, and can be repeated", .covers("C-35"))

@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: errors", .permit)
 struct CurlErrorTests {
     /// The error codes of libcurl that the Guide names.

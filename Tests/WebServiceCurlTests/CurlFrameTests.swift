@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// What belongs to a request on a connection with HTTP/2, or in a chunked body.
 @Suite("Curl session: bytes that belong to no request", .permit)
 struct CurlFrameTests {

@@ -6,10 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: proxies", .permit)
 struct CurlProxyTests {
     private static func refusing(_ status: Int) throws -> MockServer {

@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)

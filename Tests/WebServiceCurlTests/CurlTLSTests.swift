@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Over real TLS. `./scripts/test` installs nginx and openssl if they are missing.
 @Suite(
     "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"),

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The trailer fields of a response: the rules of header fields hold for them.
 @Suite("Curl session: trailers", .permit)
 struct CurlTrailerTests {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Bodies in temporary files", .permit)
 struct TemporaryFileTests {
     @Test(

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Response heads of about 128 KB that RFC 9112 allows, each with an excess of one element.
 enum HostileHead: String, CaseIterable, Sendable {
     case longValue, pairs, blanks, slashes, names, repeatedName, links, anchoredLinks, cookies, folds, directives, vary

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies: files", .permit)
 struct MultipartFileTests {
     /// A sequence of bytes that repeats every 251 bytes.

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Archive and metrics of a service", .permit)
 struct ArchiveObserverTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)

@@ -1,9 +1,6 @@
 import Foundation
+import TestSupport
 import WebServiceCore
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// A thread-safe list of the values that handlers add, in order. Tests wait for values without
 /// sleeping.

@@ -1,12 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 extension WebService {
     /// A service over a CurlSession.

@@ -5,10 +5,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Responses that break off, and files that others have changed.
 @Suite(.permit) final class CassetteFailureTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")

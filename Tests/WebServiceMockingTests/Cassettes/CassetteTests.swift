@@ -5,10 +5,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Recording and replaying over a mock session.
 @Suite(.permit) final class CassetteTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")

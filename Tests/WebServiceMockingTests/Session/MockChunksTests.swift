@@ -6,10 +6,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Response bodies of a mock session from a sequence", .permit)
 struct MockChunksTests {
     private let session = MockSession()

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The declarations of stubs, over a session and over a server.
 @Suite(.permit) struct StubTests {
     enum Kind: CaseIterable {

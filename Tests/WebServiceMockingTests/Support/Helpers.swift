@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// The result that a completion receives.
 struct Answer: Sendable {
