@@ -50,9 +50,7 @@ enum RealSession: String, CaseIterable, Sendable {
     }
 
     func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try session()
-        return service
+        WebService(server.baseURLString, session: try session())
     }
 }
 

@@ -217,8 +217,7 @@ struct RulesOverSocketsTests {
         arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
-        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
-        service.session = kind.session
+        let service = WebService("http://127.0.0.1:\(listener.port)", session: kind.session)
         var delays: [Duration] = []
         for _ in 0..<20 {
             let task = service.GET("/").data()

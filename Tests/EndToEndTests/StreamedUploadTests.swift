@@ -10,9 +10,7 @@ import WebServiceCurl
 @Suite("Streamed uploads", .permit)
 struct StreamedUploadTests {
     private func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
-        return service
+        WebService(server.baseURLString, session: try CurlSession())
     }
 
     @Test(

@@ -16,8 +16,9 @@ struct CurlFrameTests {
     private func service(_ behavior: FrameServer.Behavior) throws -> (WebService, FrameServer) {
         let certificates = try Self.certificates.get()
         let server = try FrameServer(behavior, certificates)
-        let service = WebService(baseURLString: "https://localhost:\(server.port)")
-        service.session = try CurlSession { $0.tls.trustedCertificatesFile = certificates.path("ca.pem") }
+        let service = WebService(
+            "https://localhost:\(server.port)",
+            session: try CurlSession { $0.tls.trustedCertificatesFile = certificates.path("ca.pem") })
         return (service, server)
     }
 

@@ -66,7 +66,7 @@ struct CurlTLSTests {
     func multipart() async throws {
         let backend = try MockServer { _ in MockResponse("ok") }
         defer { backend.stop() }
-        let folder = try CurlMultipartTests.Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append("Söhne", name: "name")
         for number in 0..<10 {

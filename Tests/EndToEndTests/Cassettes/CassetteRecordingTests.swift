@@ -5,12 +5,9 @@ import WebServiceCore
 import WebServiceMocking
 
 /// Cassettes of exchanges over real connections.
-@Suite(.permit) final class CassetteRecordingTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")
-
-    deinit {
-        try? FileManager.default.removeItem(at: folder)  // in the temporary folder; may not exist
-    }
+@Suite(.permit) struct CassetteRecordingTests {
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url.appendingPathComponent("cassettes") }
 
     /// What a client received.
     private struct Received: Equatable {

@@ -258,8 +258,7 @@ struct HostileHeadTests {
     func separateFields(field: String) async throws {
         let head = try #require(
             ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
-        let service = WebService(baseURLString: "https://h.example/")
-        service.session = HeadSession(head: head)
+        let service = WebService("https://h.example/", session: HeadSession(head: head))
         let jar = CookieJar()
         service.cookieJar = jar
         _ = try await service.GET("/").data().response
@@ -279,8 +278,8 @@ struct HostileHeadTests {
                 ("pref=hello, \(evil)", ["pref"]), (evil, [name]), ("\(evil), a=1, \(evil), b=2", [name, "a", "b"]),
             ] {
                 let jar = CookieJar()
-                let service = WebService(baseURLString: "https://h.example/")
-                service.session = HandSession(Data(), headers: ["Set-Cookie": field])
+                let service = WebService(
+                    "https://h.example/", session: HandSession(Data(), headers: ["Set-Cookie": field]))
                 service.cookieJar = jar
                 _ = try await service.GET("/").data().response
                 #expect(jar.cookies.map(\.name) == names)

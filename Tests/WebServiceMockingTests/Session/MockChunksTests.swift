@@ -10,9 +10,7 @@ import WebServiceCore
 struct MockChunksTests {
     private let session = MockSession()
     private var service: WebService {
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
-        return service
+        WebService("http://a.test", session: session)
     }
 
     private final class Count: Sendable {
