@@ -285,16 +285,7 @@ struct Shell: Sendable, CustomTestStringConvertible {
             "/usr/bin/env", ["-C", home.path, program.path, "../script"],
             environment: ["PATH": Self.path, "HOME": home.path, "LC_ALL": locale], input: .null, output: .null,
             errors: .pipe(errors))
-        let (status, complaints) = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                let result = Result {
-                    try process.run()
-                    let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-                    return (process.waitUntilExit(), String(decoding: complaints, as: UTF8.self))
-                }
-                continuation.resume(with: result)
-            }
-        }
+        let (status, complaints) = try await process.finish(reading: errors)
         return Outcome(
             status: status, errors: complaints,
             files: try FileManager.default.contentsOfDirectory(atPath: home.path).sorted())

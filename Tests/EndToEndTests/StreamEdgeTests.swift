@@ -6,19 +6,13 @@ import Testing
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
 @Suite("Streams over CurlSession in unusual conditions", .permit)
 struct StreamEdgeTests {
     private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     private func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
-        return service
+        WebService(server.baseURLString, session: try CurlSession())
     }
 
     /// Returns when a duration has elapsed.
@@ -225,8 +219,7 @@ struct StreamEdgeTests {
         gate.open()
         #expect(await read(body) == (Data("firstlast".utf8), nil))
         let session = try CurlSession()
-        let other = WebService(baseURLString: server.baseURLString)
-        other.session = session
+        let other = WebService(server.baseURLString, session: session)
         var readers: [Task<(Data, URLError.Code?), Never>] = []
         for _ in 1...5 {
             let body = try await other.GET("/").stream().value.body

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Complete responses that the server sends before it has read the body of the request.
 @Suite("Curl session: early responses", .permit)
 struct CurlEarlyResponseTests {

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: load", .exclusive(minutes: 60))
 struct CurlLoadTests {
     /// `WEBSERVICE_SOAK=1` runs the full length.

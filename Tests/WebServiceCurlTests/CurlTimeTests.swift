@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: time", .exclusive)
 struct CurlTimeTests {
     /// The delay after which a task must have ended.
@@ -70,8 +66,8 @@ struct CurlTimeTests {
     @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
     func connecting() async throws {
         let listener = try FullListener()
-        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
-        service.session = try CurlSession { $0.connectTimeout = .milliseconds(150) }
+        let service = WebService(
+            "http://127.0.0.1:\(listener.port)", session: try CurlSession { $0.connectTimeout = .milliseconds(150) })
         let (result, time) = await timed(below: .milliseconds(400)) { service.GET("/").data() }
         #expect(result.urlErrorCode == .cannotConnectToHost)
         #expect(time >= .milliseconds(140))
@@ -87,8 +83,7 @@ struct CurlTimeTests {
     @Test("A server that does not read the request ends the task after the idle timeout", .covers("H-06"))
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)
-        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
-        service.session = try CurlSession()
+        let service = WebService("http://127.0.0.1:\(listener.port)", session: try CurlSession())
         let task = service.POST("/").setBody(Data(count: 30_000_000))
         task.setTimeout(.milliseconds(200))
         #expect(await task.data().result.urlErrorCode == .timedOut)

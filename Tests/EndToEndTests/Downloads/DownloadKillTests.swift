@@ -90,11 +90,7 @@ struct DownloadKillTests {
             let before = connections == 1 ? Int64((try? fixture.part.count) ?? 0) : 0
             victim.withLock { $0 = Victim(process: process, rest: limit) }
             try process.run()
-            let status = await withCheckedContinuation { continuation in
-                DispatchQueue.global().async {
-                    continuation.resume(returning: process.waitUntilExit())
-                }
-            }
+            let status = try await blocking { process.waitUntilExit() }
             let sent = victim.withLock { victim in
                 victim.process = nil
                 return victim.sent

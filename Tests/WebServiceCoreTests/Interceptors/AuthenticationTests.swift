@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A server that accepts one token, records the tokens it receives and responds on another thread.
 private final class TokenServer: Session {
     struct State {

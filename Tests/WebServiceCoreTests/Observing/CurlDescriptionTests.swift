@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl description", .permit)
 struct CurlDescriptionTests {
     /// Returns the command for a request to `https://h/v1`. Each option begins with a space.

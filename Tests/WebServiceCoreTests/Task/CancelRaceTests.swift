@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Races between cancel and completion", .serialized, .permit)
 struct CancelRaceTests {
     /// Resumes and cancels tasks on different threads and counts the outcomes of each task.

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of sequences.

@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Sends many requests with many kinds of faults.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of waves.

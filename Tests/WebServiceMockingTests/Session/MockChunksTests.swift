@@ -6,17 +6,11 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Response bodies of a mock session from a sequence", .permit)
 struct MockChunksTests {
     private let session = MockSession()
     private var service: WebService {
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
-        return service
+        WebService("http://a.test", session: session)
     }
 
     private final class Count: Sendable {

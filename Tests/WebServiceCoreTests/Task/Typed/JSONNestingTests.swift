@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The nesting depth of any JSON, decoded as an error, an output or a stored value.
 private struct Shape: Codable, Error {
     let depth: Int
