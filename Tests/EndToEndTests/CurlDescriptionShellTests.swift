@@ -94,7 +94,7 @@ struct CurlDescriptionShellTests {
     func naughtyStrings(shell: Shell) async throws {
         let texts = try JSONDecoder().decode([String].self, from: Data(contentsOf: #require(Self.strings)))
         #expect(texts.count == 515)
-        try await expectSame(shell, texts: texts)
+        try await expectSame(shell, texts: sample(texts, every: 4))
     }
 
     @Test(

@@ -214,6 +214,6 @@ struct FoundationLifecycleTests {
     }
 
     private var soak: [String: String] {
-        ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? ["WEBSERVICE_SOAK": "1"] : [:]
+        isSoak ? ["WEBSERVICE_SOAK": "1"] : [:]
     }
 }

@@ -9,7 +9,6 @@ import WebServiceCurl
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
 @Suite("Streams over CurlSession in unusual conditions", .permit)
 struct StreamEdgeTests {
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     private func service(_ server: MockServer) throws -> WebService {
         WebService(server.baseURLString, session: try CurlSession())
@@ -196,7 +195,7 @@ struct StreamEdgeTests {
         server.on(.GET, "/short", MockResponse(statusCode: 200, data: Data("ale".utf8)))
         let service = try service(server)
         var streams: [StreamedResponse] = []
-        for _ in 1...(Self.isLong ? 500 : 150) { streams.append(try await service.GET("/stream").stream().value) }
+        for _ in 1...(isSoak ? 500 : 150) { streams.append(try await service.GET("/stream").stream().value) }
         let tasks = (1...100).map { _ in service.GET("/short").setTimeout(.seconds(60)).data() }
         for task in tasks { task.resume() }
         for task in tasks { #expect(try await task.value == Data("ale".utf8)) }
@@ -246,7 +245,7 @@ struct StreamEdgeTests {
 
     @Test("A stream that is paused after each chunk delivers every byte in order", .covers("S-30"))
     func pauses() async throws {
-        let size = (Self.isLong ? 160 : 16) << 20
+        let size = (isSoak ? 160 : 16) << 20
         let content = DownloadFixture.content(1 << 20)
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200) { body in
@@ -296,7 +295,7 @@ struct StreamEdgeTests {
         }
         defer { server.stop() }
         let session = try CurlSession()
-        let rounds = Self.isLong ? 10_000 : 400
+        let rounds = isSoak ? 10_000 : 400
         let ends = Ends()
         for round in 0..<rounds / 8 {
             let tasks = try (0..<8).map { number in

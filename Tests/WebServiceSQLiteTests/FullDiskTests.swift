@@ -51,7 +51,7 @@ struct FullDiskTests {
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
-        let step = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 28 : 450
+        let step = isSoak ? 28 : 450
         var full = 0
         for kilobytes in stride(from: 256, through: 2048, by: step) {
             try await SmallDisk.with(kilobytes: kilobytes) { folder in

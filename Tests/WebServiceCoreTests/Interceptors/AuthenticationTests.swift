@@ -144,7 +144,7 @@ struct AuthenticationTests {
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
-        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 25 : 4
+        let rounds = isSoak ? 25 : 1
         for _ in 0..<rounds {
             let server = TokenServer(accepts: "t2")
             let refreshes = Collected<Int>()

@@ -61,9 +61,12 @@ struct MockChunksTests {
                 relay.end(nil)
             }
             await eventually { relay.state.withLock { $0.chunk != nil } }
-            var received = Data()
-            while let chunk = try relay.next(isNeeded: { true }) { received += chunk }
-            relay.close()
+            let received = try await blocking {
+                var received = Data()
+                while let chunk = try relay.next(isNeeded: { true }) { received += chunk }
+                relay.close()
+                return received
+            }
             results.insert(String(decoding: received, as: UTF8.self))
             try await producer.value
         }

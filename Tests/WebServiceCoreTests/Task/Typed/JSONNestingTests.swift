@@ -249,7 +249,8 @@ struct JSONNestingTests {
             for result in [read.map { _ in 0 }, decoded.map { _ in 0 }, shape] {
                 let error = #expect(throws: WebServiceError.self) { try result.get() }
                 #expect(error?.code == .decoding)
-                #expect(printed(error?.underlying as Any).contains("512"))
+                let cause = printed(error?.underlying as Any)
+                #expect(cause.contains("512"))
             }
         }
     }
