@@ -163,6 +163,7 @@ struct HostileHeadTests {
     func cookies(kind: HostileHead) throws {
         let head = try head(kind)
         for scheme in ["http", "https"] {
+            let jar = CookieJar()
             for host in 0..<300 {
                 let url = try #require(URL(string: "https://s.h\(host).example/"))
                 jar.store((0..<10).map { "\($0)=1; Secure" }, from: url)

@@ -114,6 +114,7 @@ struct ObserverTests {
     @Test("The explanation of a stream does not state an end before the end of its body", .covers("L-331"))
     func explanationOfStream() async throws {
         for isCut in [false, true] {
+            let session = HandStreamingSession()
             let task = service(session).GET("/x").stream()
             async let response = task.value
             let exchange = await session.exchanges.wait()[0]

@@ -96,6 +96,7 @@ struct ResponseCacheCredentialTests {
         arguments: ["Cookie", "Authorization"])
     func varyByAbsentCredential(name: String) async throws {
         for account in [nil, "ann"] {
+            let fixture = CacheFixture()
             fixture.signIn(account)
             echo(fixture, ["Cache-Control": "max-age=60", "Vary": name])
             #expect(try await fixture.text() == "network ")
@@ -112,6 +113,7 @@ struct ResponseCacheCredentialTests {
         arguments: [nil, "Cookie"])
     func cookieJar(vary: String?) async throws {
         for account in [nil, "ann"] where account == nil || vary != nil {
+            let fixture = CacheFixture()
             fixture.signIn(account)
             let jar = CookieJar()
             let url = try #require(URL(string: "https://h/v1/"))

@@ -14,6 +14,7 @@ struct ResponseCacheValidationTests {
         for forbidding in [["Cache-Control": "no-store, max-age=60"], ["Cache-Control": "max-age=60", "Vary": "*"]]
             as [Headers]
         {
+            let fixture = CacheFixture()
             fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
             _ = try await fixture.get()
             fixture.advance(by: 6)
