@@ -49,8 +49,7 @@ struct AccountsTests {
 
     /// Runs a test with a server that responds with the account of the token and allows caching.
     private func withServer(_ body: (MockServer, URL) async throws -> Void) async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("accounts-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let folder = TemporaryFolder.forTest().url.appendingPathComponent("accounts")
         let server = try MockServer { request in
             var response = MockResponse(statusCode: 200, data: Data((request.headers[.authorization] ?? "nobody").utf8))
             response.headers["Cache-Control"] = "max-age=3600"

@@ -101,9 +101,7 @@ struct BreweryTests {
     @Test("scripts/demo --help prints the help of the program and builds nothing")
     func helpOfTheScript() async throws {
         let script = URL(fileURLWithPath: #filePath).appendingPathComponent("../../../scripts/demo").standardized
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let folder = TemporaryFolder.forTest().url
         let swift = folder.appendingPathComponent("swift")
         try Data("#!/bin/sh\necho built >&2\nexit 9\n".utf8).write(to: swift)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: swift.path)
@@ -187,8 +185,7 @@ struct BreweryTests {
 
     @Test("With a store, a second run without the server shows the list that the first run stored, with its age")
     func offline() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("brewery-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
+        let folder = TemporaryFolder.forTest().url.appendingPathComponent("brewery")
         let server = try MockServer()
         let address = server.baseURLString
         server.stop()
@@ -219,8 +216,7 @@ struct BreweryTests {
 
     @Test("--server uses a running server, and a server that is not a brewery server is reported")
     func otherServer() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let run = try await brewery("--server", server.baseURLString)
         #expect(run.status == 1)
         #expect(server.receivedRequests.count == 8)

@@ -22,8 +22,7 @@ struct CredentialTableTests {
                 return nil
             } catch { return error }
         case .download:
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("chain-\(UUID().uuidString)")
-            defer { try? FileManager.default.removeItem(at: file) }  // absent after a failure
+            let file = TemporaryFolder.forTest().url.appendingPathComponent("chain")
             do {
                 _ = try await task.download(to: file).value
                 return nil

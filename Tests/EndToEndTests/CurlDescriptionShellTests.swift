@@ -156,8 +156,7 @@ struct CurlDescriptionShellTests {
 
     @Test("A redacted command runs and sends the placeholders", .covers("C-66"), arguments: Shell.all)
     func redacted(shell: Shell) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let service = WebService(baseURLString: server.baseURLString)
         var request = service.request(.POST, path: "/login?access_token=canary&page=2")
         request.headers = ["Authorization": "Bearer canary", "X-Other": "1"]
@@ -204,8 +203,7 @@ struct CurlDescriptionShellTests {
         #expect(try await shell.run(["touch CANARY"]).files == [".curlrc", "CANARY", "file"])
         #expect(try await shell.run(["false"]).errors == "command 0 failed\n")
         if shell.name == "bash" { #expect(try await shell.run(["true 1", "true !!"]).errors.contains("true true 1")) }
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         #expect(try await shell.run(["curl --url \(server.baseURLString)"]) == .clean)
         #expect(server.receivedRequests.first?.headers["X-Curlrc"] == "1")
         server.stop()

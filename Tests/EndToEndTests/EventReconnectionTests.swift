@@ -81,8 +81,7 @@ struct EventReconnectionTests {
 
     @Test("Redirects are followed, and one without a location is an error without a reconnection", .covers("E-12"))
     func redirects() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         for (status, path, location) in [
             (301, "/a", "/b"), (307, "/b", "/c"), (302, "/none", nil), (302, "/empty", ""),
         ] {
@@ -153,8 +152,7 @@ struct EventReconnectionTests {
             }
         }
         response.headers[.contentType] = "text/event-stream"
-        let server = try MockServer { [response] _ in response }
-        defer { server.stop() }
+        let server = try MockServer.forTest { [response] _ in response }
         var next = 0
         for try await event in service(server).GET("/").events() {
             if event.data != "\(next)" { break }

@@ -30,8 +30,9 @@ struct EventStreamTests {
 
     @Test("Lines do not depend on the chunks", .covers("J-02", "J-03", "J-06"), arguments: RealSession.allCases)
     func lines(session: RealSession) async throws {
-        let server = try MockServer { _ in Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in
+            Self.pieces(["one\r", "\n\ntw", "o\u{2028}x\nlast"], type: "text/plain")
+        }
         let lines = try await Self.all(session.service(server).GET("/").lines())
         #expect(lines == ["one", "", "two\u{2028}x", "last"])
     }
@@ -40,10 +41,9 @@ struct EventStreamTests {
         "JSON Lines are decoded one by one, and the error of a malformed line has its number", .covers("J-10", "J-11"),
         arguments: RealSession.streaming)
     func jsonLines(session: RealSession) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             Self.pieces(["{\"name\":\"ale\"}\n\n{\"na", "me\":\"porter\"}\n{\"name\":"], type: "application/jsonl")
         }
-        defer { server.stop() }
         var names: [String] = []
         let error = await #expect(throws: WebServiceError.self) {
             for try await brew in try session.service(server).GET("/").jsonLines(Brew.self) { names.append(brew.name) }
@@ -55,12 +55,11 @@ struct EventStreamTests {
 
     @Test("Parts are delivered as they arrive", .covers("P-05"), arguments: RealSession.streaming)
     func parts(session: RealSession) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             Self.pieces(
                 ["--x\r\nContent-Type: text/plain\r\n\r\nfirst\r\n-", "-x\r\n\r\nsecond\r\n--x--\r\n"],
                 type: "multipart/mixed; boundary=x")
         }
-        defer { server.stop() }
         let parts = try await Self.all(session.service(server).GET("/").parts())
         #expect(parts.map { String(decoding: $0.data, as: UTF8.self) } == ["first", "second"])
         #expect(parts.first?.headers[.contentType] == "text/plain")
@@ -70,11 +69,10 @@ struct EventStreamTests {
         "Events are delivered, and the request accepts an event stream", .covers("E-01", "E-21"),
         arguments: RealSession.streaming)
     func events(session: RealSession) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             Self.pieces(
                 ["event: error\ndata: {\"a\"", ":1}\n\nid: 7\r\ndata: x\r\n\r\ndata: cut"], type: "text/event-stream")
         }
-        defer { server.stop() }
         let events = try await Self.all(session.service(server).GET("/").events())
         #expect(events == [.init(type: "error", data: "{\"a\":1}"), .init(data: "x", id: "7")])
         let request = try #require(server.receivedRequests.first)
@@ -111,8 +109,7 @@ struct EventStreamTests {
         "A stream reconnects with the last ID and new credentials until the status 204", .covers("E-02", "E-09", "E-17")
     )
     func reconnecting() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let numbers = Mutex(0)
         server.on(.GET, "/events") { _ in
             let number = numbers.withLock { number in
@@ -166,11 +163,10 @@ struct EventStreamTests {
 
     @Test("Other statuses and media types are errors without a reconnection", .covers("E-10", "E-13"))
     func errors() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             request.target == "/type"
                 ? Self.pieces(["data: 1\n\n"], type: "text/x-bogus") : MockResponse(statusCode: 404)
         }
-        defer { server.stop() }
         let service = WebService(baseURLString: server.baseURLString)
         for (path, code) in [("/type", WebServiceError.Code.unexpectedContentType), ("/status", .unacceptableStatus)] {
             let error = await #expect(throws: WebServiceError.self) {
@@ -186,7 +182,7 @@ struct EventStreamTests {
         arguments: RealSession.streaming)
     func terminator(session: RealSession) async throws {
         let closed = StreamTests.Count()
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { body in
                 defer { closed.add() }
                 try body.write(Data("data: {\"name\":\"ale\"}\n\ndata: [DONE]\n\n".utf8))
@@ -198,7 +194,6 @@ struct EventStreamTests {
             response.headers[.contentType] = "text/event-stream"
             return response
         }
-        defer { server.stop() }
         let service = try session.service(server)
         let events = try await Self.all(service.POST("/chat").events { $0.data == "[DONE]" })
         #expect(events.map(\.data) == ["{\"name\":\"ale\"}", "[DONE]"])

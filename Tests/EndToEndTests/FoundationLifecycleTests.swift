@@ -12,12 +12,11 @@ struct FoundationLifecycleTests {
         "A task that is resumed, suspended and cancelled completes once, as cancelled", .covers("F2"),
         arguments: FoundationBacked.allCases)
     func suspendAndCancel(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
             response.wire = .noAnswer
             return response
         }
-        defer { server.stop() }
         let session = kind.session
         for round in 0..<50 {
             let answer: Answer = await withCheckedContinuation { continuation in
@@ -64,12 +63,11 @@ struct FoundationLifecycleTests {
 
     @Test("A 407 of an origin server completes as a response", .covers("C-36"), arguments: FoundationBacked.allCases)
     func proxyChallenge(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 407, data: Data("which proxy?".utf8))
             response.headers["Proxy-Authenticate"] = "Basic realm=\"x\""
             return response
         }
-        defer { server.stop() }
         let answer = await kind.service(server).GET("/").setDeadline(.seconds(20)).answer()
         #expect(answer.status == 407)
         #expect(answer.text == "which proxy?")
@@ -98,9 +96,7 @@ struct FoundationLifecycleTests {
 
     @Test("No file appears in the home folder", .covers("F17"))
     func homeFolder() async throws {
-        let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: home) }  // it is in the temporary folder
+        let home = TemporaryFolder.forTest().url
         let run = try await SessionProbe.run(
             ["probe", "requests and their responses"], environment: ["HOME": home.path])
         #expect(run.status == 0, "\(run.output)")

@@ -52,10 +52,9 @@ struct FoundationSessionTests {
         "Every method reaches the server with its path, query, header fields and body",
         arguments: FoundationBacked.allCases)
     func methods(kind: FoundationBacked) async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             MockResponse(statusCode: 200, data: Data("\(request.method) \(request.target) \(request.body.count)".utf8))
         }
-        defer { server.stop() }
         let service = kind.service(server, path: "/v1/")
         let body = Data("hello".utf8)
         #expect(
@@ -75,8 +74,7 @@ struct FoundationSessionTests {
         "The framework sets the content type and length on the wire", .covers("M-10", "C-25"),
         arguments: FoundationBacked.allCases)
     func framing(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 204) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 204) }
         let service = kind.service(server)
         #expect(await service.POST("/a").setBody(Data("12345".utf8)).answer().status == 204)
         #expect(await service.POST("/b").setFormParameters(["name": "A & B", "plus": "1+2"]).answer().status == 204)
@@ -99,13 +97,12 @@ struct FoundationSessionTests {
         "The delegate of a URLSession receives challenges, and a 401 completes if it has no credential",
         .covers("C-240", "C-36"), arguments: [nil, "proper", "wrong"] as [String?])
     func challengesOfADelegate(password: String?) async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             if request.headers[.authorization] == "Basic YW5uOnByb3Blcg==" { return .text("welcome") }
             var response = MockResponse(statusCode: 401)
             response.headers["WWW-Authenticate"] = "Basic realm=\"x\""
             return response
         }
-        defer { server.stop() }
         let delegate = ChallengedDelegate(password)
         let session = URLSession(
             configuration: FoundationSession.defaultConfiguration, delegate: delegate, delegateQueue: nil)
@@ -124,12 +121,11 @@ struct FoundationSessionTests {
             "Negotiate, Basic realm=\"x\"", "garbage",
         ])
     func challenges(kind: FoundationBacked, challenge: String) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 401, data: Data("who are you?".utf8))
             response.headers["WWW-Authenticate"] = challenge
             return response
         }
-        defer { server.stop() }
         let answer = await kind.service(server).GET("/private").setDeadline(.seconds(20)).answer()
         #expect(answer.status == 401)
         if kind == .foundationSession { #expect(answer.text == "who are you?") }
@@ -140,12 +136,11 @@ struct FoundationSessionTests {
         "A deadline ends a request to a server that never responds", .covers("C-41"),
         arguments: FoundationBacked.allCases)
     func silence(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
             response.wire = .noAnswer
             return response
         }
-        defer { server.stop() }
         let answer = await kind.service(server).GET("/").setDeadline(.milliseconds(300)).answer()
         #expect((answer.error as? WebServiceError)?.code == .deadline)
     }
@@ -168,8 +163,7 @@ struct FoundationSessionTests {
     @Test("Chunked and large bodies arrive complete", arguments: FoundationBacked.allCases)
     func bodies(kind: FoundationBacked) async throws {
         let large = DownloadFixture.content(3_000_000)
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         var chunked = MockResponse(statusCode: 200, data: large)
         chunked.wire = .chunked(size: 10_007)
         server.on(.GET, "/chunked", chunked)
@@ -185,8 +179,7 @@ struct FoundationSessionTests {
 
     @Test("Persistent connections are reused", arguments: FoundationBacked.allCases)
     func keepAlive(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
         let service = kind.service(server)
         for _ in 0..<60 { #expect(await service.GET("/").answer().status == 200) }
         #expect(server.connectionCount < 60)
@@ -196,8 +189,7 @@ struct FoundationSessionTests {
         "Each of 500 concurrent requests receives its own response", .covers("C-49"),
         arguments: FoundationBacked.allCases)
     func nonces(kind: FoundationBacked) async throws {
-        let server = try MockServer { MockResponse(statusCode: 200, data: Data(($0.query ?? "").utf8)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse(statusCode: 200, data: Data(($0.query ?? "").utf8)) }
         let service = kind.service(server)
         let wrong = await withTaskGroup(of: Int.self) { group in
             for index in 0..<500 {
@@ -212,12 +204,11 @@ struct FoundationSessionTests {
 
     @Test("The default session stores no cookies, so that later requests contain none", .covers("F17", "M-24"))
     func noCookies() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
             response.headers["Set-Cookie"] = "sid=1; Path=/"
             return response
         }
-        defer { server.stop() }
         let service = FoundationBacked.foundationSession.service(server)
         for _ in 0..<2 { #expect(await service.GET("/").answer().status == 200) }
         #expect(server.receivedRequests.allSatisfy { $0.headers["Cookie"] == nil })
@@ -225,8 +216,7 @@ struct FoundationSessionTests {
 
     @Test("A session with a custom configuration completes its tasks and is deallocated after its release")
     func ownSession() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data("x".utf8)) }
         weak var released: FoundationSession?
         do {
             let service = WebService(baseURLString: server.baseURLString)

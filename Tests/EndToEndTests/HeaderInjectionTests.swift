@@ -22,8 +22,7 @@ struct HeaderInjectionTests {
         .covers("C-20", "C-22"),
         arguments: RealSession.allCases)
     func bytes(_ kind: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 204) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 204) }
         let service = try kind.service(server)
         func send(_ name: String, _ value: String) async -> (
             result: Result<Data, any Error>, received: [ReceivedRequest]

@@ -35,8 +35,7 @@ struct HostsOverSocketsTests {
         .covers("C-16", "H-09"),
         arguments: RealSession.transports)
     func backslashes(kind: RealSession) async throws {
-        let other = try MockServer()
-        defer { other.stop() }
+        let other = try MockServer.forTest()
         let host = "127.0.0.1:\(other.port)"
         for (location, target) in [
             ("/\\\(host)/x", "/%5C\(host)/x"), ("\\\\\(host)/x", "/%5C%5C\(host)/x"),
@@ -58,8 +57,7 @@ struct HostsOverSocketsTests {
         .covers("M-02"),
         arguments: RealSession.transports)
     func numericHosts(kind: RealSession) async throws {
-        let other = try MockServer()
-        defer { other.stop() }
+        let other = try MockServer.forTest()
         for host in ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.1", "127.0.0.1.", "１２７.1"] {
             let url = "http://\(host):\(other.port)/x"
             let home = try server { _ in url }

@@ -11,8 +11,7 @@ struct MultipartParserTests {
         .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
         let folder = TemporaryFolder()
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         let names = try Self.names()
         let contents = [
             Data(), Data("\r\n".utf8), Data("--".utf8), Data("\r\n--".utf8), MultipartTests.dense(10_000),

@@ -44,8 +44,7 @@ struct MultipartTests {
         request.multipart = MultipartFormData()
         request.multipart?.append(file: try folder.file("a", Data(count: .random(in: 100_000...10_000_000))), name: "a")
         let size = try request.encode().bodyCount
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         request.url = server.baseURL
         #expect(await kind.service(server).sessionTask(request: request).answer().status == 201)
         #expect(server.receivedRequests.first?.body.count == size)
@@ -64,8 +63,7 @@ struct MultipartTests {
         form.append(
             file: try folder.file("empty", Data()), name: "photo", fileName: "nothing", headers: ["X-Kind": "empty"])
         form.append(Data([0, 255, 13]), name: "bytes")
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         #expect(await kind.service(server).POST("/a").setMultipart(form).answer().status == 201)
         let arrived = try #require(server.receivedRequests.first)
         let expected = try Self.expected(
@@ -96,8 +94,7 @@ struct MultipartTests {
         "Forms without files, without parts and with 10,000 parts arrive", .covers("M-11"),
         arguments: FoundationBacked.allCases)
     func inMemory(kind: FoundationBacked) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         var many = MultipartFormData()
         for number in 0..<10_000 { many.append("\(number)", name: "n") }
         for (form, parts) in [(MultipartFormData(), 0), (many, 10_000)] {
@@ -117,8 +114,7 @@ struct MultipartTests {
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.dense(100_000)), name: "a")
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let attempts = Count()
         server.on(.PUT, "/a") { _ in
             var response = MockResponse(statusCode: attempts.next() == 1 ? 503 : 307)
@@ -140,8 +136,7 @@ struct MultipartTests {
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.dense(1000)), name: "a")
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         let delegate = Tagging()
         let service = WebService(baseURLString: server.baseURLString, passthroughDelegate: delegate)
         service.session = kind.session
@@ -157,8 +152,7 @@ struct MultipartTests {
         arguments: FoundationBacked.allCases)
     func unusable(kind: FoundationBacked) async throws {
         let folder = TemporaryFolder()
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         var missing = MultipartFormData()
         missing.append(file: folder.url.appendingPathComponent("missing"), name: "photo")
         let answer = await kind.service(server).POST("/a").setMultipart(missing).answer()
@@ -188,12 +182,11 @@ struct MultipartTests {
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Data(count: 4 << 20)), name: "a")
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var silence = MockResponse(statusCode: 200)
             silence.wire = .noAnswer
             return silence
         }
-        defer { server.stop() }
         var request = Request(.POST, url: server.baseURL)
         request.multipart = form
         let encoded = try request.encode()
@@ -216,8 +209,7 @@ struct MultipartTests {
         arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
         let folder = TemporaryFolder()
-        let server = try MockServer { _ in MockResponse(statusCode: 201) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 201) }
         var files = MultipartFormData()
         files.append(file: try folder.file("it's a $(touch CANARY) \"\\ bière", Self.dense(200_000)), name: "a")
         files.append("it's\n", name: "b")

@@ -33,8 +33,7 @@ struct ResponseCacheTests {
 
     @Test("A response is fetched, served from the cache, and revalidated", arguments: RealSession.allCases)
     func journey(kind: RealSession) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         serve(server, "one")
         let service = try kind.service(server)
         service.interceptors = [cache()]
@@ -56,8 +55,7 @@ struct ResponseCacheTests {
 
     @Test("Retry and authentication wrap the cache, and a fresh response needs neither")
     func pipeline() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let count = Counter()
         server.on(.GET, "/a") { request in
             var response = MockResponse(statusCode: 200, data: Data((request.headers[.authorization] ?? "-").utf8))
@@ -92,10 +90,8 @@ struct ResponseCacheTests {
 
     @Test("A response in a file or SQLite storage is served by a new cache, and its cookie is not stored")
     func storages() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
-        let server = try MockServer()
-        defer { server.stop() }
+        let folder = TemporaryFolder.forTest().url.appendingPathComponent("http")
+        let server = try MockServer.forTest()
         serve(server, "one")
         var makers: [@Sendable () throws -> any ResponseStorage] = [
             { try FileStorage(folder: folder.appendingPathComponent("files")) }

@@ -18,8 +18,7 @@ struct RulesOverSocketsTests {
         arguments: RealSession.transports,
         [301, 302, 303, 307, 308])
     func following(kind: RealSession, status: Int) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.POST, "/dir/x", redirect(status, to: "../ok%2Fhere?x=%2F"))
         for method in [Request.Method.GET, .POST] {
             server.on(method, "/ok%2Fhere") { request in
@@ -41,12 +40,8 @@ struct RulesOverSocketsTests {
         "Credentials are not sent to another origin, nor again later in the chain", .covers("C-10", "C-11", "C-14"),
         arguments: RealSession.transports)
     func credentials(kind: RealSession) async throws {
-        let home = try MockServer()
-        let other = try MockServer()
-        defer {
-            home.stop()
-            other.stop()
-        }
+        let home = try MockServer.forTest()
+        let other = try MockServer.forTest()
         home.on(.GET, "/start", redirect(302, to: "\(other.baseURLString)/a"))
         other.on(.GET, "/a", redirect(302, to: "http://localhost:\(other.port)/b"))
         other.on(.GET, "/b", redirect(307, to: "\(home.baseURLString)/end"))
@@ -75,12 +70,8 @@ struct RulesOverSocketsTests {
         "Each host in a chain of redirects receives only its own cookies from the jar", .covers("C-11"),
         arguments: RealSession.withoutCookieStorage)
     func cookiesOfEachHost(kind: RealSession) async throws {
-        let home = try MockServer()
-        let other = try MockServer()
-        defer {
-            home.stop()
-            other.stop()
-        }
+        let home = try MockServer.forTest()
+        let other = try MockServer.forTest()
         var start = redirect(302, to: "http://localhost:\(other.port)/there")
         start.headers.add("home=1; Path=/", for: .setCookie)
         var there = redirect(302, to: "\(home.baseURLString)/back")
@@ -100,12 +91,8 @@ struct RulesOverSocketsTests {
         .covers("C-15", "C-16", "H-08"),
         arguments: RealSession.transports)
     func refused(kind: RealSession) async throws {
-        let home = try MockServer()
-        let other = try MockServer()
-        defer {
-            home.stop()
-            other.stop()
-        }
+        let home = try MockServer.forTest()
+        let other = try MockServer.forTest()
         home.on(.POST, "/body", redirect(307, to: "\(other.baseURLString)/steal"))
         home.on(.GET, "/file", redirect(302, to: "file:///etc/passwd"))
         home.on(.GET, "/user", redirect(302, to: "http://a:b@127.0.0.1:\(other.port)/"))
@@ -128,8 +115,7 @@ struct RulesOverSocketsTests {
         "A redirect without a usable target is delivered as a response", .covers("H-09"),
         arguments: RealSession.transports)
     func noTarget(kind: RealSession) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.GET, "/none", MockResponse(statusCode: 302, data: Data("where?".utf8)))
         server.on(.GET, "/304", MockResponse(statusCode: 304))
         let service = try kind.service(server)
@@ -142,8 +128,7 @@ struct RulesOverSocketsTests {
         "A cookie jar stores cookies and sends them with redirects, unless the request disables cookies",
         arguments: RealSession.withoutCookieStorage)
     func cookies(kind: RealSession) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         var login = redirect(303, to: "/home")
         login.headers.add("sid=1; Path=/; HttpOnly; Expires=Fri, 31 Dec 2100 23:59:59 GMT", for: .setCookie)
         login.headers.add("theme=dark; Path=/home", for: .setCookie)
@@ -168,12 +153,11 @@ struct RulesOverSocketsTests {
         arguments: RealSession.transports,
         [-1, 0, 1])
     func responseLimit(kind: RealSession, excess: Int) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200, data: Data(count: 200_000 + excess))
             response.wire = .chunked(size: 10_000)
             return response
         }
-        defer { server.stop() }
         let answer = try await kind.service(server).GET("/").configure { $0.options.maximumResponseBytes = 200_000 }
             .answer()
         if excess > 0 {
@@ -189,12 +173,11 @@ struct RulesOverSocketsTests {
 
     @Test("Silence that exceeds a timeout below one second is URLError.timedOut", .covers("H-05"))
     func idleTimeout() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
             response.wire = .noAnswer
             return response
         }
-        defer { server.stop() }
         let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(.milliseconds(200))
             .answer()
         #expect(answer.urlErrorCode == .timedOut)
@@ -202,8 +185,7 @@ struct RulesOverSocketsTests {
 
     @Test("The cache policy that forbids network access prevents a connection", arguments: RealSession.transports)
     func cacheOnly(kind: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let answer = try await kind.service(server).GET("/").configure {
             $0.options.cachePolicy = .returnCacheDataDontLoad
         }

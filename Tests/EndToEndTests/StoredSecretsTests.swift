@@ -29,9 +29,8 @@ struct StoredSecretsTests {
         "A storage holds the response body, and nothing of requests, header fields, cookies or credentials",
         .covers("C-65"))
     func canaries() async throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("secrets-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
-        let server = try MockServer { request in
+        let folder = TemporaryFolder.forTest().url.appendingPathComponent("secrets")
+        let server = try MockServer.forTest { request in
             let isThere =
                 request.headers[.authorization] == "Bearer canary-header"
                 && request.headers["Cookie"] == "sid=canary-cookie"
@@ -40,7 +39,6 @@ struct StoredSecretsTests {
             response.headers["X-Token"] = "canary-response-header"
             return response
         }
-        defer { server.stop() }
 
         let service = WebService(baseURL: server.baseURL, endpoints: [HTTPEndpoint()])
         var storages: [any ResponseStorage] = [

@@ -32,8 +32,7 @@ struct StreamEdgeTests {
 
     @Test("The idle timeout does not run while the reader pauses", .covers("S-04"))
     func slowReader() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, data: Data(count: 8 << 20)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data(count: 8 << 20)) }
         let task = try service(server).GET("/").setTimeout(.seconds(1))
         let body = try await task.stream(bufferSize: 10_000).value.body
         await elapse(2_500)
@@ -42,13 +41,12 @@ struct StreamEdgeTests {
 
     @Test("A server that is silent for the idle timeout ends a stream, after the bytes before", .covers("S-05"))
     func silence() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(statusCode: 200) { body in
                 try body.write(Data("before".utf8))
                 body.pause(for: .seconds(60))
             }
         }
-        defer { server.stop() }
         let body = try await service(server).GET("/").setTimeout(.seconds(5)).stream().value.body
         let start = ContinuousClock.now
         #expect(await read(body) == (Data("before".utf8), .timedOut))
@@ -57,8 +55,7 @@ struct StreamEdgeTests {
 
     @Test("A task can be cancelled before its head, between the head and the body, and after the end", .covers("S-10"))
     func cancelling() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.GET, "/silent") { _ in
             var response = MockResponse(statusCode: 200)
             response.wire = .noAnswer
@@ -90,8 +87,7 @@ struct StreamEdgeTests {
     func reset() async throws {
         var response = MockResponse(statusCode: 200, data: Data(count: 100_000))
         response.wire = .reset(after: 60_000)
-        let server = try MockServer { [response] _ in response }
-        defer { server.stop() }
+        let server = try MockServer.forTest { [response] _ in response }
         let service = try service(server)
         for _ in 1...10 {
             // The reset may arrive before the head is read.
@@ -105,7 +101,7 @@ struct StreamEdgeTests {
     @Test("The lines of a compressed stream are delivered when the server flushes them", .covers("S-13", "E-24"))
     func flushes() async throws {
         let gate = StreamTests.Gate()
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { body in
                 let encoder = try GzipEncoder()
                 for number in 1...3 {
@@ -118,7 +114,6 @@ struct StreamEdgeTests {
             response.headers[.contentType] = "text/event-stream"
             return response
         }
-        defer { server.stop() }
         let service = try service(server)
         var lines: [String] = []
         gate.open()
@@ -147,12 +142,11 @@ struct StreamEdgeTests {
         case "checksum": encoded[encoded.count - 6] ^= 1
         default: encoded += Data("garbage".utf8)
         }
-        let server = try MockServer { [encoded] _ in
+        let server = try MockServer.forTest { [encoded] _ in
             var response = MockResponse(statusCode: 200, data: encoded)
             response.headers["Content-Encoding"] = "gzip"
             return response
         }
-        defer { server.stop() }
         let (data, code) = try await read(service(server).GET("/").stream().value.body)
         let isPrefix = data == plain.prefix(data.count)
         #expect(isPrefix, "\(data.count)")
@@ -162,12 +156,11 @@ struct StreamEdgeTests {
 
     @Test("Trailer fields are available after the end of the body, and not before", .covers("S-22"))
     func trailers() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
             response.trailers["Repr-Digest"] = "sha-256=:x:"
             return response
         }
-        defer { server.stop() }
         let body = try await service(server).GET("/").stream().value.body
         #expect(body.trailers == nil)
         #expect(await read(body) == (Data("ale".utf8), nil))
@@ -176,12 +169,11 @@ struct StreamEdgeTests {
 
     @Test("Interim responses precede the head of a stream", .covers("S-23"))
     func interim() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
             response.interim = [100, 103, 104]
             return response
         }
-        defer { server.stop() }
         let log = try await service(server).GET("/").stream().value
         #expect(log.status == 200)
         #expect(await read(log.body) == (Data("ale".utf8), nil))
@@ -189,8 +181,7 @@ struct StreamEdgeTests {
 
     @Test("Open streams do not delay other requests to the same host", .covers("S-25"))
     func manyStreams() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.GET, "/stream") { _ in MockResponse(statusCode: 200) { $0.pause(for: .seconds(300)) } }
         server.on(.GET, "/short", MockResponse(statusCode: 200, data: Data("ale".utf8)))
         let service = try service(server)
@@ -205,14 +196,13 @@ struct StreamEdgeTests {
     @Test("Closing the session ends every reader, and dropping the service ends none", .covers("S-27", "S-28"))
     func closing() async throws {
         let gate = StreamTests.Gate()
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(statusCode: 200) { body in
                 try body.write(Data("first".utf8))
                 gate.wait()
                 try body.write(Data("last".utf8))
             }
         }
-        defer { server.stop() }
         func open() async throws -> ResponseBody { try await service(server).GET("/").stream().value.body }
         let body = try await open()
         gate.open()
@@ -231,12 +221,11 @@ struct StreamEdgeTests {
 
     @Test("A server that closes while the reader is paused loses no byte", .covers("S-29"))
     func closedWhilePaused() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200, data: Data(repeating: 7, count: 100_000))
             response.wire = .untilClose
             return response
         }
-        defer { server.stop() }
         let body = try await service(server).GET("/").stream(bufferSize: 1_000).value.body
         await eventually("the server has closed") { server.openConnectionCount == 0 || server.connectionCount == 1 }
         await elapse(300)
@@ -247,14 +236,13 @@ struct StreamEdgeTests {
     func pauses() async throws {
         let size = (isSoak ? 160 : 16) << 20
         let content = DownloadFixture.content(1 << 20)
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200) { body in
                 for _ in 0..<size >> 20 { try body.write(content) }
             }
             response.headers[.contentLength] = "\(size)"
             return response
         }
-        defer { server.stop() }
         let doubled = content + content
         var (count, chunks, isEqual) = (0, 0, true)
         for try await chunk in try await service(server).GET("/").stream(bufferSize: 1).value.body {
@@ -270,13 +258,12 @@ struct StreamEdgeTests {
     @Test("A paused stream that is not read is cancelled, and its connection is closed", .covers("S-33"))
     func cancelledWhilePaused() async throws {
         let closed = StreamTests.Count()
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(statusCode: 200) { body in
                 defer { closed.add() }
                 while true { try body.write(Data(count: 100_000)) }
             }
         }
-        defer { server.stop() }
         let task = try service(server).GET("/").stream(bufferSize: 1)
         let body = try await task.value.body
         await elapse(100)
@@ -287,13 +274,12 @@ struct StreamEdgeTests {
 
     @Test("Cancellations at any instant end an exchange once", .covers("S-09"))
     func races() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             MockResponse(statusCode: 200) { body in
                 for _ in 0..<5 { try body.write(Data(count: 8_000)) }
                 if request.path == "/cut" { throw CancellationError() }
             }
         }
-        defer { server.stop() }
         let session = try CurlSession()
         let rounds = isSoak ? 10_000 : 400
         let ends = Ends()

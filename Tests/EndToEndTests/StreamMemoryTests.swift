@@ -35,8 +35,7 @@ struct StreamMemoryTests {
     @Test("A large file is sent with hardly more memory than a small one", .covers("U-01"))
     func upload() async throws {
         let size = isSoak ? 5 << 30 : 64 << 20
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("upload")
         var peaks: [Int] = []
         for length in [1 << 20, size] {
             _ = FileManager.default.createFile(atPath: file.path, contents: nil)
@@ -52,7 +51,7 @@ struct StreamMemoryTests {
     @Test("A slow reader of a large body needs hardly more memory than one of a small body", .covers("S-03"))
     func slowReader() async throws {
         let sizes = [1 << 20, isSoak ? 1 << 30 : 32 << 20]
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             let size = request.path == "/0" ? sizes[0] : sizes[1]
             var response = MockResponse(statusCode: 200) { body in
                 for _ in 0..<size >> 20 { try body.write(Data(count: 1 << 20)) }
@@ -60,7 +59,6 @@ struct StreamMemoryTests {
             response.headers[.contentLength] = "\(size)"
             return response
         }
-        defer { server.stop() }
         var peaks: [Int] = []
         for index in 0...1 {
             let rate = sizes[1] / (isSoak ? 60 : 2)
@@ -82,12 +80,11 @@ struct StreamMemoryTests {
             for _ in 0..<size >> 20 { encoded += try encoder.encode(zeros) }
             return encoded + (try encoder.finish())
         }
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             var response = MockResponse(statusCode: 200, data: encoded[request.path == "/0" ? 0 : 1])
             response.headers["Content-Encoding"] = "gzip"
             return response
         }
-        defer { server.stop() }
         var peaks: [Int] = []
         for index in 0...1 {
             let numbers = try await measure("read", server.baseURLString + "/\(index)", "0")

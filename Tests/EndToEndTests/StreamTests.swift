@@ -261,9 +261,7 @@ struct StreamTests {
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/a").data().value }
         #expect(error?.code == .responseTooLarge)
         #expect(try await service.GET("/a").stream().value.body.collect(upTo: 2_000) == content)
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("limits-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
+        let folder = TemporaryFolder.forTest().url
         let file = folder.appendingPathComponent("a")
         _ = try await service.GET("/a").download(to: file).value
         #expect(try Data(contentsOf: file) == content)

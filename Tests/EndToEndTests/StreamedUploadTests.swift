@@ -17,8 +17,7 @@ struct StreamedUploadTests {
         "The server receives each element before the next one is produced, and its response is received",
         .covers("U-03"))
     func interleaved() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.onHead(
             .POST, "/echo",
             MockResponse(statusCode: 200) { body in
@@ -45,8 +44,7 @@ struct StreamedUploadTests {
     @Test(
         "A paused response stays paused while the request body continues", .covers("U-03"))
     func bothDirections() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let received = StreamTests.Count()
         server.onHead(
             .POST, "/",
@@ -73,8 +71,7 @@ struct StreamedUploadTests {
 
     @Test("Bytes of a paused response are not delivered while the request body continues", .covers("U-03"))
     func pausedResponse() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let received = StreamTests.Count()
         server.onHead(
             .POST, "/",
@@ -103,8 +100,7 @@ struct StreamedUploadTests {
 
     @Test("The idle timeout does not run while the sequence is awaited", .covers("U-06"))
     func slowProducer() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let chunks = Fed()
         let task = try service(server).POST("/").setBody(.stream(chunks)).setTimeout(.seconds(1)).data()
         let result = Task { await task.result }
@@ -120,8 +116,7 @@ struct StreamedUploadTests {
 
     @Test("A server that does not read stops the sequence after two elements, and the timeout runs", .covers("U-07"))
     func stuckServer() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.onHead(.POST, "/", MockResponse(statusCode: 200) { $0.pause(for: .seconds(60)) })
         let produced = StreamTests.Count()
         let sent = Mutex<Int64>(0)
@@ -144,16 +139,19 @@ struct StreamedUploadTests {
         "A response that arrives before the end of the sequence is delivered, and cancels it", .covers("U-08"),
         arguments: [413, 401, 302, 200, 204], [true, false])
     func earlyResponse(status: Int, isReading: Bool) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.onHead(.POST, "/", MockResponse(statusCode: status, text: status == 204 ? "" : "early"))
         let chunks = Fed()
         let body =
             isReading
             ? Request.Body.stream(length: nil) { AsyncStream { Data(count: 10_000) } } : .stream(chunks)
         switch try await service(server).POST("/").setBody(body).data().result {
-        case .success(let data): #expect(status < 300 && data == Data(status == 204 ? "".utf8 : "early".utf8))
-        case .failure(let error): #expect(status >= 300 && (error as? WebServiceError)?.status == status, "\(error)")
+        case .success(let data):
+            #expect(status < 300)
+            #expect(data == Data(status == 204 ? "".utf8 : "early".utf8))
+        case .failure(let error):
+            #expect(status >= 300, "\(error)")
+            #expect((error as? WebServiceError)?.status == status, "\(error)")
         }
         if !isReading { await eventually("the sequence is cancelled") { chunks.isCancelled } }
         await eventually("the connection is closed") { server.openConnectionCount == 0 }
@@ -161,8 +159,7 @@ struct StreamedUploadTests {
 
     @Test("A status of 300 or more cancels the sequence before the response is complete", .covers("U-08"))
     func rejection() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let gate = StreamTests.Gate()
         server.onHead(
             .POST, "/",
@@ -183,8 +180,7 @@ struct StreamedUploadTests {
 
     @Test("A complete response ends the sequence while the connection stays open", .covers("U-08"))
     func completeResponse() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let gate = StreamTests.Gate()
         defer { gate.open() }
         var response = MockResponse(statusCode: 200) { body in
@@ -201,8 +197,7 @@ struct StreamedUploadTests {
 
     @Test("Sequences are sent one after another over one session")
     func successive() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let service = try service(server)
         for _ in 1...3 {
             _ = try await service.PUT("/").setBody(.stream(Chunks([10]))).data().value
@@ -212,8 +207,7 @@ struct StreamedUploadTests {
 
     @Test("With an expectation, the body is sent after status 100", .covers("U-12"), arguments: [10, 100_000, nil])
     func expectation(size: Int?) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let content = Chunks([size ?? 70_000])
         let body = size == nil ? Request.Body.stream(content) : .data(content.content)
         let task = try service(server).POST("/").setBody(body).configure { $0.options.expectsContinue = .seconds(60) }
@@ -225,8 +219,7 @@ struct StreamedUploadTests {
 
     @Test("Without a response, the body is sent when the wait has elapsed", .covers("U-12"), arguments: [true, false])
     func silence(isStream: Bool) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         server.onHead(.POST, "/", nil)
         let content = Chunks([10, 50_000])
         let body = isStream ? Request.Body.stream(content) : .data(content.content)
@@ -242,8 +235,7 @@ struct StreamedUploadTests {
         "After status 417, the request is sent again without the expectation", .covers("U-12"),
         arguments: [10, 100_000, nil])
     func refusedExpectation(size: Int?) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, text: "done") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, text: "done") }
         server.onHead(.POST, "/", MockResponse(statusCode: 417))
         let content = Chunks([size ?? 70_000])
         let body = size == nil ? Request.Body.stream(content) : .data(content.content)
@@ -258,8 +250,7 @@ struct StreamedUploadTests {
         "A final response instead of status 100 ends the request without its body", .covers("U-12"),
         arguments: [true, false])
     func refusedBody(isStream: Bool) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         server.onHead(.POST, "/", MockResponse(statusCode: 403, text: "no"))
         let chunks = Fed()
         let body = isStream ? Request.Body.stream(chunks) : .data(Data(count: 100_000))
@@ -273,8 +264,7 @@ struct StreamedUploadTests {
 
     @Test("The progress grows up to the length, for each attempt", .covers("U-13"), arguments: [true, false])
     func progress(isFile: Bool) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.PUT, "/", [MockResponse(statusCode: 503), MockResponse(statusCode: 200)])
         let file = try UploadFile(size: 400_000)
         let chunks = Chunks([100_000, 300_000])
@@ -294,8 +284,7 @@ struct StreamedUploadTests {
         "A response that ends while the sequence is awaited is complete or lost, with each framing",
         .covers("U-03", "U-08"), arguments: ["chunked", "until close", "cut", "cut length", "cut head"], [nil, 1_000])
     func endedResponse(framing: String, length: Int64?) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         var response = MockResponse(statusCode: 200, data: Data("response".utf8))
         switch framing {
         case "chunked": response.wire = .chunked(size: 3)
@@ -309,7 +298,9 @@ struct StreamedUploadTests {
         chunks.send("first")
         let task = try service(server).POST("/").setBody(.stream(chunks, length: length)).setTimeout(.seconds(60))
         switch await task.data().result {
-        case .success(let data): #expect(data == Data("response".utf8) && !framing.hasPrefix("cut"))
+        case .success(let data):
+            #expect(data == Data("response".utf8))
+            #expect(!framing.hasPrefix("cut"))
         case .failure(let error):
             #expect((error as? URLError)?.code == .networkConnectionLost, "\(error)")
             #expect(framing.hasPrefix("cut"), "\(error)")
@@ -323,8 +314,7 @@ struct StreamedUploadTests {
 
     @Test("A sequence is sent once over a new connection if the server has closed the last one", .covers("U-11"))
     func closedConnection() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         var response = MockResponse(statusCode: 200)
         response.wire = .cut(after: .max)
         server.on(.GET, "/", response)
@@ -343,8 +333,7 @@ struct StreamedUploadTests {
     @Test(
         "A server that closes the connection while the sequence is awaited ends the request", .covers("U-14"))
     func closedByServer() async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         var response = MockResponse(statusCode: 200)
         response.wire = .raw(Data())
         server.onHead(.POST, "/", response)

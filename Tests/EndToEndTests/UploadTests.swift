@@ -13,8 +13,7 @@ struct UploadTests {
         "A file is sent with its length and its bytes", .covers("U-01"), arguments: RealSession.allCases,
         [0, 1, 300_000])
     func file(session: RealSession, size: Int) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let file = try UploadFile(size: size)
         _ = try await session.service(server).PUT("/").setBody(file: file.url, contentType: "video/mp4").data().value
         let request = try #require(server.receivedRequests.first)
@@ -30,8 +29,7 @@ struct UploadTests {
         "A file that is missing, or not a regular file, fails before anything is sent", .covers("U-02"),
         arguments: RealSession.allCases)
     func invalidFiles(session: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let file = try UploadFile(size: 1)
         let folder = file.url.deletingLastPathComponent()
         let urls = [folder, folder.appendingPathComponent("missing"), URL(fileURLWithPath: "/dev/null")]
@@ -49,8 +47,7 @@ struct UploadTests {
         "A sequence is sent completely, chunked without a length and framed by its length otherwise", .covers("U-03"),
         arguments: RealSession.allCases, [true, false])
     func sequence(session: RealSession, hasLength: Bool) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let chunks = Chunks([10, 0, 70_000, 200_000, 1_500_000])
         let body = Request.Body.stream(chunks, length: hasLength ? Int64(chunks.content.count) : nil)
         #expect(!body.isReplayable)
@@ -66,8 +63,7 @@ struct UploadTests {
 
     @Test("A sequence of length 0 is not opened", arguments: RealSession.allCases)
     func empty(session: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let body = Request.Body.stream(length: 0) { () async throws -> Chunks in throw Failure() }
         _ = try await session.service(server).POST("/").setBody(body).data().value
         #expect(server.receivedRequests.first?.headers[.contentLength] == "0")
@@ -80,8 +76,7 @@ struct UploadTests {
         "A sequence that is longer or shorter than its length fails, and no complete request arrives", .covers("U-04"),
         arguments: RealSession.allCases, [-1, 1])
     func wrongLength(session: RealSession, difference: Int64) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         for sizes in [[5], [100_000, 100_000], [1, 2, 3]] {
             let chunks = Chunks(sizes)
             let length = Int64(chunks.content.count) + difference
@@ -97,8 +92,7 @@ struct UploadTests {
         "An error of the sequence is the result, and no complete request arrives", .covers("U-05"),
         arguments: RealSession.allCases, [nil, 1_000_000] as [Int64?])
     func producerError(session: RealSession, length: Int64?) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let service = try session.service(server)
         for sizes in [[], [100], [200_000, 100]] {
             let body = Request.Body.stream(Chunks(sizes, failure: Failure()), length: length)
@@ -113,8 +107,7 @@ struct UploadTests {
 
     @Test("A retry sends a file and a new sequence again", .covers("U-09"), arguments: RealSession.allCases)
     func retry(session: RealSession) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let file = try UploadFile(size: 100_000)
         let chunks = Chunks([10, 100_000])
         let bodies = [file.content: Request.Body.file(file.url), chunks.content: .stream(length: nil) { chunks }]
@@ -131,8 +124,7 @@ struct UploadTests {
         "A retry of a sequence that was read fails with bodyNotReplayable and the response", .covers("U-09"),
         arguments: RealSession.allCases)
     func noRetry(session: RealSession) async throws {
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.PUT, "/", MockResponse(statusCode: 503, data: Data("later".utf8)))
         let service = try session.service(server)
         service.interceptors = [.retry(baseDelay: .milliseconds(1))]
@@ -147,8 +139,7 @@ struct UploadTests {
 
     @Test("A retry sends a sequence that was not read", arguments: RealSession.allCases)
     func unread(session: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let service = try session.service(server)
         let attempts = StreamTests.Count()
         service.interceptors = [
@@ -168,8 +159,7 @@ struct UploadTests {
         .covers("U-10"),
         arguments: RealSession.allCases, [303, 307, 308])
     func redirect(session: RealSession, status: Int) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let moved = MockResponse(statusCode: status, headers: ["Location": "/new"], data: Data("moved".utf8))
         server.on(.POST, "/old", moved)
         let service = try session.service(server)
@@ -198,10 +188,9 @@ struct UploadTests {
         "After the refresh of a credential, a new sequence is sent again; one that was read fails with the response",
         arguments: RealSession.allCases)
     func refresh(session: RealSession) async throws {
-        let server = try MockServer {
+        let server = try MockServer.forTest {
             MockResponse(statusCode: $0.headers[.authorization] == "Bearer new" ? 200 : 401)
         }
-        defer { server.stop() }
         let service = try session.service(server)
         let chunks = Chunks([10, 100_000])
         for isReplayable in [true, false] {
@@ -221,8 +210,7 @@ struct UploadTests {
 
     @Test("Cancelling the task cancels a sequence that is awaited", .covers("U-15"), arguments: RealSession.allCases)
     func cancelling(session: RealSession) async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let chunks = Fed()
         let task = try session.service(server).POST("/").setBody(.stream(chunks)).data()
         let result = Task { await task.result }

@@ -20,7 +20,7 @@ package struct Permit: SuiteTrait, TestTrait, TestScoping {
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         // The traits of the suite are first, and provide the outer scope.
-        guard !Self.isHeld, let permit = test.traits.lazy.compactMap({ $0 as? Permit }).last else {
+        guard Self.cleanups == nil, let permit = test.traits.lazy.compactMap({ $0 as? Permit }).last else {
             return try await function()
         }
         let count = permit.isExclusive ? Permits.shared.count : 1
@@ -30,10 +30,16 @@ package struct Permit: SuiteTrait, TestTrait, TestScoping {
             Permits.shared.give(count)
             Self.record(start.duration(to: .now), test)
         }
-        try await Self.$isHeld.withValue(true) { try await permit.limited(test.name, function) }
+        let cleanups = Collected<@Sendable () -> Void>()
+        defer { for cleanup in cleanups.values.reversed() { cleanup() } }
+        try await Self.$cleanups.withValue(cleanups) { try await permit.limited(test.name, function) }
     }
 
-    @TaskLocal private static var isHeld = false
+    /// What runs at the end of the test; `nil` outside of a test with a permit.
+    @TaskLocal private static var cleanups: Collected<@Sendable () -> Void>?
+
+    /// Calls a closure at the end of the test, in reverse order.
+    package static func atEnd(_ cleanup: @escaping @Sendable () -> Void) { cleanups?.add(cleanup) }
 
     /// The file that receives the milliseconds and the name of each test; for `scripts/soak-tests`.
     private static let times = ProcessInfo.processInfo.environment["WEBSERVICE_TEST_TIMES"]

@@ -16,6 +16,13 @@ package final class TemporaryFolder: Sendable {
         try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)  // see above
     }
 
+    /// Creates a folder that exists until the end of the test.
+    package static func forTest() -> TemporaryFolder {
+        let folder = TemporaryFolder()
+        Permit.atEnd { withExtendedLifetime(folder) {} }
+        return folder
+    }
+
     deinit {
         try? FileManager.default.removeItem(at: url)  // the test may have removed it
     }

@@ -40,8 +40,7 @@ struct CurlUnixSocketTests {
 
     @Test("Bodies and streams pass through the socket unchanged")
     func bodies() async throws {
-        let backend = try MockServer { request in MockResponse(request.body) }
-        defer { backend.stop() }
+        let backend = try MockServer.forTest { request in MockResponse(request.body) }
         let server = try PlainServer(backend: backend.baseURLString)
         let service = try service(server.socket)
         for count in [0, 1, 40_000, 2_000_000] {
@@ -86,8 +85,7 @@ struct CurlUnixSocketTests {
 struct CurlAddressTests {
     @Test("A host with configured addresses is not looked up, also after all connections were closed")
     func addresses() async throws {
-        let server = try MockServer { request in MockResponse(request.headers["Host"] ?? "") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { request in MockResponse(request.headers["Host"] ?? "") }
         let service = WebService(baseURLString: "http://Brewery.EXAMPLE:\(server.port)")
         service.session = try CurlSession {
             $0.proxy = .none
@@ -107,8 +105,7 @@ struct CurlAddressTests {
 
     @Test("The next address is used if nothing listens on the first one")
     func severalAddresses() async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         let service = WebService(baseURLString: "http://brewery.example:\(server.port)")
         service.session = try CurlSession {
             $0.proxy = .none

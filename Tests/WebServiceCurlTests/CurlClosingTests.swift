@@ -62,8 +62,7 @@ struct CurlClosingTests {
         "Closing waits at most the idle timeout for the program that reads a response or produces a body",
         .covers("H-223"), arguments: [true, false])
     func waiting(isUpload: Bool) async throws {
-        let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(Data(count: 4_000_000)) }
         let session = try CurlSession()
         let service = WebService(server, session)
         let (chunks, source) = AsyncStream.makeStream(of: Data.self)
@@ -88,8 +87,7 @@ struct CurlClosingTests {
 
     @Test("Closing waits for a response that is being read")
     func reading() async throws {
-        let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(Data(count: 4_000_000)) }
         let session = try CurlSession()
         let response = try await WebService(server, session).GET("/").setTimeout(.seconds(60)).stream().value
         async let closed: Void = blocking { session.close() }
@@ -106,8 +104,7 @@ struct CurlClosingTests {
 
     @Test("A session without references is deallocated after its last task, and its threads end")
     func letGo() async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         weak var released: CurlSession?
         for _ in 0..<50 {
             let session = try CurlSession { $0.loops = 2 }
@@ -138,14 +135,12 @@ struct CurlClosingTests {
         "A task that prepares its request when the session cancels its requests is cancelled, and a later one refused",
         .covers("C-285"), arguments: ["data", "stream", "download"])
     func cancellingBeforeSending(kind: String) async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         let session = try CurlSession()
         let service = WebService(server, session)
         let waiting = Waiting()
         service.interceptors = [waiting]
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("closing-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: file) }  // in the temporary folder
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("closing")
         let run: @Sendable () async -> Result<Void, any Error> = {
             switch kind {
             case "data": await service.GET("/").data().result.map { _ in }
@@ -164,8 +159,7 @@ struct CurlClosingTests {
 
     @Test("A session that finishes its requests refuses a request that was being prepared", .covers("C-285"))
     func finishingBeforeSending() async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         let session = try CurlSession()
         let service = WebService(server, session)
         let waiting = Waiting()
@@ -179,8 +173,7 @@ struct CurlClosingTests {
 
     @Test("A completion may close the session, and may hold the last reference to it", .covers("H-28"))
     func closingInside() async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         for number in 0..<40 {
             let done = Box(false)
             do {

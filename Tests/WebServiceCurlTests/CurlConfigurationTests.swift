@@ -11,8 +11,9 @@ struct CurlConfigurationTests {
         "The user agent is sent unchanged, defaults to WebService, and is omitted if it is nil", .covers("C-20", "M-24")
     )
     func userAgent() async throws {
-        let server = try MockServer { MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|")) }
-        defer { server.stop() }
+        let server = try MockServer.forTest {
+            MockResponse($0.headers.values(for: "User-Agent").joined(separator: "|"))
+        }
         #expect(try await WebService(server, try CurlSession()).GET("/").string().value == "WebService")
         #expect(
             try await WebService(server, try CurlSession { $0.userAgent = "Brewery/1.0 (pale; ale)" }).GET("/").string()
@@ -78,8 +79,7 @@ struct CurlConfigurationTests {
 
     @Test("A duration out of range is clamped to the nearest possible one", .covers("M-27"), arguments: allDurations)
     func durations(duration: Duration) async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         let session = try CurlSession { $0.idleConnectionLifetime = duration }
         #expect(try await WebService(server, session).GET("/").string().value == "ale")
         let connecting = try CurlSession { $0.connectTimeout = duration }
@@ -94,8 +94,7 @@ struct CurlConfigurationTests {
         "A count out of range is clamped to the nearest possible one", .covers("M-27"),
         arguments: [Int.min, -1, 0, 1, Int.max])
     func counts(count: Int) async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         let session = try CurlSession {
             $0.maximumConnectionsPerHost = count
             $0.maximumConnections = count
@@ -113,8 +112,7 @@ struct CurlConfigurationTests {
         "A request's connect timeout that is not a duration is an error or clamped, and never traps", .covers("M-27"),
         arguments: allDurations + [.nanoseconds(1) / 1_000_000_000])
     func requestTimeouts(timeout: Duration) async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         let session = try CurlSession()
         let service = WebService(server, session)
         var request = service.request(.GET, path: "/")
@@ -139,10 +137,9 @@ struct CurlConfigurationTests {
 
     @Test("A maximum body size out of range never traps", .covers("M-27"), arguments: [Int.min, -1, 0, 2, 3, Int.max])
     func longestBody(count: Int) async throws {
-        let server = try MockServer {
+        let server = try MockServer.forTest {
             $0.path == "/chunked" ? MockResponse("ale", wire: .chunked(size: 2)) : MockResponse("ale")
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for path in ["/", "/chunked"] {
             var request = service.request(.GET, path: path)

@@ -58,7 +58,7 @@ struct CurlConnectionTests {
         "A line with leading white space is badServerResponse in place of the first field, and allowed elsewhere",
         arguments: [true, false])
     func folds(isReused: Bool) async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             var response = MockResponse("next")
             if request.path == "/folded" { response.wire = .raw(Data(Self.folds[0].response.utf8)) }
             if let number = Int(request.path.dropFirst()) {
@@ -66,7 +66,6 @@ struct CurlConnectionTests {
             }
             return response
         }
-        defer { server.stop() }
         let session = try CurlSession()
         for _ in 0..<(isReused ? 4 : 1) {
             for (number, fold) in Self.folds.enumerated() {
@@ -87,13 +86,12 @@ struct CurlConnectionTests {
         "A trailer that starts with a folded line does not cause a read of freed memory",
         arguments: [" X: a", "\tX: a", " "])
     func foldedTrailer(line: String) async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(
                 "",
                 wire: .raw(
                     Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nale\r\n0\r\n\(line)\r\n\r\n".utf8)))
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for _ in 0..<10 {
             let result = await service.GET("/").string().result
@@ -128,12 +126,11 @@ struct CurlConnectionTests {
 
     @Test("A POST on an idle connection that the server has closed is sent on another connection")
     func closedWhileIdle() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse("ale")
             response.wire = .cut(after: .max)
             return response
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for number in 1...20 {
             #expect(try await service.POST("/").setBody(Data("\(number)".utf8)).string().value == "ale")
@@ -146,7 +143,7 @@ struct CurlConnectionTests {
         arguments: [Request.Method.POST, .PATCH, .GET, .PUT, .DELETE])
     func closedInsteadOfResponse(method: Request.Method) async throws {
         let arrivals = Box(0)
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             guard request.path == "/closed" else { return MockResponse("first") }
             let count = arrivals.withValue { count in
                 count += 1
@@ -154,7 +151,6 @@ struct CurlConnectionTests {
             }
             return MockResponse("ale", wire: count == 1 ? .disconnect : .fixedLength)
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         #expect(try await service.GET("/").string().value == "first")
         let task = service.sessionTask(request: service.request(method, path: "/closed"))
@@ -172,8 +168,7 @@ struct CurlConnectionTests {
         "A header field without a value is sent, and a large body is sent without waiting for a 100 response",
         arguments: [Request.Method.POST, .PUT])
     func fields(method: Request.Method) async throws {
-        let server = try MockServer { MockResponse("\($0.body.count)") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse("\($0.body.count)") }
         let service = WebService(server, try CurlSession())
         for count in [10, 2 << 20] {
             let task = service.sessionTask(request: service.request(method, path: "/"))
@@ -187,8 +182,9 @@ struct CurlConnectionTests {
 
     @Test("A connection is not reused after an idle timeout")
     func silentConnection() async throws {
-        let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }
-        defer { server.stop() }
+        let server = try MockServer.forTest {
+            MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength)
+        }
         let service = WebService(server, try CurlSession())
         #expect(try await service.GET("/").string().value == "ale")
         #expect(await service.GET("/silent").setTimeout(.milliseconds(100)).string().result.urlErrorCode == .timedOut)
@@ -201,7 +197,7 @@ struct CurlConnectionTests {
         "An HTTP/2 connection is not reused after an idle timeout, unless other requests transfer bytes on it",
         .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
     func silentHTTP2() async throws {
-        let backend = try MockServer { request in
+        let backend = try MockServer.forTest { request in
             var response = MockResponse("ale", wire: request.path == "/silent" ? .noAnswer : .fixedLength)
             if request.path == "/drip" {
                 response = MockResponse(Data(count: 3_000), wire: .drip(size: 100, pause: .milliseconds(40)))
@@ -209,7 +205,6 @@ struct CurlConnectionTests {
             response.headers["X-Accel-Buffering"] = "no"  // otherwise nginx buffers small responses
             return response
         }
-        defer { backend.stop() }
         let server = try SecureServer(backend: backend.baseURLString)
         let service = WebService(baseURLString: "https://localhost:\(server.port)")
         service.session = try CurlSession {
@@ -259,8 +254,7 @@ struct CurlConnectionTests {
 
     @Test("Several Cookie fields are combined into one, with GET and with a body")
     func cookies() async throws {
-        let server = try MockServer { MockResponse($0.headers.values(for: "Cookie").joined(separator: "|")) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.headers.values(for: "Cookie").joined(separator: "|")) }
         let session = try CurlSession()
         for method in [Request.Method.GET, .POST] {
             var request = Request(method, url: server.baseURLString)

@@ -38,9 +38,8 @@ struct CurlEarlyResponseTests {
     ///
     /// - Returns: The number of responses that the session has lost, by body and ending.
     private func lost(_ base: String, over session: CurlSession) async throws -> [String: Int] {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("early-\(UUID().uuidString)")
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("early")
         try Data(count: 8 << 20).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // it is in the temporary folder
         var (ours, tools) = ([String: Int](), [String: Int]())
         let rounds = isSoak ? 100 : 2
         for round in 0..<rounds {

@@ -75,14 +75,13 @@ struct CurlFrameTests {
 
     @Test("An endless chunk extension ends the request after ten idle timeouts", .covers("H-222"))
     func endlessExtension() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(
                 Data(), wire: .raw(Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;a=".utf8)))
             response.surplus = { socket in while socket.send(Data("aaaa".utf8)) { socket.pause(for: .milliseconds(10)) }
             }
             return response
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         let result = await service.GET("/").setTimeout(.milliseconds(100)).setDeadline(.seconds(60)).data().result
         #expect(result.urlErrorCode == .timedOut)

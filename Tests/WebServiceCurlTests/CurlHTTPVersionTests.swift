@@ -44,8 +44,7 @@ struct CurlHTTPVersionTests {
 
     @Test("Bodies of all sizes are sent and received over HTTP/2 without TLS")
     func bodies() async throws {
-        let backend = try MockServer { request in MockResponse(request.body) }
-        defer { backend.stop() }
+        let backend = try MockServer.forTest { request in MockResponse(request.body) }
         let server = try PlainServer(backend: backend.baseURLString)
         let service = try service("http://127.0.0.1:\(server.port)")
         for count in [0, 1, 40_000, 2_000_000] {
@@ -67,8 +66,7 @@ struct CurlHTTPVersionTests {
         // Streams use HTTP/1.1.
         let stream = await (try service(url)).GET("/").stream().result
         #expect((stream.error as? URLError)?.code == .badServerResponse)
-        let old = try MockServer { _ in MockResponse("ale") }
-        defer { old.stop() }
+        let old = try MockServer.forTest { _ in MockResponse("ale") }
         let result = await (try service(old.baseURLString)).GET("/").setTimeout(.seconds(10)).string().result
         #expect(result.urlErrorCode != nil, "\(result)")
         #expect(result.urlErrorCode != .timedOut, "\(result)")
@@ -98,8 +96,7 @@ struct CurlRateTests {
 
     @Test("A response is received at the configured rate, and other requests are not delayed by it")
     func reception() async throws {
-        let server = try MockServer { $0.path == "/small" ? MockResponse("ale") : MockResponse(Self.body) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { $0.path == "/small" ? MockResponse("ale") : MockResponse(Self.body) }
         let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondReceived = 128 << 10 })
         var start = ContinuousClock.now
         let task = service.GET("/").resume()
@@ -115,8 +112,7 @@ struct CurlRateTests {
 
     @Test("A request body is sent at the configured rate")
     func sending() async throws {
-        let server = try MockServer { MockResponse($0.body) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.body) }
         let service = WebService(server, try CurlSession { $0.maximumBytesPerSecondSent = 128 << 10 })
         let start = ContinuousClock.now
         #expect(try await service.POST("/").setBody(Self.body).data().value == Self.body)
@@ -125,8 +121,7 @@ struct CurlRateTests {
 
     @Test("A rate out of range is clamped, and never traps or stops a transfer", arguments: [Int.min, -1, 0, 1, .max])
     func range(rate: Int) async throws {
-        let server = try MockServer { MockResponse($0.body) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.body) }
         let service = WebService(
             server,
             try CurlSession {

@@ -197,10 +197,9 @@ struct CurlHostileHeadTests {
     @Test("The length of a gzip body is not compared with the maximum size, which applies to the decoded body")
     func lengthOfEncodedBody() async throws {
         let ale = Data(base64Encoded: "H4sIAAAAAAACA0vMSQUAecnEQgMAAAA=") ?? Data()
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(statusCode: 200, headers: ["Content-Encoding": "gzip"], data: ale)
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for (limit, code) in [(3, nil), (2, WebServiceError.Code.responseTooLarge)] {
             let result = await service.GET("/").configure { $0.options.maximumResponseBytes = limit }.data().result
@@ -221,12 +220,11 @@ struct CurlHostileHeadTests {
 
     @Test("A 101 is badServerResponse at once, because no request asks for another protocol", .covers("H-34"))
     func switchingProtocols() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 101)
             response.wire = .stall(after: .max)
             return response
         }
-        defer { server.stop() }
         let result = await WebService(server, try CurlSession()).GET("/").setTimeout(.seconds(10)).data()
             .validateNothing().result
         #expect(result.urlErrorCode == .badServerResponse)
@@ -347,8 +345,9 @@ struct CurlHostileHeadTests {
     func cut(_ index: Int) async throws {
         let (head, body) = Self.cuts[index]
         let bytes = Data(head.utf8) + body
-        let server = try MockServer { MockResponse("", wire: .raw(bytes.prefix(Int($0.path.dropFirst()) ?? 0))) }
-        defer { server.stop() }
+        let server = try MockServer.forTest {
+            MockResponse("", wire: .raw(bytes.prefix(Int($0.path.dropFirst()) ?? 0)))
+        }
         let service = WebService(server, try CurlSession())
         var delivered: [Int] = []
         for count in 0...bytes.count {

@@ -51,8 +51,7 @@ struct CurlLibraryTests {
 
     @Test("A session requests the reported content codings")
     func contentCodings() async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         _ = try await WebService(server, try CurlSession()).GET("/").data().value
         let accepted = try #require(server.receivedRequests.first?.headers["Accept-Encoding"])
         #expect(accepted.split(separator: ", ").map(String.init) == library.contentCodings)
@@ -80,8 +79,7 @@ struct CurlLibraryTests {
         .enabled(if: dlopen("libssl.so.3", RTLD_NOW | RTLD_GLOBAL) != nil, "the system has no libssl.so.3"))
     func otherOpenSSL() async throws {
         let body = Data(repeating: 0x61, count: 40_000)
-        let backend = try MockServer { _ in MockResponse(body, wire: .untilClose) }
-        defer { backend.stop() }
+        let backend = try MockServer.forTest { _ in MockResponse(body, wire: .untilClose) }
         let server = try SecureServer(backend: backend.baseURLString)
         let service = WebService(baseURLString: "https://localhost:\(server.port)")
         service.session = try CurlSession {

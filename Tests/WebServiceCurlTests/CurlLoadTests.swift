@@ -97,8 +97,7 @@ struct CurlLoadTests {
 
     @Test("10,000 simultaneous requests are queued over few connections and threads", .covers("H-27"))
     func queued() async throws {
-        let server = try MockServer { MockResponse($0.query ?? "") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.query ?? "") }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 8 }
         let service = WebService(server, session)
         let (before, threads) = (Resources.descriptors, Resources.threads)
@@ -128,12 +127,11 @@ struct CurlLoadTests {
         "Sessions closed at random, with requests cancelled at random, complete each request once", .covers("C-35")
     )
     func closedAtRandom() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             var response = MockResponse(request.query ?? "")
             if let number = request.number, number.isMultiple(of: 5) { response.wire = .noAnswer }
             return response
         }
-        defer { server.stop() }
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         var random = SystemRandomNumberGenerator()
         for round in 0..<(isSoak ? 2_000 : isSanitized ? 20 : 60) {
@@ -177,8 +175,7 @@ struct CurlLoadTests {
 
     @Test("Persistent connections need no additional threads")
     func idle() async throws {
-        let server = try MockServer { MockResponse($0.query ?? "") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.query ?? "") }
         let count = isSoak ? 1_000 : 200
         let session = try CurlSession {
             $0.maximumConnectionsPerHost = count

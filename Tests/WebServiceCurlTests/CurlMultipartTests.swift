@@ -35,8 +35,7 @@ struct CurlMultipartTests {
         form.append("Söhne", name: "name")
         form.append(file: try folder.file("bière.bin", Self.content), name: "photo", contentType: "image/png")
         form.append(file: try folder.file("empty", Data()), name: "photo")
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         let delegate = hasDelegate ? Tagging() : nil
         let service = WebService(baseURLString: server.baseURLString, passthroughDelegate: delegate)
         service.session = try CurlSession()
@@ -64,8 +63,7 @@ struct CurlMultipartTests {
 
     @Test("Forms without files arrive: empty, with 10,000 parts and with large parts", .covers("M-11"))
     func inMemory() async throws {
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         let service = WebService(server, try CurlSession())
         for (count, content) in [(0, Data()), (10_000, Data("x".utf8)), (3, Self.content)] {
             var form = MultipartFormData()
@@ -88,8 +86,7 @@ struct CurlMultipartTests {
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.content), name: "a")
         let attempts = Box(0)
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         server.on(.PUT, "/a") { _ in
             attempts.change { $0 += 1 }
             var response = MockResponse(statusCode: attempts.value == 1 ? 503 : 307)
@@ -111,8 +108,7 @@ struct CurlMultipartTests {
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.content), name: "a")
-        let server = try MockServer()
-        defer { server.stop() }
+        let server = try MockServer.forTest()
         let times = Box(0)
         server.on(.GET, "/", MockResponse("ok"))
         server.on(.PUT, "/") { _ in
@@ -139,8 +135,7 @@ struct CurlMultipartTests {
         } else {
             form.append(Self.content, name: "a")
         }
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         var request = Request(.POST, url: server.baseURL)
         request.multipart = form
         let heard = Box([TransferProgress]())
@@ -177,8 +172,7 @@ struct CurlMultipartTests {
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.sparse("a", 64 << 20), name: "a")
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         let service = WebService(server, try CurlSession())
         let task = service.POST("/a").setMultipart(form)
         let ends = Box([URLError.Code?]())
@@ -197,8 +191,7 @@ struct CurlMultipartTests {
     @Test("A file that is missing or changes before it is sent is an error, and no request is sent")
     func unusable() async throws {
         let folder = TemporaryFolder()
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         let session = try CurlSession()
         var missing = MultipartFormData()
         missing.append(file: folder.url.appendingPathComponent("missing"), name: "photo")
@@ -225,8 +218,7 @@ struct CurlMultipartTests {
     func shrinks() async throws {
         let folder = TemporaryFolder()
         let file = try folder.sparse("a", 8 << 20)
-        let server = try MockServer { _ in MockResponse("ok") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ok") }
         let session = try CurlSession()
         var request = Request(.POST, url: server.baseURL)
         request.multipart = MultipartFormData()

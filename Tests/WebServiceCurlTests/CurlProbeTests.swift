@@ -12,8 +12,7 @@ struct CurlProbeTests {
         .covers("H-05")
     )
     func lookup() async throws {
-        let server = try MockServer { _ in MockResponse("ale") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale") }
         let measured = try await probe("lookup", server)
         #expect(
             measured.keys.sorted() == [
@@ -28,11 +27,10 @@ struct CurlProbeTests {
         .covers("H-32")
     )
     func descriptors() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             MockResponse(
                 "ale", wire: request.path == "/slow" ? .drip(size: 20, pause: .milliseconds(100)) : .fixedLength)
         }
-        defer { server.stop() }
         let measured = try await probe("descriptors", server)
         #expect(measured["thrown"] == nil)
         let (answers, typed) = (measured["answers"] ?? 0, measured["typed"] ?? 0)
@@ -47,8 +45,7 @@ struct CurlProbeTests {
 
     @Test("In a forked child, requests are refused, and the exit does not wait")
     func fork() async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         let measured = try await probe("fork", server)
         #expect(measured["refused"] == 1)
         #expect(measured["status"] == 0)

@@ -95,8 +95,7 @@ struct CurlProxyTests {
 
     @Test("A proxy that closes the connection instead of opening a tunnel is an error", .covers("C-36"))
     func lostTunnel() async throws {
-        let proxy = try MockServer { _ in MockResponse("", wire: .disconnect) }
-        defer { proxy.stop() }
+        let proxy = try MockServer.forTest { _ in MockResponse("", wire: .disconnect) }
         let service = WebService(
             "https://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
         let result = await service.GET("/").string().result
@@ -152,9 +151,7 @@ struct CurlProxyTests {
         defer { proxy.stop(); origin.stop() }
         let address = "http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)"
         let base = origin.baseURLString
-        let home = FileManager.default.temporaryDirectory.appendingPathComponent("home-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: home) }  // it is in the temporary folder
+        let home = TemporaryFolder.forTest().url
         let netrc = home.appendingPathComponent(".netrc")
         try Data("machine 127.0.0.1 login proxy-user password proxy-secret\n".utf8).write(to: netrc)
         try Data("proxy = \(address)\nuser = a:b\n".utf8).write(to: home.appendingPathComponent(".curlrc"))

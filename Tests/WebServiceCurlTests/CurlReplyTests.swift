@@ -22,11 +22,10 @@ struct CurlReplyTests {
         let replies = CurlReplies.all.map { reply in
             Data(isNormalized ? CurlReplies.normalized(reply.bytes) : reply.bytes)
         }
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             guard let number = Int(request.path.dropFirst()) else { return MockResponse("next") }
             return MockResponse("", wire: .raw(replies[number]))
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession { $0.proxy = .none })
         var (equal, refused, differences) = (0, 0, [String]())
         for (number, reply) in CurlReplies.all.enumerated() {

@@ -9,8 +9,7 @@ import WebServiceCurl
 struct CurlSessionTests {
     @Test("Typed tasks and handlers work over the session, and the connection is reused")
     func answer() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200, json: ["name": "ale"]) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, json: ["name": "ale"]) }
         let service = WebService(server, try CurlSession())
         for _ in 0..<10 { #expect(try await service.GET("/").json().value["name"]?.string == "ale") }
         let task = service.GET("/")
@@ -27,8 +26,8 @@ struct CurlSessionTests {
     func headers() async throws {
         let head =
             "HTTP/1.1 200 Fine\r\nX-B: 1\r\nSet-Cookie: a=1, b\r\nX-A: \u{e9}\r\nset-cookie: c=2\r\nContent-Length: 0\r\n\r\n"
-        let server = try MockServer { _ in MockResponse("", wire: .raw(head.data(using: .isoLatin1) ?? Data())) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("", wire: .raw(head.data(using: .isoLatin1) ?? Data()))
+        }
         let response = try await WebService(server, try CurlSession()).GET("/").empty().response
         #expect(response.headers.map(\.name) == ["X-B", "Set-Cookie", "X-A", "set-cookie", "Content-Length"])
         #expect(response.headers.values(for: .setCookie) == ["a=1, b", "c=2"])
@@ -40,8 +39,7 @@ struct CurlSessionTests {
     func trailers() async throws {
         var response = MockResponse(statusCode: 200) { try $0.write(Data("ale".utf8)) }
         response.trailers["X-Checksum"] = "1234"
-        let server = try MockServer { [response] _ in response }
-        defer { server.stop() }
+        let server = try MockServer.forTest { [response] _ in response }
         let body = try await WebService(server, try CurlSession()).GET("/").stream().value.body
         #expect(body.trailers == nil)
         #expect(try await body.collect(upTo: 3) == Data("ale".utf8))
@@ -50,14 +48,13 @@ struct CurlSessionTests {
 
     @Test("A stream whose head was received does not count toward the connection limits")
     func streamBesideLimit() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             guard request.target == "/stream" else { return MockResponse("next") }
             return MockResponse(statusCode: 200) { body in
                 try body.write(Data("ale".utf8))
                 body.pause(for: .seconds(60))
             }
         }
-        defer { server.stop() }
         let session = try CurlSession {
             $0.maximumConnectionsPerHost = 1
             $0.maximumConnections = 1
@@ -70,8 +67,7 @@ struct CurlSessionTests {
 
     @Test("The metrics report phases, bytes and connection reuse")
     func metrics() async throws {
-        let server = try MockServer { _ in MockResponse(Data(count: 1000)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(Data(count: 1000)) }
         let service = WebService(server, try CurlSession())
         let first = try #require(try await service.GET("/").data().response.transport)
         #expect(first.connect != nil)
@@ -96,8 +92,7 @@ struct CurlSessionTests {
 
     @Test("Progress of uploads and downloads only grows, ends at the total, and precedes the handlers", .covers("H-31"))
     func progress() async throws {
-        let server = try MockServer { MockResponse($0.body) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.body) }
         let service = WebService(server, try CurlSession())
         let body = Data(repeating: 7, count: 3_000_000)
         let news = Box<[TransferProgress]>([])
@@ -122,8 +117,9 @@ struct CurlSessionTests {
 
     @Test("A body stream is refused, and a plain URLRequest is sent")
     func plainRequests() async throws {
-        let server = try MockServer { MockResponse("\($0.method) \($0.headers["X-Brew"] ?? "") \($0.body.count)") }
-        defer { server.stop() }
+        let server = try MockServer.forTest {
+            MockResponse("\($0.method) \($0.headers["X-Brew"] ?? "") \($0.body.count)")
+        }
         let service = WebService(server, try CurlSession())
         var request = URLRequest(url: try #require(URL(string: server.baseURLString + "/x")))
         request.httpMethod = "PATCH"
@@ -154,8 +150,7 @@ struct CurlSessionTests {
 
     @Test("A session with several loops delivers each response to its request")
     func loops() async throws {
-        let server = try MockServer { MockResponse($0.query ?? "") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { MockResponse($0.query ?? "") }
         let service = WebService(server, try CurlSession { $0.loops = 3 })
         let wrong = await withTaskGroup(of: Int.self) { group in
             for index in 0..<300 {
@@ -182,8 +177,7 @@ struct CurlSessionTests {
 
     @Test("Idle connections are closed after their lifetime, and the session stays usable")
     func idleConnections() async throws {
-        let server = try MockServer { _ in MockResponse("x") }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x") }
         let service = WebService(server, try CurlSession { $0.idleConnectionLifetime = .milliseconds(50) })
         _ = try await service.GET("/").data().value
         await eventually("the connection is closed") { server.openConnectionCount == 0 }
@@ -193,10 +187,9 @@ struct CurlSessionTests {
 
     @Test("A server that closes the connection after every response causes no error", .covers("H-34"))
     func closingServer() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse("", wire: .raw(Data("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nale".utf8)))
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         for _ in 0..<1_000 { #expect(try await service.GET("/").string().value == "ale") }
     }

@@ -94,10 +94,9 @@ struct CurlTLSRulesTests {
         [false, true])
     func truncation(isOld: Bool, dropsAlerts: Bool) async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
-        let backend = try MockServer {
+        let backend = try MockServer.forTest {
             $0.path == "/length" ? MockResponse(body) : MockResponse(body, wire: .untilClose)
         }
-        defer { backend.stop() }
         let server = try SecureServer(backend: backend.baseURLString)
         let relay = try TLSRelay(to: isOld ? server.oldPort : server.port, dropsAlerts: dropsAlerts)
         let service = try service(server, port: relay.port) { $0.httpVersion = .http1 }
@@ -118,8 +117,7 @@ struct CurlTLSRulesTests {
     @Test("A body over HTTP/2 is complete without the alert", .covers("C-45"))
     func http2End() async throws {
         let body = Data((0..<40_000).map { UInt8($0 % 251) })
-        let backend = try MockServer { _ in MockResponse(body, wire: .untilClose) }
-        defer { backend.stop() }
+        let backend = try MockServer.forTest { _ in MockResponse(body, wire: .untilClose) }
         let server = try SecureServer(backend: backend.baseURLString)
         let relay = try TLSRelay(to: server.port, dropsAlerts: true)
         let service = try service(server, port: relay.port)

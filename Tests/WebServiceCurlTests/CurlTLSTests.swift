@@ -64,8 +64,7 @@ struct CurlTLSTests {
 
     @Test("A multipart body with files arrives over HTTP/2 unchanged, with its length", .covers("M-11"))
     func multipart() async throws {
-        let backend = try MockServer { _ in MockResponse("ok") }
-        defer { backend.stop() }
+        let backend = try MockServer.forTest { _ in MockResponse("ok") }
         let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append("Söhne", name: "name")

@@ -35,8 +35,7 @@ struct CurlTimeTests {
         "Silence ends a task after its idle timeout, with millisecond precision", .covers("H-05"),
         arguments: [30, 120, 370])
     func idle(milliseconds: Int) async throws {
-        let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x", wire: .noAnswer) }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
         request.options.timeout = .milliseconds(milliseconds)
@@ -49,10 +48,9 @@ struct CurlTimeTests {
 
     @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it", .covers("H-04"))
     func drip() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20)))
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         var request = service.request(.GET, path: "/")
         request.options.timeout = .milliseconds(300)
@@ -91,8 +89,7 @@ struct CurlTimeTests {
 
     @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
     func cancel() async throws {
-        let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("x", wire: .noAnswer) }
         let session = try CurlSession()
         var times: [Duration] = []
         // Other processes may keep the processors busy, so the best of five rounds counts.
@@ -173,8 +170,7 @@ struct CurlTimeTests {
         "A connection that the server closes within a response is an error at once", .covers("H-05"),
         arguments: [3, 30, 60])
     func halfClosed(count: Int) async throws {
-        let server = try MockServer { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
         let service = WebService(server, try CurlSession())
         let (result, time) = await timed(below: .milliseconds(500)) { service.POST("/").data() }
         #expect(result.urlErrorCode == .networkConnectionLost || result.urlErrorCode == .badServerResponse)
@@ -185,8 +181,7 @@ struct CurlTimeTests {
         "The idle timeout counts bytes, not lines of the head",
         .enabled(if: !isSanitized, "the thread sanitizer slows the test down"))
     func drippingHead() async throws {
-        let server = try MockServer { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
         let service = WebService(server, try CurlSession())
         // One line takes more than half a second.
         #expect(try await service.GET("/").setTimeout(.milliseconds(400)).string().value == "ale")
@@ -200,14 +195,13 @@ struct CurlTimeTests {
         let count = 200
         let gate = DispatchSemaphore(value: 0)
         let sent = Box(0)
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             if request.path == "/stall" { return MockResponse("stalled") }
             gate.wait()
             var response = MockResponse("ale")
             response.surplus = { _ in sent.change { $0 += 1 } }
             return response
         }
-        defer { server.stop() }
         let session = try CurlSession {
             $0.maximumConnectionsPerHost = count + 1
             $0.maximumIdleConnections = count + 1
@@ -237,8 +231,7 @@ struct CurlTimeTests {
 
     @Test("A cancelled request that waits in the queue releases its body at once")
     func cancelledWhileWaiting() async throws {
-        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse("", wire: .noAnswer) }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 1 }
         let first = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, _ in }
         first.resume()

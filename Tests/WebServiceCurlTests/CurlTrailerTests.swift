@@ -36,8 +36,7 @@ struct CurlTrailerTests {
             #expect(body == Data("ale".utf8))
             return response.body.trailers
         case .download:
-            let file = FileManager.default.temporaryDirectory.appendingPathComponent("trailers-\(UUID().uuidString)")
-            defer { try? FileManager.default.removeItem(at: file) }  // it is in the temporary folder
+            let file = TemporaryFolder.forTest().url.appendingPathComponent("trailers")
             _ = try await service.GET("/").download(to: file).value
             #expect(try Data(contentsOf: file) == Data("ale".utf8))
         }

@@ -119,10 +119,9 @@ struct DeflateDecoderTests {
     @Test("A response without a body may have any coding", .covers("C-330"), arguments: ["compress", "gzip, br"])
     func empty(coding: String) async throws {
         #expect(try await response([coding], Data()) == Data())
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             MockResponse(statusCode: request.method == .HEAD ? 200 : 304, headers: ["Content-Encoding": coding])
         }
-        defer { server.stop() }
         let service = WebService(server, try CurlSession())
         #expect(try await service.HEAD("/").data().response.status == 200)
         #expect(try await service.GET("/").data().validateNothing().response.status == 304)

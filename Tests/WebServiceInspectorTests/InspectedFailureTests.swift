@@ -26,13 +26,12 @@ struct InspectedFailureTests {
 
     @Test("A truncated body is a failure with its status, its error and the bytes that were received", .covers("L-332"))
     func truncatedBody() async throws {
-        let server = try MockServer { _ in
+        let server = try MockServer.forTest { _ in
             var response = MockResponse.text("abcdef")
             response.wire = .raw(
                 Data("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nabcdef".utf8))
             return response
         }
-        defer { server.stop() }
         inspected.service.session = FoundationSession()
         let task = inspected.service.GET("\(server.baseURLString)/").data()
         await #expect(throws: URLError.self) { try await task.value }

@@ -30,8 +30,9 @@ enum Strace {
     /// - Returns: The exit status of the probe, or of `timeout` if a signal ended it (137 after a
     ///   minute), and the lines of the trace.
     static func probe(_ arguments: [String], _ options: [String]) throws -> (status: Int32, trace: [String]) {
-        let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: trace) }  // a leftover in the temporary folder
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let trace = folder.url.appendingPathComponent("trace")
         let probe = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(
             "storage-probe"
         ).path

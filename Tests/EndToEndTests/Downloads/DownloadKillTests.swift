@@ -30,7 +30,7 @@ struct DownloadKillTests {
     @Test("A large file needs hardly more memory than a small one", .covers("D-35"))
     func memory() async throws {
         let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             let size = request.path == "/0" ? sizes[0] : sizes[1]
             var response = MockResponse(statusCode: 200)
             response.headers[.contentLength] = "\(size)"
@@ -39,7 +39,6 @@ struct DownloadKillTests {
             }
             return response
         }
-        defer { server.stop() }
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: path) }
         var peaks: [Int] = []

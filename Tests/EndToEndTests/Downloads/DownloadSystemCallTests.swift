@@ -30,8 +30,7 @@ struct DownloadSystemCallTests {
     private func probe(
         _ arguments: [String], files: [String], calls: String, _ injection: String
     ) async throws -> (run: SessionProbe.Run, isInjected: Bool) {
-        let trace = FileManager.default.temporaryDirectory.appendingPathComponent("trace-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: trace) }  // a leftover in the temporary folder
+        let trace = TemporaryFolder.forTest().url.appendingPathComponent("trace")
         let filter = files.flatMap { ["-P", $0] } + (files.isEmpty ? ["-e", "trace=\(calls)"] : [])
         let run = try await SessionProbe.run(
             arguments,

@@ -175,12 +175,11 @@ struct DownloadTests {
     @Test("A redirect to another origin is followed for each part, without credentials", .covers("D-33"))
     func redirected() async throws {
         let fixture = try DownloadFixture()
-        let origin = try MockServer { [base = fixture.server.baseURLString] _ in
+        let origin = try MockServer.forTest { [base = fixture.server.baseURLString] _ in
             var response = MockResponse(statusCode: 302)
             response.headers["Location"] = base + "/cdn/a.iso"
             return response
         }
-        defer { origin.stop() }
         let service = try RealSession.best.service(origin)
         func download() -> TypedTask<DownloadedFile> {
             service.GET("/a.iso").setHeaderValue("Bearer canary", forName: "Authorization")

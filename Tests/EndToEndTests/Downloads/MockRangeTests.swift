@@ -20,10 +20,9 @@ struct MockRangeTests {
             ("bytes=0-1-2", 200, "0123456789"), ("bytes=-1-", 200, "0123456789"), ("bytes=+1-2", 200, "0123456789"),
         ])
     func numbers(range: String, status: Int, text: String) async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             MockResponse(file: Data("0123456789".utf8), eTag: nil, for: request)
         }
-        defer { server.stop() }
         let response = try await RealSession.best.service(server).GET("/").setHeaderValue(range, forName: "Range")
             .data().validate(statuses: 200...499).response
         #expect(response.status == status)

@@ -53,6 +53,8 @@ struct HeadSession: StreamingSession {
 
 @Suite("Response heads of 128 KB, valid but hostile", .permit)
 struct HostileHeadTests {
+    private let jar = CookieJar()
+
     /// The limit in seconds of processor time in a debug build. A linear algorithm takes a tenth of
     /// it, a quadratic one takes ten times as long.
     private static let limit = 3.0
@@ -224,7 +226,6 @@ struct HostileHeadTests {
 
     @Test("3,100 cycles of adding and removing a cookie do not evict the cookies of other sites", .covers("H-52"))
     func cycles() throws {
-        let jar = CookieJar()
         let other = try #require(URL(string: "https://keep.example/"))
         jar.store(["keep=1"], from: other)
         let url = try #require(URL(string: "https://h.test/"))
@@ -235,7 +236,6 @@ struct HostileHeadTests {
 
     @Test("A site that floods the jar from many hosts evicts only its own cookies", .covers("H-52"))
     func flooding() throws {
-        let jar = CookieJar()
         for site in 0..<50 {
             jar.store((0..<5).map { "n\($0)=1" }, from: try #require(URL(string: "https://www.site\(site).example/")))
         }
@@ -259,7 +259,6 @@ struct HostileHeadTests {
         let head = try #require(
             ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
         let service = WebService("https://h.example/", session: HeadSession(head: head))
-        let jar = CookieJar()
         service.cookieJar = jar
         _ = try await service.GET("/").data().response
         #expect(jar.cookies.map(\.name) == ["pref"])

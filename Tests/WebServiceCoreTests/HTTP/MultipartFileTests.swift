@@ -31,8 +31,7 @@ struct MultipartFileTests {
 
     @Test("A body with files is read in chunks of any size, and its length is known in advance", .covers("M-11"))
     func pieces() throws {
-        let folder = TemporaryFolder()
-        defer { withExtendedLifetime(folder) {} }
+        let folder = TemporaryFolder.forTest()
         let (form, body) = try mixed(folder)
         let encoded = try form.request.encode()
         #expect(encoded.body == nil)
@@ -43,8 +42,7 @@ struct MultipartFileTests {
 
     @Test("Reading continues at any offset after a seek", .covers("M-11"))
     func seeking() throws {
-        let folder = TemporaryFolder()
-        defer { withExtendedLifetime(folder) {} }
+        let folder = TemporaryFolder.forTest()
         let (form, body) = try mixed(folder)
         let reader = BodyReader(try #require(try form.request.encode().bodySource))
         var room = [UInt8](repeating: 0, count: 100)
@@ -62,8 +60,7 @@ struct MultipartFileTests {
 
     @Test("A body with files becomes a stream of the URLRequest, which converts back to the same request")
     func stream() throws {
-        let folder = TemporaryFolder()
-        defer { withExtendedLifetime(folder) {} }
+        let folder = TemporaryFolder.forTest()
         let (form, body) = try mixed(folder)
         let urlRequest = try form.request.urlRequest()
         #expect(urlRequest.httpBody == nil)

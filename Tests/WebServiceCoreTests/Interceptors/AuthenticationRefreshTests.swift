@@ -8,6 +8,8 @@ import Testing
 /// Verifies refreshes that fail, complete late or are abandoned.
 @Suite("Authentication: Refreshes", .permit)
 struct AuthenticationRefreshTests {
+    private let refreshes = Collected<Completion>()
+
     private typealias Completion = @Sendable (Result<Credential, any Error>) -> Void
 
     /// Returns a session that accepts one token and responds with 401 to any other.
@@ -80,7 +82,6 @@ struct AuthenticationRefreshTests {
     func lateResult() async {
         let session = server(accepting: "good")
         let clock = ManualTimekeeper()
-        let refreshes = Collected<Completion>()
         let authentication = Authentication(
             TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }),
             refreshLimit: .seconds(5))
@@ -166,7 +167,6 @@ struct AuthenticationRefreshTests {
     @Test("After clear(), the late result of a running refresh is ignored", .covers("C-57"))
     func clearDuringRefresh() async {
         let session = server(accepting: "never")
-        let refreshes = Collected<Completion>()
         let authentication = Authentication(
             TokenSource({ .bearer("old") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let service = service(session, authentication)
@@ -239,7 +239,6 @@ struct AuthenticationRefreshTests {
         .covers("C-55"))
     func allCancelled() async {
         let session = server(accepting: "t2")
-        let refreshes = Collected<Completion>()
         let authentication = Authentication(
             TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let service = service(session, authentication)
@@ -263,7 +262,6 @@ struct AuthenticationRefreshTests {
     @Test("A waiting request completes if its service is released during the refresh", .covers("C-55"))
     func deallocatedService() async {
         let session = server(accepting: "t2")
-        let refreshes = Collected<Completion>()
         let authentication = Authentication(
             TokenSource({ .bearer("t1") }, refreshWithCallback: { _, done in refreshes.add(done) }))
         let statuses = Collected<Int?>()

@@ -43,6 +43,9 @@ private final class TokenServer: Session {
 
 @Suite("Authentication", .permit(minutes: 60))
 struct AuthenticationTests {
+    private let session = HandSession(text: "x")
+    private let hand = HandSession()
+
     /// Issues the tokens t2, t3 and so on, one for each refresh.
     private final class Issuer: Sendable {
         private let count = Mutex(0)
@@ -68,7 +71,6 @@ struct AuthenticationTests {
 
     @Test("Bearer, Basic and custom credentials are read at each send and do not replace a field of the caller")
     func sending() async throws {
-        let session = HandSession(text: "x")
         let tokens = Collected<Int>()
         let service = service(
             session,
@@ -106,7 +108,6 @@ struct AuthenticationTests {
 
     @Test("The interceptor for Basic authentication sends the user and the password in UTF-8 to the base URL only")
     func basic() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [try .basic(user: "test", password: "123\u{A3}")]
         for path in ["/x", "https://other/x"] { _ = try await service.GET(path).data().value }
@@ -124,7 +125,6 @@ struct AuthenticationTests {
             ("https://h.evil/x", false), ("https://evil.h/x", false), ("https://ok/x", true),
         ])
     func origins(path: String, sends: Bool) async throws {
-        let session = HandSession(text: "x")
         let origin = try #require(Origin("https://ok"))
         let service = service(session, Authentication(TokenSource(.bearer("secret")), origins: [origin]))
         _ = try await service.GET(path).data().value
@@ -217,7 +217,6 @@ struct AuthenticationTests {
 
     @Test("A request with a late 401 for an older credential is sent again without a refresh", .covers("C-51"))
     func lateRefusal() async {
-        let hand = HandSession()
         let issuer = Issuer()
         let service = service(hand, Authentication(TokenSource({ .bearer("t1") }) { _ in issuer.next() }))
         let done = Collected<Int>()
@@ -436,7 +435,6 @@ struct AuthenticationTests {
     @Test(
         "A request with a 401 after logout is not sent again with the credential of the next account", .covers("C-57"))
     func refusalAfterClear() async {
-        let hand = HandSession()
         let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
         let service = service(hand, authentication)
         let task = service.GET("/x").data()
@@ -451,7 +449,6 @@ struct AuthenticationTests {
 
     @Test("A request is not retried after logout", .covers("C-57"))
     func retryAfterClear() async {
-        let hand = HandSession()
         let clock = ManualTimekeeper()
         let authentication = Authentication(TokenSource({ .bearer("t") }) { _ in .bearer("next") })
         let service = service(hand, authentication, clock: clock)

@@ -6,6 +6,7 @@ import Testing
 
 @Suite("RateLimiter", .permit)
 struct RateLimiterTests {
+    private let session = HandSession(text: "x")
     private let clock = ManualTimekeeper()
 
     private func service(_ session: any Session, _ limiter: RateLimiter) -> WebService {
@@ -30,7 +31,6 @@ struct RateLimiterTests {
 
     @Test("Requests beyond a full bucket are sent one per interval, in the order of their arrival")
     func order() async throws {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(2, per: .seconds(1))
         let service = service(session, limiter)
         var tasks: [TypedTask<Data>] = []
@@ -53,7 +53,6 @@ struct RateLimiterTests {
 
     @Test("A bucket that is not full receives tokens while no request waits")
     func refill() async throws {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(2, per: .seconds(1), burst: 3)
         let service = service(session, limiter)
         for path in ["a", "b", "c"] { _ = await start(path, service, limiter, session) }
@@ -67,7 +66,6 @@ struct RateLimiterTests {
 
     @Test("A cancelled request stops waiting immediately and takes no token", arguments: ["b", "c", "d"])
     func cancellation(cancelled: String) async throws {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(1)
         let service = service(session, limiter)
         var tasks: [String: TypedTask<Data>] = [:]
@@ -86,7 +84,6 @@ struct RateLimiterTests {
 
     @Test("A request fails immediately if too many already wait, and may wait again later")
     func queue() async throws {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(1, maximumWaiting: 1)
         let service = service(session, limiter)
         for path in ["a", "b"] { _ = await start(path, service, limiter, session) }
@@ -118,7 +115,6 @@ struct RateLimiterTests {
 
     @Test("The deadline of a request includes the wait")
     func deadline() async {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(1, per: .seconds(60))
         let service = service(session, limiter)
         service.options.deadline = .seconds(5)
@@ -132,7 +128,6 @@ struct RateLimiterTests {
 
     @Test("Each origin, or each custom key, has its own limit, which services share with the limiter")
     func keys() async throws {
-        let session = HandSession(text: "x")
         let limiter = RateLimiter(1)
         let services = [service(session, limiter), service(session, limiter)]
         for url in ["https://h/a", "http://h/a", "https://h:444/a", "https://other/a"] {

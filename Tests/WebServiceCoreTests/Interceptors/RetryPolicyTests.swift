@@ -40,6 +40,8 @@ final class ScriptedSession: Session {
 
 @Suite("RetryPolicy", .permit)
 struct RetryPolicyTests {
+    private let pauses = Collected<Duration>()
+
     /// Returns a policy that records its pauses instead of waiting.
     private func policy(
         _ pauses: Collected<Duration>, random: Double = 1, now: Date = Date(timeIntervalSince1970: 0),
@@ -83,7 +85,6 @@ struct RetryPolicyTests {
 
     @Test("A transient status is retried, and the timeline contains the reason and the pause")
     func status() async throws {
-        let pauses = Collected<Duration>()
         let run = await run([.status(503), .status(502), .status(200)], policy(pauses))
         #expect(run.response?.status == 200)
         #expect(run.response?.attempts == 3)
@@ -96,7 +97,6 @@ struct RetryPolicyTests {
 
     @Test("A pause that ends after the deadline of the request is not started, and the response is delivered")
     func deadline() async {
-        let pauses = Collected<Duration>()
         let run = await run([.status(503, headers: ["Retry-After": "30"])], policy(pauses)) {
             $0.options.deadline = .seconds(5)
         }
@@ -171,7 +171,6 @@ struct RetryPolicyTests {
 
     @Test("A pause is whole microseconds, so that the timeline is readable")
     func wholeMicroseconds() async throws {
-        let pauses = Collected<Duration>()
         let run = await run([.status(503), .status(200)], policy(pauses, random: 0.217207954))
         #expect(pauses.values == [.microseconds(304_302)])
         #expect(run.timeline.events[1].detail == "status 503, pause of 0.304302 seconds")
@@ -234,7 +233,6 @@ struct RetryPolicyTests {
             ("1.5", 0.5),
         ])
     func retryAfter(value: String, seconds: Double) async {
-        let pauses = Collected<Duration>()
         let run = await run([.status(429, headers: ["Retry-After": value]), .status(200)], policy(pauses))
         #expect(run.response?.status == 200)
         #expect(pauses.values == [.seconds(seconds)])
@@ -244,7 +242,6 @@ struct RetryPolicyTests {
         "A Retry-After of any size beyond the budget prevents a retry", .covers("H-14", "M-27"),
         arguments: ["61", "1000000", "99999999999999999999999"])
     func longRetryAfter(value: String) async {
-        let pauses = Collected<Duration>()
         let run = await run([.status(503, headers: ["Retry-After": value])], policy(pauses))
         #expect(run.session.sent.count == 1)
         #expect(run.response?.status == 503)
@@ -258,7 +255,6 @@ struct RetryPolicyTests {
             (0.0, [0.25, 0.5, 1, 1]), (0.5, [0.375, 0.75, 1.5, 1.5]), (1.0, [0.5, 1, 2, 2]), (7.0, [0.5, 1, 2, 2]),
         ])
     func jitter(random: Double, seconds: [Double]) async {
-        let pauses = Collected<Duration>()
         _ = await run(
             [.status(500)],
             policy(pauses, random: random) {
@@ -313,7 +309,6 @@ struct RetryPolicyTests {
         "A Retry-After in seconds or as a date is limited to six hours", .covers("H-14"),
         arguments: ["Fri, 01 Jan 1971 00:00:00 GMT", "21601", "999999999", "9999999999", "99999999999999999999999"])
     func distantDate(value: String) async {
-        let pauses = Collected<Duration>()
         let run = await run(
             [.status(503, headers: ["Retry-After": value]), .status(200)],
             policy(pauses) { $0.budget = .seconds(400 * 86_400) }
@@ -326,7 +321,6 @@ struct RetryPolicyTests {
         "A random number or a date that is not finite neither traps nor extends the pause", .covers("M-27"),
         arguments: [Double.nan, .infinity, -.infinity])
     func noNumbers(value: Double) async {
-        let pauses = Collected<Duration>()
         let now = Date(timeIntervalSinceReferenceDate: value)
         let run = await run(
             [.status(503), .status(503, headers: ["Retry-After": "Thu, 01 Jan 1970 00:00:09 GMT"]), .status(200)],

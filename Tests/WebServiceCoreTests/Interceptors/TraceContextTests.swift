@@ -7,6 +7,8 @@ import WebServiceMocking
 
 @Suite("Trace context", .permit)
 struct TraceContextTests {
+    private let session = HandSession(text: "x")
+
     /// Sends each request twice.
     private static let twice: any Interceptor = .closure { request, next in
         _ = try await next(request)
@@ -24,7 +26,6 @@ struct TraceContextTests {
 
     @Test("The attempts of an exchange share a trace and have different spans", arguments: [true, false])
     func attempts(tracesFirst: Bool) async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = tracesFirst ? [.traceContext(), Self.twice] : [Self.twice, .traceContext()]
         for _ in 1...2 { _ = try await service.GET("/x").data().value }
@@ -69,7 +70,6 @@ struct TraceContextTests {
 
     @Test("A valid `traceparent` of the request keeps its trace identifier, flags and `tracestate`")
     func given() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [Self.twice, .traceContext()]
         _ = try await service.GET("/x").setHeaderValue(Self.given, forName: "Traceparent")
@@ -85,7 +85,6 @@ struct TraceContextTests {
 
     @Test("An invalid `traceparent` is replaced, and its `tracestate` is removed")
     func invalid() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [.traceContext()]
         _ = try await service.GET("/x").setHeaderValue("00-1-2-3", forName: "traceparent")

@@ -7,6 +7,8 @@ import Testing
 
 @Suite("Logger and redaction", .permit)
 struct ExchangeLoggerTests {
+    private let entries = Collected<LogEntry>()
+
     /// Returns the entries of one exchange; its identifier is replaced with `#N`.
     private func log(
         _ level: LogEntry.Level = .trace, bodyLimit: Int = 4096, status: Int = 200, headers: [String: String] = [:],
@@ -75,7 +77,6 @@ struct ExchangeLoggerTests {
 
     @Test("Retries, sources and errors are logged with their levels")
     func levels() async throws {
-        let entries = Collected<LogEntry>()
         let service = WebService.make(ScriptedSession([.error(.networkConnectionLost), .status(200)]))
         service.observers = [.log(.debug) { entries.add($0) }]
         service.interceptors = [RetryPolicy(random: { 1 }, pause: { _ in })]
@@ -96,7 +97,6 @@ struct ExchangeLoggerTests {
             typealias Output = Data
             func request(for service: WebService) -> Request { service.request(.GET, path: "/x") }
         }
-        let entries = Collected<LogEntry>()
         let service = WebService.make(HandSession(text: "abc"))
         service.observers = [.log { entries.add($0) }]
         _ = try await service.perform(Get()).value
@@ -197,7 +197,6 @@ struct ExchangeLoggerTests {
     func errors() async throws {
         enum Plain: Error { case nope }
         struct Loaded: Error { let secret: String }
-        let entries = Collected<LogEntry>()
         let failing = WebService.make(HandSession { $0.completion(nil, nil, URLError(.cannotConnectToHost)) })
         failing.observers = [.log(.error) { entries.add($0) }]
         failing.GET("/x?token=canary").resume()

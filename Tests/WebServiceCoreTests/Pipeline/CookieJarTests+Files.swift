@@ -7,6 +7,7 @@ import Testing
 /// Cookies that a program adds, removes and writes to a file.
 @Suite("Cookie jar: changes and files", .permit)
 struct CookieJarFileTests {
+    private let jar = CookieJar()
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cookies-\(UUID().uuidString)")
     private var file: URL { folder.appendingPathComponent("jar.json") }
 
@@ -17,7 +18,6 @@ struct CookieJarFileTests {
     @Test("An added cookie is sent, replaces an equal one in its place, and can be removed")
     func changes() throws {
         let url = try #require(URL(string: "https://a.example/x/y"))
-        let jar = CookieJar()
         jar.store(["a=1; Path=/", "b=2; Path=/"], from: url)
         jar.add(try Self.cookie("c", "3"))
         jar.add(try Self.cookie("a", "4"))
@@ -83,7 +83,6 @@ struct CookieJarFileTests {
     func roundTrip() throws {
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
         let url = try #require(URL(string: "https://b.a.example/x/y"))
-        let jar = CookieJar()
         jar.store(
             [
                 "p=\"\u{E9} 1\"; Max-Age=1000; Domain=a.example; Path=/x; Secure; HttpOnly", "s=2", "q=; Max-Age=2000",
@@ -129,7 +128,6 @@ struct CookieJarFileTests {
     func damaged() throws {
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
         #expect(try CookieJar(contentsOf: file).cookies.isEmpty)
-        let jar = CookieJar()
         jar.add(try Self.cookie("a", "canary"))
         try jar.write(to: file, includingSessionCookies: true)
         let bytes = try Data(contentsOf: file)
@@ -162,7 +160,6 @@ struct CookieJarFileTests {
     func unwritable() throws {
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
         try FileManager.default.createDirectory(at: file, withIntermediateDirectories: true)
-        let jar = CookieJar()
         let error = #expect(throws: WebServiceError.self) { try jar.write(to: file) }
         #expect(error?.code == .storage)
         #expect(error?.underlying is POSIXError)

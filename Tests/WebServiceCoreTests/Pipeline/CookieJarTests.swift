@@ -7,6 +7,8 @@ import Testing
 
 @Suite("Cookie jar", .permit)
 struct CookieJarTests {
+    private let jar = CookieJar()
+
     /// Stores fields from one URL and returns the `Cookie` field for another.
     static func sent(_ fields: [String], from: String, to: String, in jar: CookieJar = CookieJar()) throws -> String? {
         jar.store(fields, from: try #require(URL(string: from)))
@@ -85,7 +87,6 @@ struct CookieJarTests {
 
     @Test("During redirects between two hosts, each host receives only the cookies it has set", .covers("C-11", "H-52"))
     func redirects() throws {
-        let jar = CookieJar()
         #expect(try Self.sent(["s=a; Path=/"], from: "https://a.example/1", to: "https://b.example/2", in: jar) == nil)
         #expect(
             try Self.sent(
@@ -135,14 +136,12 @@ struct CookieJarTests {
             ("//b", "/"),
         ])
     func defaultPath(path: String, expected: String) throws {
-        let jar = CookieJar()
         jar.store(["n=v", "m=v; Path=x"], from: try #require(URL(string: "http://h.example" + path)))
         #expect(jar.cookies.map(\.path) == [expected, expected])
     }
 
     @Test("Cookies are sorted by path length, then by creation, and a replaced cookie preserves its position")
     func order() throws {
-        let jar = CookieJar()
         let fields = [
             "a=1; Path=/", "b=2; Path=/x/y", "c=3; Path=/", "d=4; Path=/x", "é=5", "e\u{301}=6", "a=7; Path=/",
             "d=8; Domain=h.example; Path=/x",
@@ -178,7 +177,6 @@ struct CookieJarTests {
             ("__Host-n=v; Secure; Path=/; Domain=.", "https", false),
         ] as [(String, String, Bool)])
     func secure(field: String, scheme: String, isKept: Bool) throws {
-        let jar = CookieJar()
         #expect(
             (try Self.sent([field], from: scheme + "://h.example/", to: "https://h.example/x", in: jar) != nil)
                 == isKept)
@@ -317,7 +315,6 @@ struct CookieJarTests {
                 "z=" + String(repeating: "v", count: 100)
             ]
         let url = try #require(URL(string: "http://h.example/"))
-        let jar = CookieJar()
         jar.store(fields, from: url)
         let header = try #require(jar.header(for: url))
         #expect(jar.cookies.count == 51)
@@ -355,7 +352,6 @@ struct CookieJarTests {
 
     @Test("Beyond 3,000 cookies in total, the least recently used cookie of any host is evicted")
     func totalLimit() throws {
-        let jar = CookieJar()
         for host in 1...3_000 {
             _ = try Self.sent(["n=\(host)"], from: "http://h\(host).example/", to: "http://h1.example/", in: jar)
         }
@@ -368,7 +364,6 @@ struct CookieJarTests {
 
     @Test("Removed cookies do not count toward the limits")
     func removedCookiesAreNotCounted() throws {
-        let jar = CookieJar()
         let url = "http://h.example/"
         for place in 0..<60 { _ = try Self.sent(["n\(place)=1"], from: url, to: url, in: jar) }
         for _ in 0..<4_000 {
@@ -380,7 +375,6 @@ struct CookieJarTests {
 
     @Test("The descriptions of a cookie and of a jar contain neither values nor control characters", .covers("C-66"))
     func printing() throws {
-        let jar = CookieJar()
         _ = try Self.sent(
             ["sid\u{202E}=s3cret; Path=/x\u{85}"], from: "http://h.example/", to: "http://h.example/", in: jar)
         let cookie = try #require(jar.cookies.first)
@@ -395,7 +389,6 @@ struct CookieJarTests {
 
     @Test("Eight threads can store and read cookies concurrently without losing any")
     func concurrency() throws {
-        let jar = CookieJar()
         let url = try #require(URL(string: "https://h.example/"))
         let damaged = Mutex(0)
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
@@ -429,7 +422,6 @@ struct CookieJarTests {
             "99999999999999999999", "-1", "Wed, 09 Jun 2100 10:18:14 GMT", "Wed, 09 Jun 2000 10:18:14 GMT", "é",
             "\u{301}", ".com", ".0.0.1",
         ]
-        let jar = CookieJar()
         let count = isSoak ? 20_000 : 5_000
         var received = 0
         for _ in 0..<count {

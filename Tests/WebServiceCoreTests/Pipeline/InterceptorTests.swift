@@ -8,6 +8,8 @@ import WebServiceMocking
 
 @Suite("Interceptors", .permit)
 struct InterceptorTests {
+    private let session = HandSession(text: "x")
+
     private func naming(_ name: String, _ log: Collected<String>) -> any Interceptor {
         ClosureInterceptor { request, next in
             log.add("\(name) in")
@@ -22,7 +24,6 @@ struct InterceptorTests {
     @Test("Interceptors of the service wrap those of the request, and earlier interceptors wrap later ones")
     func order() async throws {
         let log = Collected<String>()
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [naming("a", log), naming("b", log)]
         let text = try await service.GET("/x").intercepted(by: naming("c", log)).string().value
@@ -42,7 +43,6 @@ struct InterceptorTests {
 
     @Test("An interceptor can respond without sending, send the request again or throw an error")
     func freedom() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         let url = try #require(URL(string: "https://h/"))
         service.interceptors = [
@@ -75,7 +75,6 @@ struct InterceptorTests {
 
     @Test("The header field interceptor adds missing fields and preserves existing ones")
     func headers() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [.headers(["Accept": "a/b", "X-App": "1"])]
         _ = try await service.GET("/x").setHeaderValue("c/d", forName: "accept").data().value
@@ -86,7 +85,6 @@ struct InterceptorTests {
 
     @Test("The header field interceptor preserves repeated fields")
     func repeatedHeaders() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [.headers(["X-App": "1", "x-app": "2"])]
         _ = try await service.GET("/x").data().value
@@ -96,7 +94,6 @@ struct InterceptorTests {
 
     @Test("The user agent interceptor adds the field to requests without one")
     func userAgent() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [.userAgent("Brewery/1.0")]
         _ = try await service.GET("/x").data().value
@@ -107,7 +104,6 @@ struct InterceptorTests {
 
     @Test("An interceptor receives the data of a body provider, which is called once")
     func provider() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         let seen = Collected<Data?>()
         let made = Collected<Int>()
@@ -178,7 +174,6 @@ struct InterceptorTests {
         "The number of requests in an exchange is limited, even if an interceptor sends in an endless loop",
         .covers("H-17"))
     func messageLimit() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [
             .closure { request, next in
@@ -193,7 +188,6 @@ struct InterceptorTests {
 
     @Test("Without interceptors, a response is handled synchronously in the completion of the session")
     func noTask() {
-        let session = HandSession(text: "x")
         let task = WebService.make(session).GET("/x")
         task.resume()
         #expect(session.exchanges.values.count == 1)

@@ -33,6 +33,8 @@ private final class Changing: ServicePassthroughDelegate {
 /// C-242: cookies, redirects, limits and observers apply to the request that a delegate returns.
 @Suite("A delegate that changes the URL", .permit)
 struct ModifiedURLTests {
+    private let jar = CookieJar()
+
     private struct Recording: Observer {
         let urls = Collected<String>()
         func observe(_ event: ExchangeEvent) {
@@ -69,7 +71,6 @@ struct ModifiedURLTests {
 
     @Test("The cookies of the new URL are sent, and the cookies of the response are stored for it", .covers("C-242"))
     func cookies() async throws {
-        let jar = CookieJar()
         jar.store(["old=1; Path=/", "both=old; Path=/"], from: try url("https://h/"))
         jar.store(["new=2; Path=/", "both=new; Path=/"], from: try url("https://new/"))
         respond(headers: ["Set-Cookie": "set=3; Path=/"])
@@ -85,7 +86,6 @@ struct ModifiedURLTests {
 
     @Test("With the same URL, the cookies are sent as the delegate returned them", .covers("C-242"))
     func sameURL() async throws {
-        let jar = CookieJar()
         jar.store(["a=1; Path=/", "b=2; Path=/"], from: try url("https://h/"))
         respond()
         let delegate = Changing { request in
@@ -101,7 +101,6 @@ struct ModifiedURLTests {
 
     @Test("A redirect does not retain the cookies of the jar", .covers("C-242"))
     func cookiesOfRedirects() async throws {
-        let jar = CookieJar()
         jar.store(["a=1; Path=/"], from: try url("https://h/"))
         respond(["https://h/v1/x": "/y"], headers: ["Set-Cookie": "a=2; Path=/"])
         let delegate = Changing { $0.setValue("1", forHTTPHeaderField: "X-Signed") }

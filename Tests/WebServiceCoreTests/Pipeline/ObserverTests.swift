@@ -8,6 +8,7 @@ import WebServiceMocking
 
 @Suite("Observers", .permit)
 struct ObserverTests {
+    private let session = HandStreamingSession()
     private let recorder = EventRecorder()
 
     private func service(_ session: any Session, timekeeper: (any Timekeeper)? = ManualTimekeeper()) -> WebService {
@@ -51,7 +52,6 @@ struct ObserverTests {
 
     @Test("The bytes of a body that fails are an event before the end of the attempt", .covers("L-330"))
     func partialBody() async throws {
-        let session = HandStreamingSession()
         let task = service(session).GET("/x").data().resume()
         let exchange = await session.exchanges.wait()[0]
         try exchange.receive(status: 200)
@@ -67,7 +67,6 @@ struct ObserverTests {
 
     @Test("The first bytes of a streamed body are events up to the limit of the observers", .covers("L-330"))
     func streamedBytes() async throws {
-        let session = HandStreamingSession()
         let service = service(session)
         let other = EventRecorder(streamedBodyLimit: 4)
         service.observers.append(other)
@@ -100,7 +99,6 @@ struct ObserverTests {
             ) throws -> Int { throw URLError(.cannotDecodeContentData) }
             func finish() throws {}
         }
-        let session = HandStreamingSession()
         let task = service(session).GET("/x").stream()
         async let response = task.value
         let exchange = await session.exchanges.wait()[0]
@@ -250,7 +248,6 @@ struct ObserverTests {
 
     @Test("The head of a response is reported before its body has arrived")
     func earlyHead() async throws {
-        let session = HandStreamingSession()
         let task = service(session).GET("/x").data()
         task.resume()
         let exchange = await session.exchanges.wait()[0]
@@ -268,7 +265,6 @@ struct ObserverTests {
 
     @Test("The body of a streamed response is recorded after the end of the exchange")
     func stream() async throws {
-        let session = HandStreamingSession()
         let task = service(session).GET("/x").stream()
         task.resume()
         let exchange = await session.exchanges.wait()[0]
@@ -290,7 +286,6 @@ struct ObserverTests {
 
     @Test("Events retain neither the stream of a response nor the connection")
     func releasedStream() async throws {
-        let session = HandStreamingSession()
         let service = service(session)
         do {
             let task = service.GET("/x").stream()
@@ -308,7 +303,6 @@ struct ObserverTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }  // best effort
-        let session = HandStreamingSession()
         let task = service(session).GET("/x").download(to: folder.appendingPathComponent("x"))
         task.resume()
         let exchange = await session.exchanges.wait()[0]
@@ -439,7 +433,6 @@ struct ObserverTests {
             guard event.exchange.name.hasSuffix("/slow"), case .headReceived = event.kind else { return }
             _ = gate.wait(timeout: .now() + 50)
         }
-        let session = HandStreamingSession()
         let service = WebService.make(session, timekeeper: nil)
         service.observers = [recorder]
         let (slow, fast) = (service.GET("/slow").data(), service.GET("/fast").data())

@@ -7,6 +7,8 @@ import Testing
 /// The processing of a response between the session and the handlers.
 @Suite("Responses of a session", .permit)
 struct WireTests {
+    private let jar = CookieJar()
+
     @Test(
         "A request that does not handle cookies stores none, even from a redirect response", arguments: [true, false])
     func cookiesNotStored(isHandled: Bool) async throws {
@@ -15,7 +17,6 @@ struct WireTests {
             .status(200, headers: ["Set-Cookie": "b=2"]),
         ])
         let service = WebService.make(session)
-        let jar = CookieJar()
         service.cookieJar = jar
         _ = try await service.GET("/x").configure { $0.options.shouldHandleCookies = isHandled }.data().value
         let url = try #require(URL(string: "https://h/v1/x"))
@@ -27,7 +28,6 @@ struct WireTests {
     func cookiesNotSent(isHandled: Bool) async throws {
         let session = ScriptedSession([.status(200)])
         let service = WebService.make(session)
-        let jar = CookieJar()
         jar.store(["a=1"], joined: false, from: try #require(URL(string: "https://h/v1/x")))
         service.cookieJar = jar
         _ = try await service.GET("/x").configure { $0.options.shouldHandleCookies = isHandled }.data().value
@@ -39,8 +39,12 @@ struct WireTests {
         let service = WebService.make(ScriptedSession([.status(200, body: "abc")]))
         let result = await service.GET("/x").configure { $0.options.maximumResponseBytes = maximum }.data().result
         switch result {
-        case .success(let data): #expect(maximum >= 3 && data == Data("abc".utf8))
-        case .failure(let error): #expect(maximum == 2 && (error as? WebServiceError)?.code == .responseTooLarge)
+        case .success(let data):
+            #expect(maximum >= 3)
+            #expect(data == Data("abc".utf8))
+        case .failure(let error):
+            #expect(maximum == 2)
+            #expect((error as? WebServiceError)?.code == .responseTooLarge)
         }
     }
 
@@ -74,7 +78,6 @@ struct WireTests {
     func responseAfterCancellation() throws {
         let session = HandSession()
         let service = WebService.make(session)
-        let jar = CookieJar()
         service.cookieJar = jar
         let task = service.GET("/x")
         task.resume()
@@ -157,7 +160,9 @@ struct WireTests {
         let result = await service.GET("/x").data().validate(contentTypes: ["application/json"]).result
         switch result {
         case .success: #expect(isAccepted)
-        case .failure(let error): #expect(!isAccepted && (error as? WebServiceError)?.code == .unexpectedContentType)
+        case .failure(let error):
+            #expect(!isAccepted)
+            #expect((error as? WebServiceError)?.code == .unexpectedContentType)
         }
     }
 

@@ -8,6 +8,8 @@ import Testing
 /// The processing of responses that a session delivers in parts.
 @Suite("Responses of a streaming session", .permit)
 struct StreamingSessionTests {
+    private let session = HandStreamingSession()
+
     /// Returns the exchange of a stream and its body.
     private func stream(
         bufferSize: Int = 256, decoder: (any ContentDecoder)? = nil
@@ -62,7 +64,6 @@ struct StreamingSessionTests {
 
     @Test("A progress handler that is added after resume() is called from then on", .covers("M-331"))
     func lateProgress() async throws {
-        let session = HandStreamingSession()
         let task = WebService.make(session).GET("/x").data().resume()
         let exchange = await session.exchanges.wait()[0]
         try exchange.receive(status: 200)
@@ -77,7 +78,6 @@ struct StreamingSessionTests {
 
     @Test("A progress handler that is added to a streamed request before its head is called", .covers("M-331"))
     func lateProgressOfUpload() async throws {
-        let session = HandStreamingSession()
         let task = WebService.make(session).POST("/x").setBody(Data(count: 4)).stream().resume()
         let exchange = await session.exchanges.wait()[0]
         let progress = Collected<Int64>()
@@ -110,7 +110,6 @@ struct StreamingSessionTests {
 
     @Test("A body is decoded without a lock that other threads need", .covers("H-330"))
     func decodingWithoutLock() async throws {
-        let session = HandStreamingSession()
         let task = WebService.make(session).GET("/x").onProgress { _ in }.data().resume()
         let exchange = await session.exchanges.wait()[0]
         let receiver = exchange.receiver

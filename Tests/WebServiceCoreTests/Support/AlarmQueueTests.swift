@@ -5,10 +5,11 @@ import Testing
 
 @Suite("Alarm queue", .permit)
 struct AlarmQueueTests {
+    private let rang = Collected<Int>()
+
     @Test("Only due alarms are removed, in the order of their due times")
     func order() {
         var queue = AlarmQueue()
-        let rang = Collected<Int>()
         for moment in [50, 10, 40, 20, 30] {
             _ = queue.add(at: UInt64(moment), Bell { rang.add(moment) })
         }
@@ -38,7 +39,6 @@ struct AlarmQueueTests {
         var random = SeededGenerator(seed: 7)
         var queue = AlarmQueue()
         var model: [(moment: UInt64, id: Int, token: AlarmQueue.Token)] = []
-        let rang = Collected<Int>()
         for id in 0..<20_000 {
             switch UInt8.random(in: 0..<10, using: &random) {
             case 0..<5:
@@ -69,7 +69,6 @@ struct AlarmQueueTests {
 
     @Test("An alarm of the system clock fires, and a cancelled alarm does not")
     func systemClock() async {
-        let rang = Collected<Int>()
         let start = ContinuousClock.now
         let cancelled = TaskClock.system.schedule(after: .milliseconds(100), Bell { rang.add(1) })
         TaskClock.system.cancel(cancelled)

@@ -78,8 +78,7 @@ struct CancelRaceTests {
 
     @Test("Each of 10,000 tasks cancelled over real sockets ends exactly once", .covers("C-40", "H-19"))
     func sockets() async throws {
-        let server = try MockServer { _ in MockResponse(statusCode: 200) }
-        defer { server.stop() }
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
         let count = 10_000 / Self.scale
         let service = WebService(baseURLString: server.baseURLString)
         let result = await race(count, service)

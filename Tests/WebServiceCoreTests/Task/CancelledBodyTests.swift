@@ -68,12 +68,11 @@ struct CancelledBodyTests {
         "FoundationSession deallocates the bodies of 200 cancelled uploads, in flight or waiting for a connection"
     )
     func foundation() async throws {
-        let listener = try MockServer { _ in
+        let listener = try MockServer.forTest { _ in
             var response = MockResponse(statusCode: 200)
             response.wire = .noAnswer
             return response
         }
-        defer { listener.stop() }
         let count = 200
         let freed = Collected<Int>()
         do {

@@ -9,12 +9,13 @@ import WebServiceMocking
 /// Custom code may block, use the service and replace its parts while the framework calls it.
 @Suite("Blocking and reentrant handlers and delegates", .exclusive)
 struct HandlerIsolationTests {
+    private let done = Collected<Int>()
+
     @Test("Blocked handlers do not delay other tasks, even with twice as many handlers as cores", .covers("H-24"))
     func blockedHandlers() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
         let blocked = Collected<Int>()
-        let done = Collected<Int>()
         let count = max(4, 2 * ProcessInfo.processInfo.activeProcessorCount)
         for index in 0..<count {
             service.GET("/slow").response { _, _ in
@@ -45,7 +46,6 @@ struct HandlerIsolationTests {
         let service = WebService.make(HandSession(text: "{}", status: 201), delegate: slow)
         let other = WebService.make(HandSession(text: "{}"), delegate: slow)
         let count = max(4, 2 * ProcessInfo.processInfo.activeProcessorCount)
-        let done = Collected<Int>()
         for index in 0..<count {
             service.GET("/slow").data().map { data in
                 slow.blocked.add(())
@@ -162,7 +162,6 @@ struct HandlerIsolationTests {
         }
         let delegates = (0..<8).map { _ in Counting() }
         let service = WebService.make(HandSession(text: "{}"), delegate: delegates[0])
-        let done = Collected<Int>()
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             for number in 0..<250 {
                 service.passthroughDelegate = delegates[(thread + number) % 8]

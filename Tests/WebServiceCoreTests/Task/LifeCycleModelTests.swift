@@ -335,12 +335,11 @@ struct LifeCycleModelTests {
 
     @Test("Every random sequence over sockets ends once and runs each handler", .covers("C-34"))
     func sockets() async throws {
-        let server = try MockServer { request in
+        let server = try MockServer.forTest { request in
             var response = MockResponse(statusCode: request.target == "/away" ? 302 : 200)
             response.headers[.location] = "/x"
             return response
         }
-        defer { server.stop() }
         await race(
             (isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
     }

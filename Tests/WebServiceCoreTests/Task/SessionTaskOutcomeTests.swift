@@ -10,11 +10,12 @@ import WebServiceMocking
 /// reported.
 @Suite("Outcome of a session task", .permit)
 struct SessionTaskOutcomeTests {
+    private let session = HandSession()
+
     // MARK: One outcome
 
     @Test("Cancelling delivers URLError.cancelled to the error handlers once, and a late response is ignored")
     func cancel() async {
-        let session = HandSession()
         let errors = Collected<URLError.Code?>()
         let task = WebService.make(session).GET("/x").response { _, _ in Issue.record("no response") }
             .responseError { errors.add(($0 as? URLError)?.code) }
@@ -33,7 +34,6 @@ struct SessionTaskOutcomeTests {
 
     @Test("Cancelling before resume runs the error handlers and sends nothing", .covers("H-20"))
     func cancelBeforeResume() async {
-        let session = HandSession()
         let errors = Collected<URLError.Code?>()
         let task = WebService.make(session).GET("/x").responseError { errors.add(($0 as? URLError)?.code) }
         task.cancel()
@@ -94,7 +94,6 @@ struct SessionTaskOutcomeTests {
 
     @Test("A resumed task completes without a strong reference to it or to its service")
     func nobodyHoldsIt() async {
-        let session = HandSession()
         let done = Collected<Int>()
         WebService.make(session).GET("/x").response { _, _ in done.add(1) }.resume()
         session.exchanges.values.first?.answer()
@@ -123,7 +122,6 @@ struct SessionTaskOutcomeTests {
 
     @Test("Suspending a task defers its unsent request and its handlers until the task is resumed")
     func suspend() async {
-        let session = HandSession()
         let done = Collected<Int>()
         let task = WebService.make(session).GET("/x").response { _, _ in done.add(1) }
         task.suspend()
@@ -144,7 +142,6 @@ struct SessionTaskOutcomeTests {
         "The deadline, measured by the injected clock, ends a task whose session never responds",
         .covers("C-41", "H-18"))
     func deadline() async {
-        let session = HandSession()
         let clock = ManualTimekeeper()
         let errors = Collected<WebServiceError.Code?>()
         WebService.make(session, timekeeper: clock).GET("/x").setDeadline(.seconds(5))
@@ -159,7 +156,6 @@ struct SessionTaskOutcomeTests {
 
     @Test("The deadline is cancelled when the response arrives, and every task has a default deadline")
     func deadlineTakenBack() async {
-        let session = HandSession()
         let clock = ManualTimekeeper()
         let task = WebService.make(session, timekeeper: clock).GET("/x")
         task.resume()

@@ -9,11 +9,13 @@ import WebServiceMocking
 /// Verifies when a request is encoded and sent, and in which order and on which queue handlers run.
 @Suite("Requests and handlers of a session task", .permit)
 struct SessionTaskRulesTests {
+    private let session = HandSession()
+    private let done = Collected<Int>()
+
     // MARK: Resuming and encoding
 
     @Test("Nothing is sent before resume, and a second resume has no effect")
     func inertUntilResumed() async {
-        let session = HandSession()
         let task = WebService.make(session).GET("/x").response { _, _ in }
         #expect(session.exchanges.values.isEmpty)
         #expect(task.state == .suspended)
@@ -27,7 +29,6 @@ struct SessionTaskRulesTests {
 
     @Test("A task that is resumed 1,000 times concurrently sends one request", .covers("H-21"))
     func concurrentResume() async {
-        let session = HandSession()
         let task = WebService.make(session).GET("/x")
         DispatchQueue.concurrentPerform(iterations: 1_000) { _ in task.resume() }
         #expect(session.exchanges.values.count == 1)
@@ -35,7 +36,6 @@ struct SessionTaskRulesTests {
 
     @Test("The request is encoded at the first resume, and later setters have no effect")
     func encodedOnce() {
-        let session = HandSession()
         let task = WebService.make(session).POST("/x").setBody(Data("a".utf8))
         task.resume()
         task.setBody(Data("b".utf8)).setHeaderValue("1", forName: "X-Late")
@@ -48,7 +48,6 @@ struct SessionTaskRulesTests {
         "An encoding error is delivered to the error handlers, and nothing is sent",
         arguments: ["../up", "ftp://h/x", "//h/{id}"])
     func encodingError(path: String) async {
-        let session = HandSession()
         let errors = Collected<WebServiceError.Code?>()
         WebService.make(session).GET(path).response { _, _ in Issue.record("no response") }
             .responseError { errors.add(($0 as? WebServiceError)?.code) }.resume()
@@ -77,7 +76,6 @@ struct SessionTaskRulesTests {
             return Data("[1]".utf8)
         }
         #expect(calls.values.isEmpty)
-        let done = Collected<Int>()
         task.response { _, _ in done.add(1) }.resume()
         await done.wait()
         #expect(calls.values.count == 1)
@@ -88,7 +86,6 @@ struct SessionTaskRulesTests {
 
     @Test("The error of a body provider is delivered to the error handlers, and nothing is sent")
     func failingProvider() async {
-        let session = HandSession()
         let errors = Collected<TestError?>()
         WebService.make(session).POST("/x").setBody { throw TestError(name: "provider") }
             .responseError { errors.add($0 as? TestError) }.resume()
@@ -98,7 +95,6 @@ struct SessionTaskRulesTests {
 
     @Test("Cancelling a task cancels its body provider")
     func cancelledProvider() async {
-        let session = HandSession()
         let events = Collected<String>()
         let task = WebService.make(session).POST("/x").setBody {
             events.add("began")
@@ -124,7 +120,6 @@ struct SessionTaskRulesTests {
         "Handlers run in the order they were added, including those added in a handler or after the response"
     )
     func order() async {
-        let session = HandSession()
         let order = Collected<Int>()
         let task = WebService.make(session).GET("/x")
         for index in 0..<50 { task.response { _, _ in order.add(index) } }
@@ -142,7 +137,6 @@ struct SessionTaskRulesTests {
 
     @Test("10,000 handlers added concurrently while the response arrives run once each, one at a time", .covers("H-23"))
     func concurrentAdders() async {
-        let session = HandSession()
         let task = WebService.make(session).GET("/x")
         let ran = Collected<Int>()
         let inside = Collected<Int>()
@@ -164,7 +158,6 @@ struct SessionTaskRulesTests {
 
     @Test("Background handlers never run on the main queue, and main handlers always do")
     func queues() async {
-        let done = Collected<Int>()
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
             .response { _, _ in dispatchPrecondition(condition: .notOnQueue(.main)) }
             .updateUI { _ in
@@ -212,7 +205,6 @@ struct SessionTaskRulesTests {
     func slowHandler() async {
         let service = WebService.make(HandSession(text: "{}"))
         let release = DispatchSemaphore(value: 0)
-        let done = Collected<Int>()
         service.GET("/slow").response { _, _ in release.wait() }.response { _, _ in done.add(0) }.resume()
         for index in 1...20 { service.GET("/x").response { _, _ in done.add(index) }.resume() }
         #expect(Set(await done.wait(for: 20)) == Set(1...20))

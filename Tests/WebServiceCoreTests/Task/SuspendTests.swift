@@ -9,6 +9,8 @@ import WebServiceMocking
 /// handlers that have not started.
 @Suite("Suspending a task", .permit)
 struct SuspendTests {
+    private let session = HandSession()
+
     /// The stage at which a task is suspended before its next request is sent.
     enum Place: CaseIterable {
         case bodyProvider, interceptor, requestInterceptor, retry, redirect, refresh, reply
@@ -186,7 +188,6 @@ struct SuspendTests {
 
     @Test("A request in flight completes while its task is suspended; handlers run and the state changes at resume")
     func inFlight() async throws {
-        let session = HandSession()
         let handlers = Collected<Int>()
         let task = WebService.make(session).GET("/x").response { _, _ in handlers.add(1) }
         task.resume()
@@ -203,7 +204,6 @@ struct SuspendTests {
 
     @Test("Cancelling a suspended task after its outcome changes neither the outcome nor the state")
     func cancelAfterOutcome() async throws {
-        let session = HandSession()
         let handlers = Collected<String>()
         let task = WebService.make(session).GET("/x").response { _, _ in handlers.add("response") }.responseError { _ in
             handlers.add("error")
@@ -223,7 +223,6 @@ struct SuspendTests {
     @Test("A deferred request deallocates its body when its task is cancelled")
     func freed() async throws {
         let freed = Collected<String>()
-        let session = HandSession()
         do {
             let task = WebService.make(session).POST("/x").setBody(.watched { freed.add("freed") })
             task.intercepted(

@@ -7,6 +7,8 @@ import WebServiceMocking
 
 @Suite("Defaults of a service", .permit)
 struct ServiceDefaultsTests {
+    private let session = HandSession(text: "x")
+
     private struct Brew: Codable, Equatable, Sendable {
         var brewName: String
     }
@@ -30,7 +32,6 @@ struct ServiceDefaultsTests {
 
     @Test("A task has the header fields and options of its service, and can replace or remove each one")
     func fields() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.headers = ["Accept": "a/b", "X-App": "1", "X-Old": "2"]
         service.options.timeout = .seconds(7)
@@ -144,7 +145,6 @@ struct ServiceDefaultsTests {
 
     @Test("Interceptors add their header fields at their origins only", .covers("C-241"))
     func interceptors() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.interceptors = [.headers(["X-Key": "canary", "Accept": "a/b"]), .userAgent("brewery")]
         _ = try await service.GET("https://other/x").data().value
@@ -180,7 +180,6 @@ struct ServiceDefaultsTests {
 
     @Test("A request that was created elsewhere is sent with its own header fields and options")
     func elsewhere() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.headers = ["X-App": "1"]
         service.options.timeout = .seconds(7)
@@ -262,7 +261,6 @@ struct ServiceDefaultsTests {
 
     @Test("Values are encoded by the encoder of the service unless the call specifies one")
     func encoder() async throws {
-        let session = HandSession(text: "x")
         let service = WebService.make(session)
         service.encoder = Self.snakeCase.encoder
         _ = try await service.POST("/x").setJSON(Brew(brewName: "Ale")).data().value

@@ -47,9 +47,8 @@ import WebServiceMocking
         #expect(MockResponse.status(204).data.isEmpty)
         #expect(MockResponse.status(204).headers.isEmpty)
         #expect(MockResponse.status(200).header(.eTag, "\"1\"").header("etag", "\"2\"").headers[.eTag] == "\"2\"")
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("response-\(UUID().uuidString).PNG")
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("response.PNG")
         try Data([0x89]).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // the folder is temporary
         let image = MockResponse.file(file)
         #expect(image.data == Data([0x89]))
         #expect(image.headers[.contentType] == "image/png")

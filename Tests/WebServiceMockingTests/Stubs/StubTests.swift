@@ -6,6 +6,8 @@ import WebServiceMocking
 
 /// The declarations of stubs, over a session and over a server.
 @Suite(.permit) struct StubTests {
+    private let session = MockSession()
+
     enum Kind: CaseIterable {
         case session, server
     }
@@ -126,11 +128,9 @@ import WebServiceMocking
 
     @Test("A body with a file is recorded with its bytes, and a file that cannot be read fails the request")
     func fileBody() async throws {
-        let session = MockSession()
         session.on(.POST, "/upload") { request in .text("\(request.body.count)") }
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("stub-\(UUID().uuidString)")
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("stub")
         try Data(repeating: 7, count: 100_000).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // the folder is temporary
         let service = WebService("http://a.test", session: session)
         #expect(try await service.POST("/upload").setBody(.file(file)).string().value == "100000")
         #expect(session.receivedRequests.first?.body == Data(repeating: 7, count: 100_000))
@@ -140,7 +140,6 @@ import WebServiceMocking
 
     @Test("A delayed response arrives after its delay, blocks no thread, and can be cancelled or time out")
     func delay() async throws {
-        let session = MockSession()
         session.on(.GET, "/slow", .text("slow").after(.seconds(60)))
         session.on(.GET, "/soon", .text("soon").after(.milliseconds(50)))
         let service = WebService("http://a.test", session: session)
@@ -163,7 +162,6 @@ import WebServiceMocking
 
     @Test("An error is the error of a session's request, and closes the connection of a server")
     func errors() async throws {
-        let session = MockSession()
         session.on(.GET, "/", .error(URLError(.notConnectedToInternet)))
         session.on(.GET, "/thrown") { _ in throw WebServiceError(.decoding, "thrown") }
         #expect(
@@ -209,7 +207,6 @@ import WebServiceMocking
 
     @Test("A response that is cut off fails over a session as over a server, with the bytes before it")
     func faults() async throws {
-        let session = MockSession()
         var response = MockResponse.text(String(repeating: "x", count: 1000))
         for (wire, code) in [
             (.disconnect, .networkConnectionLost), (.cut(after: 5), .networkConnectionLost),

@@ -5,9 +5,10 @@ import Testing
 
 @Suite("ResponseCache: Changes and invalidation", .permit)
 struct ResponseCacheChangeTests {
+    private let fixture = CacheFixture()
+
     @Test("A stored GET response is used for HEAD, and a HEAD response updates or invalidates it", .covers("M-22"))
     func head() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "X-A": "1"], "one", tag: "\"1\"")
         #expect(try await fixture.get(method: .HEAD).source == .network)
         #expect(try await fixture.get().source == .network)
@@ -34,7 +35,6 @@ struct ResponseCacheChangeTests {
         .covers("M-22"),
         arguments: [["Content-Length": "4"], ["Last-Modified": CachedResponseTests.text(-8)]] as [Headers])
     func headOfAnotherRepresentation(changed: Headers) async throws {
-        let fixture = CacheFixture()
         var headers: Headers = [
             "Cache-Control": "max-age=5", "ETag": "\"1\"", "Content-Length": "3",
             "Last-Modified": CachedResponseTests.text(-9),
@@ -54,7 +54,6 @@ struct ResponseCacheChangeTests {
         "A successful change removes all variants of its URL and the same-origin URLs of Location fields",
         .covers("M-22"))
     func invalidation() async throws {
-        let fixture = CacheFixture()
         func fill() async throws {
             fixture.serve(["Cache-Control": "max-age=60", "Vary": "X-V"], "one")
             for path in ["/a", "/b", "/c"] { _ = try await fixture.get(path, policy: .reloadIgnoringLocalCacheData) }
@@ -81,7 +80,6 @@ struct ResponseCacheChangeTests {
         "A change whose body replaced its parameters removes only the URL without the parameters", .covers("M-22")
     )
     func parametersThenBody() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         for query in [nil, ["x": 1]] as [Parameters?] { _ = try await fixture.get { $0.queryParameters = query } }
         fixture.serve([:], "changed")
@@ -96,7 +94,6 @@ struct ResponseCacheChangeTests {
 
     @Test("Location and Content-Location do not remove URLs of another origin", .covers("M-22"))
     func otherOrigins() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         let others = ["https://other/v1/b", "https://h:444/v1/b", "http://h/v1/b", "https://sub.h/v1/b"]
         func source(_ url: String) async throws -> Response.Source {
@@ -119,7 +116,6 @@ struct ResponseCacheChangeTests {
         "A redirected change removes each URL of its redirects, even if the final response is an error", .covers("M-22")
     )
     func redirectedChange() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         for path in ["/a", "/b", "/c"] { _ = try await fixture.get(path) }
         fixture.serve { request in
@@ -134,7 +130,6 @@ struct ResponseCacheChangeTests {
 
     @Test("A response that was requested before a change and arrives after it is not stored")
     func overtaken() async throws {
-        let fixture = CacheFixture()
         let gate = Once<Bool>()
         fixture.serve { request in
             if request.method == .GET { _ = await gate.value }
@@ -154,7 +149,6 @@ struct ResponseCacheChangeTests {
         "A response requested before a change is not stored, even if another request has ended before the change"
     )
     func overtakenAfterAnother() async throws {
-        let fixture = CacheFixture()
         let gate = Once<Bool>()
         fixture.serve { request in
             if request.headers["X-A"] == "late" { _ = await gate.value }
@@ -196,7 +190,6 @@ struct ResponseCacheChangeTests {
 
     @Test("A response requested after a change is stored, even while earlier requests are in flight")
     func notOvertaken() async throws {
-        let fixture = CacheFixture()
         let gate = Once<Bool>()
         fixture.serve { _ in
             _ = await gate.value
@@ -214,7 +207,6 @@ struct ResponseCacheChangeTests {
 
     @Test("A late 304 does not restore a response that a newer one has replaced")
     func late304() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
         _ = try await fixture.get()
         fixture.advance(by: 6)
@@ -234,7 +226,6 @@ struct ResponseCacheChangeTests {
 
     @Test("A new response that must not be stored removes the old one, but a server error does not")
     func replaced() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         _ = try await fixture.get()
         fixture.serve([:], "error", status: 500)
@@ -266,7 +257,6 @@ struct ResponseCacheChangeTests {
         "A redirect stored for a request with a manual policy is not used for one that follows redirects",
         .covers("C-18"))
     func redirects() async throws {
-        let fixture = CacheFixture()
         fixture.serve { request in
             let headers: Headers = ["Cache-Control": "max-age=60", "Location": "b"]
             return request.url.hasSuffix("/a")

@@ -5,6 +5,8 @@ import Testing
 
 @Suite("ResponseCache: Credentials, Vary and refusals", .permit)
 struct ResponseCacheCredentialTests {
+    private let fixture = CacheFixture()
+
     /// Serves a response that contains the values of the header fields of the request.
     private func echo(_ fixture: CacheFixture, _ headers: Headers = ["Cache-Control": "max-age=60"]) {
         fixture.serve { request in
@@ -31,7 +33,6 @@ struct ResponseCacheCredentialTests {
             "X-Amz-Security-Token", "X-Sig",
         ])
     func credentialFields(name: String) async throws {
-        let fixture = CacheFixture()
         echo(fixture)
         for source in ["network", "cache"] {
             for value in ["a", "b", nil] {
@@ -43,7 +44,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("Without an account, the same value in another credential field is another request", .covers("C-61"))
     func credentialNames() async throws {
-        let fixture = CacheFixture()
         echo(fixture)
         #expect(try await fixture.text("/a", ["X-Api-Key": "1"]) == "network 1")
         #expect(try await fixture.text("/a", ["X-Auth-Token": "1"]) == "network 1")
@@ -137,7 +137,6 @@ struct ResponseCacheCredentialTests {
         "Without an account, a field of any other name separates the requests",
         .covers("C-282"), arguments: ["X-Member", "DPoP", "X-User", "Range-Key", "X-Tenant", "From"])
     func unknownFields(name: String) async throws {
-        let fixture = CacheFixture()
         echo(fixture)
         for source in ["network", "cache"] {
             for value in ["a", "b", nil] {
@@ -150,7 +149,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("A public response is separated only by credentials and by the fields in Vary", .covers("C-282"))
     func publicResponses() async throws {
-        let fixture = CacheFixture()
         echo(fixture, ["Cache-Control": "max-age=60, public", "Vary": "X-Tenant"])
         for source in ["network", "cache"] {
             for headers in [["Authorization": "a"], ["Authorization": "b"], ["X-Tenant": "1"], ["X-Tenant": "2"]]
@@ -171,7 +169,6 @@ struct ResponseCacheCredentialTests {
             "X-Request-Id", "traceparent", "tracestate",
         ])
     func harmlessFields(name: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         let other = name == "Pragma" ? "x" : "2"
         #expect(try await fixture.text("/a", [name: "1"]) == "network one")
@@ -243,7 +240,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("Without an account, nothing is stored or returned if the session adds credentials", .covers("C-282"))
     func certifiedSession() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         #expect(try await fixture.text() == "network one")
         fixture.service.session = CertifiedSession(inner: fixture.service.session)
@@ -296,7 +292,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("A response that varies by cookies is stored if the cookie jar has none for the URL", .covers("M-22"))
     func varyByEmptyJar() async throws {
-        let fixture = CacheFixture()
         let jar = CookieJar()
         let url = try #require(URL(string: "https://h/v1/"))
         fixture.service.cookieJar = jar
@@ -314,7 +309,6 @@ struct ResponseCacheCredentialTests {
         "A response is stored for the cookies that were sent, not for those received while it is in flight",
         .covers("C-281"))
     func varyByLateCookie() async throws {
-        let fixture = CacheFixture()
         let jar = CookieJar()
         let url = try #require(URL(string: "https://h/v1/"))
         fixture.service.cookieJar = jar
@@ -332,7 +326,6 @@ struct ResponseCacheCredentialTests {
         "A Vary field that is not a list of field names counts as *", .covers("M-22"),
         arguments: ["X-A X-B", "\"X-A\"", "X-A;q=1", "X-A, @", "X-A, (x)", "X-\u{e4}", "X-A, *", ", *", "X-A:"])
     func malformedVary(vary: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
         let reason = vary.hasSuffix("*") ? "Vary is *" : "Vary is malformed"
         for _ in 0..<2 { #expect(try await decisions(fixture) == ["not stored: \(reason)"]) }
@@ -343,7 +336,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("Empty members of Vary are ignored", .covers("M-22"), arguments: [",", "", " , X-A ,,", "X-A,\tX-B"])
     func emptyMembers(vary: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": vary], "one")
         #expect(try await fixture.text("/a", ["X-A": "1"]) == "network one")
         #expect(try await fixture.text("/a", ["X-A": "1"]) == "cache one")
@@ -352,7 +344,6 @@ struct ResponseCacheCredentialTests {
 
     @Test("An Accept-Charset field that a response varies by is compared without case and spaces", .covers("M-22"))
     func acceptCharset() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Vary": "Accept-Charset, X-A"], "one")
         #expect(try await fixture.text("/a", ["Accept-Charset": "utf-8, iso-8859-1", "X-A": "b"]) == "network one")
         #expect(try await fixture.text("/a", ["Accept-Charset": "UTF-8,ISO-8859-1", "X-A": "b"]) == "cache one")

@@ -5,6 +5,8 @@ import Testing
 
 @Suite("ResponseCache with a storage that hangs", .permit)
 struct ResponseCacheHangTests {
+    private let storage = HangingStorage()
+
     /// Advances the clock until the operation ends.
     ///
     /// - Returns: The result of the operation and its duration in seconds.
@@ -31,7 +33,6 @@ struct ResponseCacheHangTests {
     @Test("A read that hangs is a miss after 10 seconds, and the observer is notified")
     func reading() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.read, true)
@@ -51,7 +52,6 @@ struct ResponseCacheHangTests {
     )
     func writing() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.store, true)
@@ -71,7 +71,6 @@ struct ResponseCacheHangTests {
         "The number of changes that wait for a storage is limited, and discarded ones remove the stored response"
     )
     func waitingChanges() async throws {
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage)
         fixture.serve(["Cache-Control": "max-age=60"], "old")
         _ = try await fixture.get()
@@ -95,7 +94,6 @@ struct ResponseCacheHangTests {
     @Test("A cancel and a deadline end a request immediately while the storage hangs")
     func ends() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         storage.hangs(.read, true)
         let ends = Collected<String>()
@@ -129,7 +127,6 @@ struct ResponseCacheHangTests {
         arguments: [true, false])
     func removing(isAll: Bool) async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         #expect(try await fixture.text() == "network one")
@@ -152,7 +149,6 @@ struct ResponseCacheHangTests {
     )
     func finishing() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         storage.hangs(.store, true)
@@ -171,7 +167,6 @@ struct ResponseCacheHangTests {
     @Test("At most 65 removals wait for a storage that hangs, and the rest fail immediately", arguments: [true, false])
     func waitingRemovals(isAll: Bool) async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let fixture = CacheFixture(storage, timekeeper: clock)
         storage.hangs(.remove, true)
         let url = try #require(URL(string: "https://h/v1/a"))
@@ -209,7 +204,6 @@ struct ResponseCacheHangTests {
     @Test("The delete methods and finishStoring of a service end after 10 seconds if the storage hangs")
     func service() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let service = WebService.make(timekeeper: clock)
         service.storages = [storage]
         try await storage.store(StorageEntry(.value(Data()), date: nil), for: StorageKey(identifier: "a"))
@@ -235,7 +229,6 @@ struct ResponseCacheHangTests {
     @Test("Reading a stored value fails after 10 seconds if the storage hangs, and the observer is notified")
     func storedValue() async throws {
         let clock = ManualTimekeeper()
-        let storage = HangingStorage()
         let service = WebService.make(timekeeper: clock)
         service.storages = [storage]
         let failures = Collected<StorageFailure>()

@@ -5,11 +5,12 @@ import Testing
 
 @Suite("ResponseCache: Stale responses", .permit)
 struct ResponseCacheStaleTests {
+    private let fixture = CacheFixture()
+
     @Test(
         "Must-revalidate and no-cache prevent the use of stale responses", .covers("M-22"),
         arguments: ["max-age=5, must-revalidate", "max-age=5, no-cache"])
     func forbidden(directives: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(
             ["Cache-Control": "\(directives), stale-if-error=99, stale-while-revalidate=99"], "one", tag: "\"1\"")
         _ = try await fixture.get()
@@ -25,7 +26,6 @@ struct ResponseCacheStaleTests {
     @Test(
         "Stale-if-error applies to server errors and connection errors within its duration (RFC 5861)", .covers("M-22"))
     func staleIfError() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-if-error=10"], "one")
         _ = try await fixture.get()
         fixture.advance(by: 15)
@@ -58,7 +58,6 @@ struct ResponseCacheStaleTests {
 
     @Test("A response too old for the request is used instead of an error only with stale-if-error", .covers("M-22"))
     func tooOldForRequest() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         _ = try await fixture.get()
         fixture.advance(by: 10)
@@ -74,7 +73,6 @@ struct ResponseCacheStaleTests {
 
     @Test("Stale-while-revalidate returns immediately, and one validation runs in a separate exchange", .covers("M-22"))
     func staleWhileRevalidate() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one", tag: "\"1\"")
         _ = try await fixture.get("/a", ["Authorization": "Bearer 1"])
         fixture.advance(by: 15)
@@ -110,7 +108,6 @@ struct ResponseCacheStaleTests {
 
     @Test("Only-if-cached returns a response within stale-while-revalidate without a validation", .covers("M-22"))
     func staleOnlyIfCached() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5, stale-while-revalidate=10"], "one")
         _ = try await fixture.get()
         fixture.advance(by: 15)
@@ -126,7 +123,6 @@ struct ResponseCacheStaleTests {
 
     @Test("A background validation is bound to the account of its request", .covers("C-61"))
     func validationAfterSignOut() async throws {
-        let fixture = CacheFixture()
         fixture.signIn("ann")
         let requests = Collected<String>()
         let changing = ClosureInterceptor { [unowned fixture] request, next in
@@ -149,7 +145,6 @@ struct ResponseCacheStaleTests {
 
     @Test("A request that an interceptor starts during a background validation is not bound to its account")
     func begunByValidation() async throws {
-        let fixture = CacheFixture()
         fixture.signIn("ann")
         let (gate, results) = (Once<Bool>(), Collected<String>())
         let beginning = ClosureInterceptor { [unowned fixture] request, next in
@@ -176,7 +171,6 @@ struct ResponseCacheStaleTests {
         "A background validation passes through all interceptors, so a rejected token is refreshed", .covers("M-22")
     )
     func validationRefreshes() async throws {
-        let fixture = CacheFixture()
         let authentication = Authentication(TokenSource({ .bearer("old") }) { _ in .bearer("new") })
         fixture.service.interceptors = [authentication, fixture.cache]
         fixture.signIn("ann")

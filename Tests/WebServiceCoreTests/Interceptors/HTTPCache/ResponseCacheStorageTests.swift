@@ -5,13 +5,14 @@ import Testing
 
 @Suite("ResponseCache with storages", .permit)
 struct ResponseCacheStorageTests {
+    private let fixture = CacheFixture()
+
     enum Kind: CaseIterable, Sendable { case memory, file, bareFile }
 
     /// Runs a test with a storage of the kind; the folder of a file storage is removed afterwards.
     private func over(_ kind: Kind, _ test: (any ResponseStorage) async throws -> Void) async throws {
         guard kind != .memory else { return try await test(MemoryStorage()) }
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("http-cache-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: folder) }  // the system removes leftovers
+        let folder = TemporaryFolder.forTest().url.appendingPathComponent("http")
         try await test(try FileStorage(folder: folder, format: kind == .file ? .wrapped : .bare))
     }
 
@@ -69,7 +70,6 @@ struct ResponseCacheStorageTests {
 
     @Test("A response that arrives after the account has changed is stored for neither account", .covers("C-61"))
     func accountChangesMeanwhile() async throws {
-        let fixture = CacheFixture()
         fixture.signIn("ann")
         fixture.serve { [unowned fixture] _ in
             fixture.signIn("bob")
@@ -222,7 +222,6 @@ struct ResponseCacheStorageTests {
 
     @Test("Responses are removed by URL or all together, and one in flight is not stored after a removal")
     func removal() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         for path in ["/a", "/b"] { _ = try await fixture.get(path) }
         let url = try #require(URL(string: "https://H:443/v1/a#x"))
@@ -248,7 +247,6 @@ struct ResponseCacheStorageTests {
 
     @Test("Concurrent requests receive the responses to their own URL and header fields")
     func concurrent() async throws {
-        let fixture = CacheFixture()
         fixture.serve { request in
             CacheFixture.Reply(
                 headers: ["Cache-Control": "max-age=60", "Vary": "X-A"],

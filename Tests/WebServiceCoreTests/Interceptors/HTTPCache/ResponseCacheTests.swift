@@ -5,9 +5,10 @@ import Testing
 
 @Suite("ResponseCache", .permit)
 struct ResponseCacheTests {
+    private let fixture = CacheFixture()
+
     @Test("A fresh response is returned from the cache with its age, and nothing is sent", .covers("M-22"))
     func fresh() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "one")
         #expect(try await fixture.text() == "network one")
         fixture.advance(by: 59)
@@ -57,7 +58,6 @@ struct ResponseCacheTests {
         "Equivalent spellings of a URL share a response, and URLs with another path, query or origin do not",
         .covers("M-22"))
     func keys() async throws {
-        let fixture = CacheFixture()
         fixture.serve { CacheFixture.Reply(headers: ["Cache-Control": "max-age=60"], body: $0.url) }
         func source(_ url: String, _ parameters: Parameters? = nil) async throws -> Response.Source {
             var request = Request(url: url)
@@ -88,7 +88,6 @@ struct ResponseCacheTests {
 
     @Test("A stale response is validated, and a 304 returns the stored body and makes it fresh again", .covers("M-22"))
     func validation() async throws {
-        let fixture = CacheFixture()
         fixture.serve(
             ["Cache-Control": "max-age=5", "Last-Modified": CachedResponseTests.text(-9)], "one", tag: "\"1\"")
         #expect(try await fixture.text() == "network one")
@@ -111,7 +110,6 @@ struct ResponseCacheTests {
 
     @Test("A 304 with another entity tag or after a redirect is not used", .covers("M-23"))
     func wrong304() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["ETag": "\"1\""], "one")
         _ = try await fixture.text()
         fixture.serve { request in
@@ -132,7 +130,6 @@ struct ResponseCacheTests {
 
     @Test("A partial response is not stored, and range requests and If-Match bypass the cache", .covers("M-23"))
     func parts() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "Content-Range": "bytes 0-1/9"], "pa", status: 206)
         #expect(try await fixture.text("/a", ["Range": "bytes=0-1"]) == "network pa")
         #expect(try await fixture.text() == "network pa")
@@ -152,7 +149,6 @@ struct ResponseCacheTests {
 
     @Test("A condition of the caller is evaluated against a fresh response, otherwise by the server", .covers("M-22"))
     func ownCondition() async throws {
-        let fixture = CacheFixture()
         let headers: Headers = [
             "Cache-Control": "max-age=60", "Content-Type": "a/b", "Content-Location": "/v1/a.txt",
             "Last-Modified": CachedResponseTests.text(-9),
@@ -181,7 +177,6 @@ struct ResponseCacheTests {
         "A condition of the caller never turns a stored error status into a 304 (RFC 9110, section 13.2.1)",
         .covers("M-22"))
     func conditionOfFailure() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60", "ETag": "\"1\""], "missing", status: 404)
         _ = try await fixture.get()
         for list in ["*", "\"1\""] {
@@ -194,7 +189,6 @@ struct ResponseCacheTests {
 
     @Test("returnCacheDataDontLoad and only-if-cached prevent a request even if the cache does not apply to it")
     func offline() async throws {
-        let fixture = CacheFixture()
         for method in [Request.Method.GET, .HEAD, .POST, .OPTIONS] {
             await #expect(throws: URLError(.resourceUnavailable)) {
                 try await fixture.get("/a", ["Range": "bytes=0-1"], method: method, policy: .returnCacheDataDontLoad)
@@ -206,7 +200,6 @@ struct ResponseCacheTests {
 
     @Test("The directives of the request are applied", .covers("M-22"))
     func requestDirectives() async throws {
-        let fixture = CacheFixture()
         func text(_ directive: String) async throws -> String {
             try await fixture.text("/a", ["Cache-Control": directive])
         }
@@ -234,7 +227,6 @@ struct ResponseCacheTests {
 
     @Test("Every cache policy has the behavior that Foundation documents")
     func policies() async throws {
-        let fixture = CacheFixture()
         await #expect(throws: URLError(.resourceUnavailable)) {
             try await fixture.get(policy: .returnCacheDataDontLoad)
         }
@@ -260,7 +252,6 @@ struct ResponseCacheTests {
 
     @Test("A stored body that exceeds the limit of the request is an error")
     func limit() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "12345")
         _ = try await fixture.get()
         #expect(try await fixture.get { $0.options.maximumResponseBytes = 5 }.source == .cache)
@@ -272,7 +263,6 @@ struct ResponseCacheTests {
 
     @Test("The timeline contains the decision to use a stored response")
     func timeline() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one")
         _ = try await fixture.get()
         let task = fixture.service.GET("/a")

@@ -5,6 +5,8 @@ import Testing
 
 @Suite("ResponseCache: Validation", .permit)
 struct ResponseCacheValidationTests {
+    private let fixture = CacheFixture()
+
     @Test(
         "A 304 or a HEAD response that must not be stored removes the stored response", .covers("M-22"),
         arguments: [Request.Method.GET, .HEAD])
@@ -26,7 +28,6 @@ struct ResponseCacheValidationTests {
 
     @Test("The Vary field of a 304 applies to later requests", .covers("M-22"))
     func vary() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: "\"1\"")
         _ = try await fixture.get("/a", ["X-A": "1"])
         fixture.advance(by: 6)
@@ -39,7 +40,6 @@ struct ResponseCacheValidationTests {
 
     @Test("A validating request with no-store does not store the fields of the 304", .covers("M-22"))
     func requestNoStore() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=60"], "one", tag: "\"1\"")
         _ = try await fixture.get()
         fixture.serve(["Cache-Control": "max-age=60", "X-A": "1"], "", tag: "\"1\"")
@@ -53,7 +53,6 @@ struct ResponseCacheValidationTests {
 
     @Test("A 304 with another Last-Modified date is not used", .covers("M-23"))
     func otherDate() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Last-Modified": CachedResponseTests.text(-9)], "one")
         _ = try await fixture.get()
         let older: Headers = ["Last-Modified": CachedResponseTests.text(-99)]
@@ -66,7 +65,6 @@ struct ResponseCacheValidationTests {
 
     @Test("A stored error status is requested without a condition (RFC 9110, section 15.4.5)", .covers("M-22"))
     func failure() async throws {
-        let fixture = CacheFixture()
         let headers: Headers = ["Last-Modified": CachedResponseTests.text(-9)]
         fixture.serve(headers, "missing", status: 404)
         _ = try await fixture.get()
@@ -80,7 +78,6 @@ struct ResponseCacheValidationTests {
 
     @Test("A successful HEAD response does not make a stored error status fresh", .covers("M-22"))
     func headOfFailure() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "missing", status: 404)
         _ = try await fixture.get()
         fixture.advance(by: 6)
@@ -93,7 +90,6 @@ struct ResponseCacheValidationTests {
         "A 304 with another entity tag is not used and removes the response (RFC 9111, section 4.3.4)", .covers("M-23"),
         arguments: [("\"1\"", "\"2\""), ("W/\"1\"", "W/\"2\""), ("W/\"1\"", "\"1\""), ("\"1\"", "*"), ("\"1\"", "1")])
     func otherTag(stored: String, named: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": stored], "one")
         _ = try await fixture.get()
         fixture.advance(by: 6)
@@ -111,7 +107,6 @@ struct ResponseCacheValidationTests {
 
     @Test("A 304 with a weak entity tag validates the equal strong one", .covers("M-23"))
     func weakTag() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
         _ = try await fixture.get()
         fixture.advance(by: 6)
@@ -126,7 +121,6 @@ struct ResponseCacheValidationTests {
             ["ETag": "\"2\""], ["Vary": "*", "ETag": "\"2\""], ["Last-Modified": "Fri, 15 Jan 2027 07:00:00 GMT"],
         ] as [Headers])
     func always304(headers: Headers) async throws {
-        let fixture = CacheFixture()
         fixture.serve(
             ["Cache-Control": "max-age=5", "ETag": "\"1\"", "Last-Modified": CachedResponseTests.text(-9)], "one")
         _ = try await fixture.get()
@@ -146,7 +140,6 @@ struct ResponseCacheValidationTests {
         .covers("M-23")
     )
     func otherTagOfOwnCondition() async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": "\"1\""], "one")
         _ = try await fixture.get()
         fixture.advance(by: 6)
@@ -167,7 +160,6 @@ struct ResponseCacheValidationTests {
         "An invalid entity tag or date is never sent as a condition", .covers("M-22"),
         arguments: ["*", "1", "w/\"1\"", "\"1", "1\"", "W/1", "\"1\", \"2\"", "\"a\"b\"", "\"", "W/", "\"a b\""])
     func invalidValidators(tag: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5", "ETag": tag, "Last-Modified": "yesterday"], "one")
         #expect(try await fixture.text() == "network one")
         fixture.advance(by: 6)
@@ -179,7 +171,6 @@ struct ResponseCacheValidationTests {
     @Test(
         "A valid entity tag is sent unchanged", .covers("M-22"), arguments: ["\"\"", "W/\"\"", "\"!#a,b*\"", "W/\"/\""])
     func validTags(tag: String) async throws {
-        let fixture = CacheFixture()
         fixture.serve(["Cache-Control": "max-age=5"], "one", tag: tag)
         _ = try await fixture.get()
         fixture.advance(by: 6)

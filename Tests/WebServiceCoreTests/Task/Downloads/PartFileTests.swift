@@ -8,8 +8,7 @@ import Testing
 struct PartFileTests {
     /// Calls the closure with a new folder.
     private func withFolder(_ body: (URL) throws -> Void) throws {
-        let folder = TemporaryFolder()
-        defer { withExtendedLifetime(folder) {} }
+        let folder = TemporaryFolder.forTest()
         try body(folder.url)
     }
 

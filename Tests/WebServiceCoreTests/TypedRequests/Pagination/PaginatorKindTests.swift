@@ -6,6 +6,8 @@ import Testing
 /// Verifies the predefined kinds of paginators with a session that the test controls.
 @Suite("Kinds of paginators", .permit)
 struct PaginatorKindTests {
+    private let asked = Collected<URLRequest>()
+
     /// Returns a service that responds according to the URL and records each request.
     private func service(
         _ asked: Collected<URLRequest> = Collected(),
@@ -62,7 +64,6 @@ struct PaginatorKindTests {
         ]
             as [(Int, PageEnd, Int?, Int)])
     func offsetEnds(count: Int, end: PageEnd, total: Int?, requests: Int) async throws {
-        let asked = Collected<URLRequest>()
         let paginator = offsets(numbers(count, asked), end: end, total: total)
         #expect(try await all(paginator) == Array(0..<count))
         #expect(asked.values.count == requests)
@@ -73,7 +74,6 @@ struct PaginatorKindTests {
 
     @Test("Pages shorter than the limit lose no items, and a total ends the list from any start offset")
     func cappedPages() async throws {
-        let asked = Collected<URLRequest>()
         #expect(try await all(offsets(numbers(10, atMost: 3, asked))) == Array(0..<10))
         #expect(asked.values.compactMap(\.url?.query).first == "offset=0&limit=4")
         let paginator = offsets(numbers(10, asked), total: 10).reset(to: 6)
@@ -83,7 +83,6 @@ struct PaginatorKindTests {
 
     @Test("Page numbers start at the specified number, and a restored state retains the number of items per page")
     func pageNumbers() async throws {
-        let asked = Collected<URLRequest>()
         let service = service(asked) { url in (url.query?.hasPrefix("page=3") == true ? "[]" : "[1,2]", [:]) }
         func paginator(_ itemsPerPage: Int) -> Paginator<Int, Int> {
             .pageNumber(itemsPerPage: itemsPerPage) { number, count in
@@ -136,7 +135,6 @@ struct PaginatorKindTests {
             var items: [Int]
             var next: String?
         }
-        let asked = Collected<URLRequest>()
         let service = service(asked) { url in
             switch url.query {
             case nil: (#"{"items": [1], "next": "a&b"}"#, [:])
@@ -171,7 +169,6 @@ struct PaginatorKindTests {
 
     @Test("A link replaces the URL and its parameters and retains the header fields")
     func linkRequests() async throws {
-        let asked = Collected<URLRequest>()
         var request = Request(url: "https://h/n")
         request.queryParameters = ["limit": 2]
         request.parameters = ["sort": "name"]
@@ -195,7 +192,6 @@ struct PaginatorKindTests {
             "https://",
         ])
     func otherOrigins(target: String) async throws {
-        let asked = Collected<URLRequest>()
         let paginator = links(Request(url: "https://h/n"), to: ["https://h/n": target], asked: asked)
         #expect(try await paginator.moveNext()?.items == ["https://h/n"])
         for _ in 0..<2 { #expect(await code { _ = try await paginator.moveNext() } == .linkRefused) }
@@ -212,7 +208,6 @@ struct PaginatorKindTests {
 
     @Test("A link back to the first page is detected before that page is requested again")
     func linkLoop() async throws {
-        let asked = Collected<URLRequest>()
         let paginator = links(Request(url: "https://h/1"), to: ["https://h/1": "2", "https://h/2": "1"], asked: asked)
         #expect(await code { for try await _ in paginator.items() {} } == .repeatedCursor)
         #expect(asked.values.count == 2)

@@ -5,9 +5,10 @@ import Testing
 
 @Suite("Paginator with prefetching", .permit)
 struct PaginatorPrefetchTests {
+    private let list = HandList()
+
     @Test("Exactly one page is prefetched, and the state remains at the position before it")
     func prefetch() async throws {
-        let list = HandList()
         let paginator = list.paginator
         let iterator = paginator.pages(prefetch: true).makeAsyncIterator()
         async let first = iterator.next()
@@ -27,7 +28,6 @@ struct PaginatorPrefetchTests {
 
     @Test("The end of an iteration cancels the prefetched page, which can be requested again")
     func prefetchEnds() async throws {
-        let list = HandList()
         let paginator = list.paginator
         let iteration = Task {
             for try await _ in paginator.items(prefetch: true) {
@@ -46,7 +46,6 @@ struct PaginatorPrefetchTests {
 
     @Test("The error of a prefetched page is thrown when the page is requested, and the page can be requested again")
     func prefetchFails() async throws {
-        let list = HandList()
         let paginator = list.paginator
         let iterator = paginator.items(prefetch: true).pages.makeAsyncIterator()
         async let first = iterator.next()
@@ -64,7 +63,6 @@ struct PaginatorPrefetchTests {
         "Cancelling the waiting caller cancels a prefetched page; the end of another iteration does not"
     )
     func prefetchCancel() async throws {
-        let list = HandList()
         let paginator = list.paginator
         var iterator = Optional(paginator.pages(prefetch: true).makeAsyncIterator())
         let first = Task { [iterator] in try await iterator?.next() }
@@ -85,7 +83,6 @@ struct PaginatorPrefetchTests {
 
     @Test("Deallocating a paginator cancels its prefetched page, which does not retain the paginator")
     func freeing() async throws {
-        let list = HandList()
         var paginator: Paginator? = list.paginator
         weak let freed = paginator
         let first = Task { [paginator] in try await paginator?.moveNext() }

@@ -6,6 +6,8 @@ import Testing
 
 @Suite("Requests of any type", .permit)
 struct ErasedRequestTests {
+    private let endpoint = HandEndpoint()
+
     private struct Count: ServiceRequest, Hashable {
         typealias Output = Int
     }
@@ -41,7 +43,6 @@ struct ErasedRequestTests {
 
     @Test("A request of any type has a key, a duplicate mode, a closure and a delegate")
     func options() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         let request: any ServiceRequest = TextRequest()
         let delegate = Delegate()
@@ -62,7 +63,6 @@ struct ErasedRequestTests {
 
     @Test("The stored value of a request of any type is read, with a closure or a delegate")
     func stored() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
         let request: any StorableRequest = ValueText()
         let delegate = Delegate()
@@ -85,7 +85,6 @@ struct ErasedRequestTests {
 
     @Test("A read that depends on a task is cancelled by its result")
     func dependency() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint], storages: [MemoryStorage()])
         let request: any StorableRequest = ValueText()
         let task = service.perform(ValueText()).resume()

@@ -7,6 +7,8 @@ import WebServiceMocking
 
 @Suite("Performing typed requests", .permit)
 struct PerformTests {
+    private let endpoint = HandEndpoint()
+
     struct Beer: Codable, Sendable, Equatable {
         var name: String
     }
@@ -154,7 +156,6 @@ struct PerformTests {
 
     @Test("A task has no effect before resume and is deallocated if it is never resumed")
     func lazy() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         let freed = Collected<String>()
         do {
@@ -179,7 +180,6 @@ struct PerformTests {
 
     @Test("The completion handler runs on the main actor with data, an error or a cancellation")
     func closures() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         let answers = Collected<String>()
         let hear: @MainActor @Sendable (ServiceResponse<String>) -> Void = { response in
@@ -216,7 +216,6 @@ struct PerformTests {
                 }
             }
         }
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         var delegate: Delegate? = Delegate()
         let calls = try #require(delegate?.calls)
@@ -325,7 +324,6 @@ struct PerformTests {
 
     @Test("Cancelling the awaiting Swift task cancels the request")
     func cancelAwaiting() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         let awaiting = Task { try await service.perform(TextRequest()).value }
         let fetch = await endpoint.fetches.wait()[0]
@@ -338,7 +336,6 @@ struct PerformTests {
 
     @Test("Requests count as activity while an endpoint handles them, unless the endpoint opts out")
     func activity() async throws {
-        let endpoint = HandEndpoint()
         let service = WebService.make(HandSession(text: ""))
         service.endpoints = [HTTPEndpoint(countsAsActivity: false), endpoint]
         let counter = ActivityCounter()

@@ -6,6 +6,8 @@ import Testing
 
 @Suite("Stored responses", .permit)
 struct StoredAnswersTests {
+    private let storage = HandStorage()
+
     /// A calendar date that the test controls.
     final class Calendar: Sendable {
         private let date = Mutex(Date(timeIntervalSince1970: 1_000_000))
@@ -75,7 +77,6 @@ struct StoredAnswersTests {
             typealias Output = String
             var storageIdentifier: String? { nil }
         }
-        let storage = HandStorage()
         let service = service([storage])
         await perform(TextRequest(), "one", by: service)
         await perform(Nameless(), "one", by: service)
@@ -103,7 +104,6 @@ struct StoredAnswersTests {
 
     @Test("Only successful responses are stored")
     func onlySuccess() async throws {
-        let storage = HandStorage()
         let service = service([storage])
         _ = await perform(RawText(), "bad", by: service)
         let task = service.perform(RawText()).resume()
@@ -124,7 +124,6 @@ struct StoredAnswersTests {
             return text
         }
         let gate = Once<Bool>()
-        let storage = HandStorage()
         let service = service([storage])
         service.endpoints = [endpoint]
         let early = service.perform(RawText()).resume()
@@ -158,7 +157,6 @@ struct StoredAnswersTests {
     @Test("A request that was replaced or overtaken by a later one stores nothing")
     func superseded() async throws {
         let endpoint = HandEndpoint(heedsCancel: false)
-        let storage = HandStorage()
         let service = service([storage])
         service.endpoints = [endpoint]
         let replaced = service.perform(RawText()).resume()
@@ -179,7 +177,6 @@ struct StoredAnswersTests {
 
     @Test("A response is stored after that of an older request, even if a newer request has failed")
     func notSuperseded() async throws {
-        let storage = HandStorage()
         let service = service([storage])
         let first = service.perform(RawText()).resume()
         await endpoint.fetches.wait()
@@ -252,7 +249,6 @@ struct StoredAnswersTests {
             }
             func storedValue(from data: Data) throws -> String? { nil }
         }
-        let storage = HandStorage()
         let service = service([storage])
         #expect(try await perform(Unwritable(), "one", by: service).get() == "one")
         #expect(await failures.wait()[0].error as? TestError == TestError(name: "conversion"))
