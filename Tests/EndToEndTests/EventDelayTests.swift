@@ -29,8 +29,8 @@ struct EventDelayTests {
     }
 
     /// Reads a stream until its end in another task.
-    private func read(_ events: BodySequence<ServerSentEvent>) -> Task<[String], any Error> {
-        Task {
+    private func read(_ events: BodySequence<ServerSentEvent>, _ clock: TestClock? = nil) -> Task<[String], any Error> {
+        Task(executorPreference: (clock ?? self.clock).executor) {
             var data: [String] = []
             for try await event in events { data.append(event.data) }
             return data
@@ -102,7 +102,7 @@ struct EventDelayTests {
             let service = WebService(baseURLString: "https://brewery.example.com", clock: clock)
             service.session = mock
             let reader = read(
-                service.GET("/").events(.reconnecting(baseDelay: .seconds(2), maximumDelay: .seconds(4))))
+                service.GET("/").events(.reconnecting(baseDelay: .seconds(2), maximumDelay: .seconds(4))), clock)
             await clock.advance(by: .seconds(range.lowerBound) - .milliseconds(1))
             #expect(mock.receivedRequests.count == 1)
             await clock.advance(by: .seconds(range.upperBound - range.lowerBound) + .milliseconds(2))
@@ -116,12 +116,12 @@ struct EventDelayTests {
     func extremeDelays() {
         for base in [Duration.zero, .seconds(-1)] {
             let delays = EventReconnection.Delays(base: base, maximum: .seconds(1), attempts: nil, random: { 0 })
-            #expect(delays.delay(after: 0, .zero) == .milliseconds(1))
-            #expect(delays.delay(after: 5, nil) == .milliseconds(16))
+            #expect(delays.delay(after: 0, .zero, .system) == .milliseconds(1))
+            #expect(delays.delay(after: 5, nil, .system) == .milliseconds(16))
         }
         let long = EventReconnection.Delays(
             base: .seconds(Int64.max), maximum: .seconds(-1), attempts: nil, random: { 1 })
-        #expect(long.delay(after: .max, .zero) > .seconds(Int64.max))
+        #expect(long.delay(after: .max, .zero, .system) > .seconds(Int64.max))
     }
 
     @Test(

@@ -674,7 +674,7 @@ struct GuideSnippets {
         var pending: Task<[Brewer], any Error>?
         for text in typed {
             pending?.cancel()
-            pending = Task {
+            pending = Task(executorPreference: clock.executor) {
                 try await clock.sleep(for: .milliseconds(300))
                 return try await service.perform(BrewersRequest(state: text)).value
             }
