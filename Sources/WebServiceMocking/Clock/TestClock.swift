@@ -124,6 +124,11 @@ public final class TestClock: Clock {
         return false
     }
 
+    /// The duration until something is due; `nil` if nothing is scheduled.
+    package var timeToNextAlarm: Duration? {
+        alarms.earliest.map { .nanoseconds(Int64(clamping: $0 - min($0, instant))) }
+    }
+
     /// Suspends the Swift task until the clock has advanced to an instant.
     ///
     /// - Parameter tolerance: Has no effect.

@@ -61,7 +61,7 @@ final class WrittenBody: Sendable {
     /// - Returns: Whether the body can continue.
     private func wait(_ operation: @escaping @Sendable () async throws -> Void) -> Bool {
         let end = DispatchSemaphore(value: 0)
-        let token = replaceToken(by: nil)
+        var token = replaceToken(by: nil)
         let work = Task(executorPreference: clock.executor) { [self] in
             do { try await operation() } catch { state.withLock { $0.failure = $0.failure ?? error } }
             replaceToken(by: clock.beginWork())
@@ -72,6 +72,7 @@ final class WrittenBody: Sendable {
             return state.isCancelled
         }
         withExtendedLifetime(token) {}  // until the task counts
+        token = nil
         if isCancelled { work.cancel() }
         end.wait()
         return state.withLock { $0.failure == nil && !$0.isCancelled }
