@@ -210,7 +210,7 @@ import FoundationNetworking
         #expect(try await task.value.byteCount == 100_000)
     }
 
-    @Test("Work that becomes due during an advance runs at its own instant, in the order of time")
+    @Test("Work that becomes due during an advance runs at its own instant, in the order of time", .covers("M-335"))
     func order() async throws {
         let log = Log()
         let clock = clock
@@ -225,7 +225,7 @@ import FoundationNetworking
         try await second.value
     }
 
-    @Test("An advance waits for a handler that needs some time to respond")
+    @Test("An advance waits for a handler that needs some time to respond", .covers("M-335"))
     func slowHandler() async throws {
         mock.on(.any) { _ in
             var count = 0
@@ -272,7 +272,7 @@ import FoundationNetworking
         await #expect(throws: CancellationError.self) { try await sleeper.value }
     }
 
-    @Test("Something that schedules itself at once stops the clock at that instant")
+    @Test("Something that schedules itself at once stops the clock at that instant", .covers("M-335"))
     func endless() async {
         let loop = Loop(TaskClock(clock))
         _ = TaskClock(clock).schedule(after: .seconds(3), loop)
@@ -286,8 +286,9 @@ import FoundationNetworking
     @Test("Generic code measures and waits with the clock as with any clock of the standard library")
     func standardClock() async {
         func pause<AnyClock: Clock<Duration>>(by clock: AnyClock) async -> Duration {
-            // Nobody cancels the task.
-            await clock.measure { try? await clock.sleep(for: .seconds(5), tolerance: .seconds(1)) }
+            await clock.measure {
+                try? await clock.sleep(for: .seconds(5), tolerance: .seconds(1))  // the task is not cancelled
+            }
         }
         let clock = clock
         let start = clock.now
@@ -299,7 +300,7 @@ import FoundationNetworking
         #expect(start < clock.now)
     }
 
-    @Test("An advance waits for a handler, an observer and a storage that take a second")
+    @Test("An advance waits for a handler and a storage that occupy their threads", .covers("M-335"))
     func slowWork() async throws {
         mock.on(.GET, "/brewers", .text("Long Trail"))
         service.endpoints = [HTTPEndpoint()]
@@ -314,7 +315,7 @@ import FoundationNetworking
         #expect(SlowStorage.count.value == 1)
     }
 
-    @Test("An advance waits for the main actor", .timeLimit(.minutes(1)))
+    @Test("An advance waits for the main actor", .covers("M-335"))
     func mainActor() async {
         mock.on(.any, .text("ale"))
         let ended = Counter()
@@ -323,7 +324,37 @@ import FoundationNetworking
         #expect(ended.value == 1)
     }
 
-    @Test("An advance does not wait for an interceptor that awaits something else")
+    @Test("Work with a credential uses the clock of the authentication")
+    func credentials() async throws {
+        let refreshes = Counter()
+        let expired = Credential.bearer("first", expires: clock.date.addingTimeInterval(60))
+        let source = TokenSource({ expired }) { _ in
+            refreshes.add()
+            return .bearer("second")
+        }
+        let authentication = Authentication(source, leeway: .zero, timekeeper: clock)
+        for (advance, token) in [(59, "Bearer first"), (1, "Bearer second")] {
+            await clock.advance(by: .seconds(advance))
+            let value = try await authentication.withCredential(refreshingAfter: { _ in false }) { $0?.value }
+            #expect(value == token)
+        }
+        #expect(refreshes.value == 1)
+    }
+
+    @Test("An advance waits for the handlers of a passive task with the clock")
+    func passiveTask() async {
+        let passive = PassiveTask<String>(clock: clock)
+        let ended = Counter()
+        passive.task.onCompletion { _ in
+            Self.block()
+            ended.add()
+        }.resume()
+        passive.complete("ale")
+        await clock.advance(by: .zero)
+        #expect(ended.value == 1)
+    }
+
+    @Test("An advance does not wait for an interceptor that awaits something else", .covers("M-335"))
     func awaitingInterceptor() async throws {
         let (stream, feed) = AsyncStream<Void>.makeStream()
         mock.on(.any, .text("ale"))
