@@ -92,12 +92,15 @@ public final class TestClock: Clock {
     /// - for the clock;
     /// - for bytes of a network connection, or for a storage or session that is not part of this
     ///   package;
-    /// - for your code that waits in turn, such as an interceptor that awaits a value.
+    /// - for custom code that waits in turn, such as an interceptor that awaits a value.
     ///
     /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
-    /// them. Your own Swift tasks do not count, unless they run on the clock's ``executor``: a
-    /// `Task` or `async let` without it may not even have started when this method returns. Await
-    /// the value of any other task that resumed a request before the call.
+    /// them, also while they block a thread, but not while the main actor or another actor with an
+    /// executor of its own runs them asynchronously. Handlers on the main actor count.
+    ///
+    /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
+    /// `async let` without it may not even have started when this method returns. A session without
+    /// this clock does not count either. Await the result of such work after the call.
     ///
     /// Call it from one Swift task at a time.
     ///

@@ -315,6 +315,30 @@ import FoundationNetworking
         #expect(SlowStorage.count.value == 1)
     }
 
+    @Test("An advance waits for the files of a storage", .covers("M-335"))
+    func files() async throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("clock-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
+        mock.on(.GET, "/brewers", .text("Long Trail"))
+        service.endpoints = [HTTPEndpoint()]
+        service.storages = [try FileStorage(folder: folder)]
+        service.perform(Brewers()).resume()
+        await clock.advance(by: .zero)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).count == 1)
+    }
+
+    @Test("An advance on the clock's executor waits for the child tasks of its task")
+    func childTasks() async throws {
+        mock.on(.any, .text("late").after(.seconds(20)))
+        let text = try await withTaskExecutorPreference(clock.executor) {
+            async let text = service.GET("/").string().value
+            await clock.advance(by: .seconds(20))
+            return try await text
+        }
+        #expect(text == "late")
+        #expect(clock.elapsed == .seconds(20))
+    }
+
     @Test("An advance waits for the main actor", .covers("M-335"))
     func mainActor() async {
         mock.on(.any, .text("ale"))
