@@ -114,7 +114,8 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(
-            name: "TestSupport", dependencies: ["WebServiceCore"], path: "Tests/TestSupport", swiftSettings: settings),
+            name: "TestSupport", dependencies: ["WebServiceCore", "WebServiceMocking"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         .testTarget(
             name: "WebServiceCoreTests", dependencies: ["WebServiceCore", "WebServiceMocking", "TestSupport"],
             swiftSettings: settings),

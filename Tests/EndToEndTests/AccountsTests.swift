@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceSQLite
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Two accounts and one URL, over a real server. No account receives the data of the other.
 @Suite("Two accounts, one URL", .permit)
 struct AccountsTests {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Content codings of response bodies that the client did not ask for, over real sockets.
 @Suite("Content codings over sockets", .permit)
 struct BodyCodingTests {

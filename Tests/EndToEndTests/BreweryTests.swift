@@ -28,25 +28,18 @@ struct BreweryTests {
         let process = ChildProcess(
             program.path, arguments, input: .null, output: file.map { .file($0) } ?? .pipe(output),
             errors: .pipe(errors))
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    if file != nil { try output.fileHandleForWriting.close() }  // otherwise `run` closed it
-                    let text = try output.fileHandleForReading.readToEnd() ?? Data()
-                    let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-                    // The dynamic linker's warning about a libcurl of `scripts/test-libcurl`.
-                    let errors = String(decoding: complaints, as: UTF8.self).split(
-                        separator: "\n", omittingEmptySubsequences: false
-                    ).filter { !$0.contains(": no version information available (required by ") }
-                    let run = Run(
-                        status: process.waitUntilExit(), output: String(decoding: text, as: UTF8.self),
-                        errors: errors.joined(separator: "\n"))
-                    continuation.resume(returning: run)
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
+        return try await blocking {
+            try process.run()
+            if file != nil { try output.fileHandleForWriting.close() }  // otherwise `run` closed it
+            let text = try output.fileHandleForReading.readToEnd() ?? Data()
+            let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
+            // The dynamic linker's warning about a libcurl of `scripts/test-libcurl`.
+            let errors = String(decoding: complaints, as: UTF8.self).split(
+                separator: "\n", omittingEmptySubsequences: false
+            ).filter { !$0.contains(": no version information available (required by ") }
+            return Run(
+                status: process.waitUntilExit(), output: String(decoding: text, as: UTF8.self),
+                errors: errors.joined(separator: "\n"))
         }
     }
 

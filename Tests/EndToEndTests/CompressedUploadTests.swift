@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies of requests with the content coding gzip. The server returns them with the same coding.
 @Suite("Compressed uploads", .permit)
 struct CompressedUploadTests {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import WebServiceCore
 import WebServiceMocking
 
@@ -103,8 +104,7 @@ struct CredentialTable {
 
     /// Returns a service whose requests have every kind of credential.
     func service(over session: any Session) -> WebService {
-        let service = WebService(baseURLString: home.baseURLString)
-        service.session = session
+        let service = WebService(home.baseURLString, session: session)
         service.headers = ["X-Service-Key": "canary-service"]
         service.interceptors = [
             .headers(["X-Default-Key": "canary-default"]), .traceContext(),

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Every kind of credential over every kind of redirect, as the servers receive it.
 @Suite("Credentials over redirects", .serialized, .permit)
 struct CredentialTableTests {

@@ -94,7 +94,7 @@ struct CurlDescriptionShellTests {
     func naughtyStrings(shell: Shell) async throws {
         let texts = try JSONDecoder().decode([String].self, from: Data(contentsOf: #require(Self.strings)))
         #expect(texts.count == 515)
-        try await expectSame(shell, texts: texts)
+        try await expectSame(shell, texts: sample(texts, every: 4))
     }
 
     @Test(
@@ -285,16 +285,7 @@ struct Shell: Sendable, CustomTestStringConvertible {
             "/usr/bin/env", ["-C", home.path, program.path, "../script"],
             environment: ["PATH": Self.path, "HOME": home.path, "LC_ALL": locale], input: .null, output: .null,
             errors: .pipe(errors))
-        let (status, complaints) = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                let result = Result {
-                    try process.run()
-                    let complaints = try errors.fileHandleForReading.readToEnd() ?? Data()
-                    return (process.waitUntilExit(), String(decoding: complaints, as: UTF8.self))
-                }
-                continuation.resume(with: result)
-            }
-        }
+        let (status, complaints) = try await process.finish(reading: errors)
         return Outcome(
             status: status, errors: complaints,
             files: try FileManager.default.contentsOfDirectory(atPath: home.path).sorted())

@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies that are followed by an error, and the bytes before it.
 @Suite("Bytes before an error", .permit)
 struct DamagedBodyTests {

@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The number of connections of event streams, and the delays between them, on a test clock.
 @Suite("Delays and attempts of event streams", .permit)
 struct EventDelayTests {
@@ -137,8 +133,7 @@ struct EventDelayTests {
         for isEnd in [true, false] {
             let mock = MockSession()
             mock.addStub { _ in isEnd ? Self.stream(": comment\n\n") : MockResponse(statusCode: 503) }
-            let service = WebService(baseURLString: "https://brewery.example.com")
-            service.session = mock
+            let service = WebService("https://brewery.example.com", session: mock)
             let reader = read(service.GET("/").events(policy))
             if isEnd {
                 #expect(try await reader.value == [])
@@ -151,8 +146,7 @@ struct EventDelayTests {
 
     @Test("Connections with an event do not count as attempts", .covers("E-302"))
     func attemptsAfterEvents() async throws {
-        let service = WebService(baseURLString: "https://brewery.example.com")
-        service.session = mock
+        let service = WebService("https://brewery.example.com", session: mock)
         mock.on(.GET, "/", ["data: 1\n\n", "", "data: 2\n\n", "data: 3\n\n", "", ""].map(Self.stream))
         let reader = read(
             service.GET("/").events(
@@ -184,8 +178,7 @@ struct EventDelayTests {
     @Test("The longest ID of a header field is sent", .covers("E-303"))
     func longestIdentifier() async throws {
         let longest = String(repeating: "i", count: Request.maximumHeaderValueLength)
-        let service = WebService(baseURLString: "https://brewery.example.com")
-        service.session = mock
+        let service = WebService("https://brewery.example.com", session: mock)
         mock.on(.GET, "/", [Self.stream("id: \(longest)\ndata: x\n\n"), MockResponse(statusCode: 204)])
         let reader = read(service.GET("/").events(.reconnecting(baseDelay: .zero)))
         #expect(try await reader.value == ["x"])

@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Event streams whose connections end, over a real server.
 @Suite("Event streams that reconnect", .permit)
 struct EventReconnectionTests {

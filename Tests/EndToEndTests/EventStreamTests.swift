@@ -4,10 +4,6 @@ import Testing
 @testable import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Lines, values, parts and events of streamed responses, over a real server.
 @Suite("Elements of streamed responses", .permit)
 struct EventStreamTests {
@@ -95,8 +91,7 @@ struct EventStreamTests {
         ]
         let session = MockSession()
         session.on(.GET, "/", .events(events))
-        let service = WebService(baseURLString: "http://h")
-        service.session = session
+        let service = WebService("http://h", session: session)
         #expect(try await Self.all(service.GET("/").events()) == events)
     }
 
@@ -106,8 +101,7 @@ struct EventStreamTests {
     func acceptedType(field: String, expected: String) async throws {
         let session = MockSession()
         session.on(.GET, "/", .stream(AsyncStream { $0.finish() }, contentType: "text/event-stream"))
-        let service = WebService(baseURLString: "http://h")
-        service.session = session
+        let service = WebService("http://h", session: session)
         service.headers[.accept] = field
         for try await _ in service.GET("/").events() {}
         #expect(session.receivedRequests.first?.headers[.accept] == expected)
@@ -164,8 +158,7 @@ struct EventStreamTests {
             response.headers[.contentType] = "text/event-stream"
             return response
         }
-        let service = WebService(baseURLString: "https://brewery.example.com")
-        service.session = mock
+        let service = WebService("https://brewery.example.com", session: mock)
         let events = try await Self.all(
             service.GET("/events").events(.reconnecting(baseDelay: .zero, maximumAttempts: 1)))
         #expect(events.map(\.data) == ["1", "2", "3"])

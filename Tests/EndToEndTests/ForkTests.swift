@@ -21,18 +21,8 @@ struct ForkTests {
         let process = ChildProcess(
             SessionProbe.path, arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null,
             output: .pipe(output))
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    continuation.resume(
-                        returning: (process.waitUntilExit(), text.split(separator: "\n").map(String.init)))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
+        let (status, text) = try await process.finish(reading: output)
+        return (status, text.split(separator: "\n").map(String.init))
     }
 
     @Test(

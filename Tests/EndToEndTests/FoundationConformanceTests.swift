@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// H-48: Foundation keeps the promises of every session, apart from its known defects.
 ///
 /// Scenarios run one at a time because they measure time and share one connection pool.

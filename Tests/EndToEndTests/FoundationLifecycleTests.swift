@@ -5,10 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The life cycle of tasks and sessions over Foundation, beyond the promises of every session.
 @Suite("The life cycle of tasks over Foundation", .serialized, .permit)
 struct FoundationLifecycleTests {
@@ -39,7 +35,7 @@ struct FoundationLifecycleTests {
             #expect(answer.urlErrorCode == .cancelled)
         }
         let task = kind.service(server).GET("/")
-        let outcome = Ends<URLError.Code?>()
+        let outcome = Collected<URLError.Code?>()
         task.responseError { outcome.add(($0 as? URLError)?.code) }.resume()
         task.suspend()
         task.cancel()
@@ -53,13 +49,12 @@ struct FoundationLifecycleTests {
         weak var completion: Canary?
         weak var handler: Canary?
         do {
-            let canary = Canary()
+            let canary = Canary {}
             completion = canary
             _ = kind.session.dataTask(request: Request(url: "http://127.0.0.1:1/")) { _, _, _ in canary.touch() }
-            let another = Canary()
+            let another = Canary {}
             handler = another
-            let service = WebService(baseURLString: "http://127.0.0.1:1/")
-            service.session = kind.session
+            let service = WebService("http://127.0.0.1:1/", session: kind.session)
             service.GET("/").response { _, _ in another.touch() }
         }
         await eventually { completion == nil && handler == nil }
@@ -86,12 +81,11 @@ struct FoundationLifecycleTests {
         arguments: FoundationBacked.allCases)
     func hangingHandshake(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
-        let service = WebService(baseURLString: "https://127.0.0.1:\(listener.port)")
-        service.session = kind.session
+        let service = WebService("https://127.0.0.1:\(listener.port)", session: kind.session)
         let start = ContinuousClock.now
         let late = await service.GET("/").setDeadline(.milliseconds(200)).answer()
         #expect((late.error as? WebServiceError)?.code == .deadline)
-        let errors = Ends<URLError.Code?>()
+        let errors = Collected<URLError.Code?>()
         let task = service.GET("/").responseError { errors.add(($0 as? URLError)?.code) }
         _ = try await listener.serveOne { task.resume() }
         task.cancel()
@@ -220,33 +214,6 @@ struct FoundationLifecycleTests {
     }
 
     private var soak: [String: String] {
-        ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? ["WEBSERVICE_SOAK": "1"] : [:]
-    }
-}
-
-/// Reports its deallocation through weak references.
-private final class Canary: Sendable {
-    func touch() {}
-}
-
-/// Values that handlers add and a test waits for.
-private final class Ends<Value: Sendable>: Sendable {
-    private let stream: AsyncStream<Value>
-    private let continuation: AsyncStream<Value>.Continuation
-
-    init() {
-        (stream, continuation) = AsyncStream.makeStream()
-    }
-
-    func add(_ value: Value) { continuation.yield(value) }
-
-    /// Returns the first values.
-    func wait(for count: Int = 1) async -> [Value] {
-        var values: [Value] = []
-        for await value in stream {
-            values.append(value)
-            if values.count == count { break }
-        }
-        return values
+        isSoak ? ["WEBSERVICE_SOAK": "1"] : [:]
     }
 }

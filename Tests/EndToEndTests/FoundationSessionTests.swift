@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The sessions based on Foundation. Every test runs over each of them.
 enum FoundationBacked: String, CaseIterable, Sendable {
     case foundationSession, urlSession
@@ -22,9 +18,7 @@ enum FoundationBacked: String, CaseIterable, Sendable {
     }
 
     func service(_ server: MockServer, path: String = "") -> WebService {
-        let service = WebService(baseURLString: server.baseURLString + path)
-        service.session = session
-        return service
+        WebService(server.baseURLString + path, session: session)
     }
 }
 
@@ -115,8 +109,7 @@ struct FoundationSessionTests {
         let delegate = ChallengedDelegate(password)
         let session = URLSession(
             configuration: FoundationSession.defaultConfiguration, delegate: delegate, delegateQueue: nil)
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = session
+        let service = WebService(server.baseURLString, session: session)
         let answer = await service.GET("/private").setDeadline(.seconds(20)).answer()
         #expect(answer.status == (password == "proper" ? 200 : 401), "\(String(describing: answer.error))")
         #expect(delegate.challenges.withLock { $0 } == (password == "wrong" ? 2 : 1))

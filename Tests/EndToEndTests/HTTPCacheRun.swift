@@ -1,10 +1,7 @@
 import Foundation
+import TestSupport
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// A clock that the test advances.
 final class TurnedClock: Timekeeper {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Header fields on the wire, over every session that uses the network.
 @Suite("Header fields on the wire", .serialized, .permit)
 struct HeaderInjectionTests {

@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceCurl
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -102,8 +98,7 @@ struct HostsOverSocketsTests {
         arguments: ["[::1]", "[0:0:0:0:0:0:0:1]", "[0::0.0.0.1]"])
     func addresses(host: String) async throws {
         let listener = try #require(LoopbackIPv6())
-        let service = WebService(baseURLString: "http://\(host):\(listener.port)")
-        service.session = try CurlSession()
+        let service = WebService("http://\(host):\(listener.port)", session: try CurlSession())
         async let head = listener.respondOnce()
         #expect(try await service.GET("/x").string().value == "six")
         #expect(try await head.contains("\r\nHost: [::1]:\(listener.port)\r\n"))

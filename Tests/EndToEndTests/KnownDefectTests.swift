@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Reports when a newer Foundation no longer has a listed defect.
 @Suite("Known defects of Foundation", .serialized, .permit)
 struct KnownDefectTests {

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
@@ -50,12 +51,7 @@ enum MultipartParser {
         }
         guard let python else { throw Failure(description: "WEBSERVICE_PYTHON is not set") }
         let result = folder.appendingPathComponent("result.json")
-        try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result { try run(python, ["-c", script, folder.path, "\(requests.count)", result.path]) })
-            }
-        }
+        try await blocking { try run(python, ["-c", script, folder.path, "\(requests.count)", result.path]) }
         return try JSONDecoder().decode([[Part]].self, from: Data(contentsOf: result))
     }
 

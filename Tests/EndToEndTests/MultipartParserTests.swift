@@ -4,17 +4,13 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies, read by an independent parser", .permit)
 struct MultipartParserTests {
     @Test(
         "An independent parser reads each part as it was added", .covers("C-27", "C-28", "M-11"),
         .enabled(if: MultipartParser.isThere, MultipartParser.comment))
     func independentParser() async throws {
-        let folder = try MultipartTests.Folder()
+        let folder = TemporaryFolder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
         let names = try Self.names()

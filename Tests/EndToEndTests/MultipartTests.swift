@@ -4,31 +4,8 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies over real sockets", .permit)
 struct MultipartTests {
-    /// A folder for the files of one test.
-    final class Folder {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("multipart-\(UUID().uuidString)")
-
-        init() throws {
-            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        }
-
-        deinit {
-            try? FileManager.default.removeItem(at: url)  // it is in the temporary folder
-        }
-
-        func file(_ name: String, _ content: Data) throws -> URL {
-            let file = url.appendingPathComponent(name)
-            try content.write(to: file)
-            return file
-        }
-    }
-
     /// Bytes with many line breaks and hyphens.
     static func dense(_ count: Int) -> Data {
         Data(
@@ -62,7 +39,7 @@ struct MultipartTests {
 
     @Test("An exchange leaves no temporary file", arguments: FoundationBacked.allCases)
     func temporaryFile(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var request = Request(.POST, url: "http://h")
         request.multipart = MultipartFormData()
         request.multipart?.append(file: try folder.file("a", Data(count: .random(in: 100_000...10_000_000))), name: "a")
@@ -79,7 +56,7 @@ struct MultipartTests {
         "Strings, bytes and files arrive in order, with an exact length and no transfer coding", .covers("M-11"),
         arguments: FoundationBacked.allCases)
     func arrives(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         let content = Self.dense(300_000)
         var form = MultipartFormData()
         form.append("Trashboat Brewing & Söhne", name: "name")
@@ -137,7 +114,7 @@ struct MultipartTests {
         "A retry and a 307 redirect send the same bytes again, files included", arguments: FoundationBacked.allCases
     )
     func replay(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.dense(100_000)), name: "a")
         let server = try MockServer()
@@ -160,7 +137,7 @@ struct MultipartTests {
 
     @Test("A delegate that adds a header field does not change a body with files", arguments: FoundationBacked.allCases)
     func delegate(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.dense(1000)), name: "a")
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
@@ -179,7 +156,7 @@ struct MultipartTests {
         "A file that is missing or changes before it is sent is an error, and no request is sent",
         arguments: FoundationBacked.allCases)
     func unusable(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
         var missing = MultipartFormData()
@@ -208,7 +185,7 @@ struct MultipartTests {
         "A task that is cancelled while its body is being written completes once, as cancelled",
         arguments: FoundationBacked.allCases)
     func cancelled(kind: FoundationBacked) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Data(count: 4 << 20)), name: "a")
         let server = try MockServer { _ in
@@ -238,7 +215,7 @@ struct MultipartTests {
         "The curl description sends the same bytes, files included", .covers("C-32"), .enabled(if: Shell.curl != nil),
         arguments: Shell.all)
     func curlDescription(shell: Shell) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         let server = try MockServer { _ in MockResponse(statusCode: 201) }
         defer { server.stop() }
         var files = MultipartFormData()

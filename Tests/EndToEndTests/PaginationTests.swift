@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Long lists over real sockets.
 @Suite("Pagination over sockets", .permit)
 struct PaginationTests {

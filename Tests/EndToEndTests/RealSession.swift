@@ -1,13 +1,10 @@
 import Foundation
+import TestSupport
 import WebServiceCore
 import WebServiceMocking
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
-#endif
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
 #endif
 
 /// The sessions that use the network.
@@ -53,9 +50,7 @@ enum RealSession: String, CaseIterable, Sendable {
     }
 
     func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try session()
-        return service
+        WebService(server.baseURLString, session: try session())
     }
 }
 

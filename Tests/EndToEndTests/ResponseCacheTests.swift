@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceSQLite
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The cache as an interceptor, over real sessions and real storages.
 @Suite("ResponseCache, over sockets", .permit)
 struct ResponseCacheTests {

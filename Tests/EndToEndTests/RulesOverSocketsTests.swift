@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Redirects, cookies and limits over real sessions and sockets.
 @Suite("Redirects, cookies and limits over sockets", .permit)
 struct RulesOverSocketsTests {
@@ -230,8 +226,7 @@ struct RulesOverSocketsTests {
         arguments: FoundationBacked.allCases)
     func cancelReachesTheWire(kind: FoundationBacked) async throws {
         let listener = try SilentListener()
-        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
-        service.session = kind.session
+        let service = WebService("http://127.0.0.1:\(listener.port)", session: kind.session)
         var delays: [Duration] = []
         for _ in 0..<20 {
             let task = service.GET("/").data()

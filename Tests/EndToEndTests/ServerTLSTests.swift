@@ -6,17 +6,12 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A mock server with TLS, and a client that trusts its certificate.
 @Suite(.permit) struct ServerTLSTests {
     private func service(_ server: MockServer, trusts: Bool = true) throws -> WebService {
         var configuration = CurlSession.Configuration()
         if trusts { configuration.tls.trustedCertificatesFile = server.certificateFile?.path }
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession(configuration: configuration)
+        let service = WebService(server.baseURLString, session: try CurlSession(configuration: configuration))
         return service
     }
 
@@ -82,8 +77,7 @@ import FoundationNetworking
     func plainClient() async throws {
         let server = try MockServer(tls: true)
         server.on(.GET, "/", .text("ale"))
-        let plain = WebService(baseURLString: "http://127.0.0.1:\(server.port)")
-        plain.session = try CurlSession()
+        let plain = WebService("http://127.0.0.1:\(server.port)", session: try CurlSession())
         await #expect(throws: (any Error).self) { try await plain.GET("/").string().value }
         #expect(try await service(server).GET("/").string().value == "ale")
         server.stop()

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// H-48: The conformance suite over mocks and over sessions that break the contract.
 @Suite("The conformance suite", .covers("H-48"), .permit)
 struct SessionConformanceTests {

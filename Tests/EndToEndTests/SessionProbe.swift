@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import WebServiceMocking
 
 /// The executable `session-probe`, which runs code that may end its process.
@@ -13,8 +14,7 @@ enum SessionProbe {
     }
 
     /// The path of the executable, which is in the folder of the test executable.
-    static let path = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-        .appendingPathComponent("session-probe").path
+    static let path = programPath("session-probe")
 
     /// Runs the executable and waits for its end.
     ///
@@ -31,16 +31,7 @@ enum SessionProbe {
             command[0], Array(command.dropFirst()),
             environment: environment.merging(["SWIFT_BACKTRACE": "enable=no"]) { own, _ in own }, input: .null,
             output: .pipe(output), errors: .pipe(output))
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    continuation.resume(returning: Run(status: process.waitUntilExit(), output: text))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
+        let (status, text) = try await process.finish(reading: output)
+        return Run(status: status, output: text)
     }
 }

@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import TestSupport
 
 #if canImport(Glibc)
 import Glibc
@@ -12,31 +13,10 @@ import Darwin
 final class SilentListener: Sendable {
     struct Failure: Error { let errno: Int32 }
 
-    let port: Int
-    private let descriptor: Int32
+    var port: Int { listener.port }
+    private let listener: LoopbackListener
 
-    init() throws {
-        #if canImport(Glibc)
-        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        #else
-        descriptor = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let descriptor = descriptor
-        let failed = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-                bind(descriptor, address, length) != 0 || listen(descriptor, 16) != 0
-                    || getsockname(descriptor, address, &length) != 0
-            }
-        }
-        if failed { throw Failure(errno: errno) }
-        port = Int(UInt16(bigEndian: address.sin_port))
-    }
-
-    deinit { close(descriptor) }
+    init() throws { listener = try LoopbackListener() }
 
     struct Connection: Sendable {
         fileprivate let descriptor: Int32
@@ -58,8 +38,8 @@ final class SilentListener: Sendable {
     /// Calls `connect`, accepts the connection and reads the first bytes.
     func serveOne(_ connect: @escaping @Sendable () -> Void) async throws -> Connection {
         connect()
-        return try await onOwnThread { [descriptor] in
-            let connection = accept(descriptor, nil, nil)
+        return try await onOwnThread { [listener] in
+            let connection = accept(listener.descriptor, nil, nil)
             var bytes = [UInt8](repeating: 0, count: 4096)
             guard connection >= 0, recv(connection, &bytes, bytes.count, 0) > 0 else { throw Failure(errno: errno) }
             return Connection(descriptor: connection)

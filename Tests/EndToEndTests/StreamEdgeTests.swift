@@ -6,19 +6,12 @@ import Testing
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Streams that are slow, silent, damaged, paused, numerous or cancelled.
 @Suite("Streams over CurlSession in unusual conditions", .permit)
 struct StreamEdgeTests {
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     private func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
-        return service
+        WebService(server.baseURLString, session: try CurlSession())
     }
 
     /// Returns when a duration has elapsed.
@@ -206,7 +199,7 @@ struct StreamEdgeTests {
         server.on(.GET, "/short", MockResponse(statusCode: 200, data: Data("ale".utf8)))
         let service = try service(server)
         var streams: [StreamedResponse] = []
-        for _ in 1...(Self.isLong ? 500 : 150) { streams.append(try await service.GET("/stream").stream().value) }
+        for _ in 1...(isSoak ? 500 : 150) { streams.append(try await service.GET("/stream").stream().value) }
         let tasks = (1...100).map { _ in service.GET("/short").setTimeout(.seconds(60)).data() }
         for task in tasks { task.resume() }
         for task in tasks { #expect(try await task.value == Data("ale".utf8)) }
@@ -229,8 +222,7 @@ struct StreamEdgeTests {
         gate.open()
         #expect(await read(body) == (Data("firstlast".utf8), nil))
         let session = try CurlSession()
-        let other = WebService(baseURLString: server.baseURLString)
-        other.session = session
+        let other = WebService(server.baseURLString, session: session)
         var readers: [Task<(Data, URLError.Code?), Never>] = []
         for _ in 1...5 {
             let body = try await other.GET("/").stream().value.body
@@ -257,7 +249,7 @@ struct StreamEdgeTests {
 
     @Test("A stream that is paused after each chunk delivers every byte in order", .covers("S-30"))
     func pauses() async throws {
-        let size = (Self.isLong ? 160 : 16) << 20
+        let size = (isSoak ? 160 : 16) << 20
         let content = DownloadFixture.content(1 << 20)
         let server = try MockServer { _ in
             var response = MockResponse(statusCode: 200) { body in
@@ -307,7 +299,7 @@ struct StreamEdgeTests {
         }
         defer { server.stop() }
         let session = try CurlSession()
-        let rounds = Self.isLong ? 10_000 : 400
+        let rounds = isSoak ? 10_000 : 400
         let ends = Ends()
         for round in 0..<rounds / 8 {
             let tasks = try (0..<8).map { number in

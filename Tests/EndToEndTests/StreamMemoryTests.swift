@@ -11,7 +11,6 @@ import Testing
     .disabled(if: isSanitized, "the sanitizer needs memory for each access"),
     .permit(minutes: 60))
 struct StreamMemoryTests {
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     /// Runs a measurement.
     ///
@@ -25,17 +24,17 @@ struct StreamMemoryTests {
 
     @Test("An idle stream needs at most 30 KB and no processor time", .covers("S-26", "S-35"))
     func idle() async throws {
-        let count = Self.isLong ? 10_000 : 400
+        let count = isSoak ? 10_000 : 400
         let numbers = try await measure("idle", "http://127.0.0.1", "\(count)")
         print("\(count) idle streams: \(numbers)")
         #expect(numbers["ended"] == count + 1)
-        #expect(try #require(numbers["read"]) <= (Self.isLong ? 30_000 : 45_000))
-        #expect(try #require(numbers["processor"]) <= (Self.isLong ? 150 : 50))
+        #expect(try #require(numbers["read"]) <= (isSoak ? 30_000 : 45_000))
+        #expect(try #require(numbers["processor"]) <= (isSoak ? 150 : 50))
     }
 
     @Test("A large file is sent with hardly more memory than a small one", .covers("U-01"))
     func upload() async throws {
-        let size = Self.isLong ? 5 << 30 : 64 << 20
+        let size = isSoak ? 5 << 30 : 64 << 20
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("upload-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }  // a leftover in the temporary folder
         var peaks: [Int] = []
@@ -52,7 +51,7 @@ struct StreamMemoryTests {
 
     @Test("A slow reader of a large body needs hardly more memory than one of a small body", .covers("S-03"))
     func slowReader() async throws {
-        let sizes = [1 << 20, Self.isLong ? 1 << 30 : 32 << 20]
+        let sizes = [1 << 20, isSoak ? 1 << 30 : 32 << 20]
         let server = try MockServer { request in
             let size = request.path == "/0" ? sizes[0] : sizes[1]
             var response = MockResponse(statusCode: 200) { body in
@@ -64,7 +63,7 @@ struct StreamMemoryTests {
         defer { server.stop() }
         var peaks: [Int] = []
         for index in 0...1 {
-            let rate = sizes[1] / (Self.isLong ? 60 : 2)
+            let rate = sizes[1] / (isSoak ? 60 : 2)
             let numbers = try await measure("read", server.baseURLString + "/\(index)", "\(rate)")
             #expect(numbers["bytes"] == sizes[index])
             peaks.append(numbers["peak"] ?? 0)
@@ -75,7 +74,7 @@ struct StreamMemoryTests {
 
     @Test("A compressed body of zeros is decoded with hardly more memory than a small one", .covers("S-14"))
     func bomb() async throws {
-        let sizes = [1 << 20, Self.isLong ? 1 << 30 : 64 << 20]
+        let sizes = [1 << 20, isSoak ? 1 << 30 : 64 << 20]
         let encoded = try sizes.map { size in
             let encoder = try GzipEncoder()
             let zeros = Data(count: 1 << 20)

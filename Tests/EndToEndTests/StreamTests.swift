@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Streamed responses over every session that uses the network, and over a session with one method.
 @Suite("Streamed responses", .permit)
 struct StreamTests {
@@ -316,8 +312,7 @@ struct StreamTests {
     func secondIteration() async throws {
         let mock = MockSession()
         mock.addStub(MockResponse(statusCode: 200, data: Data("ale".utf8)))
-        let service = WebService(baseURLString: "https://brewery.example.com")
-        service.session = mock
+        let service = WebService("https://brewery.example.com", session: mock)
         let log = try await service.GET("/").stream().value
         #expect(try await log.body.collect(upTo: 3) == Data("ale".utf8))
         let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }

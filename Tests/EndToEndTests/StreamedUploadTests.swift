@@ -6,17 +6,11 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies of requests that `CurlSession` sends while they are produced.
 @Suite("Streamed uploads", .permit)
 struct StreamedUploadTests {
     private func service(_ server: MockServer) throws -> WebService {
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
-        return service
+        WebService(server.baseURLString, session: try CurlSession())
     }
 
     @Test(

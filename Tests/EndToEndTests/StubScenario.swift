@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 #if WEBSERVICE_CURL
 import WebServiceCurl
@@ -24,8 +21,7 @@ enum StubTransport: String, CaseIterable, Sendable {
             return (mock.session, mock.service)
         }
         let server = try MockServer()
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = FoundationSession.shared
+        let service = WebService(server.baseURLString, session: FoundationSession.shared)
         #if WEBSERVICE_CURL
         if self == .curlSession { service.session = try CurlSession() }
         #endif

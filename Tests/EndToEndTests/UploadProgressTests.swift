@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The progress of bodies whose length is or is not known.
 @Suite("Progress of request bodies", .permit)
 struct UploadProgressTests {

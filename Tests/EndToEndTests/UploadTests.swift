@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Bodies of requests over every session that uses the network.
 @Suite("Uploads", .permit)
 struct UploadTests {
@@ -242,8 +238,7 @@ struct UploadTests {
     func mock() async throws {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
-        let service = WebService(baseURLString: "https://h")
-        service.session = session
+        let service = WebService("https://h", session: session)
         let chunks = Chunks([10, 2_000_000])
         _ = try await service.POST("/").setBody(.stream(chunks, length: 2_000_010)).data().value
         #expect(session.recordedRequests.first?.httpBody == chunks.content)

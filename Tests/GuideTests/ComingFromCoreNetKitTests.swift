@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 // The examples in the documentation of CoreNetKit, in the same order, with this framework.
 
 private struct Order: Codable, Equatable, Sendable {

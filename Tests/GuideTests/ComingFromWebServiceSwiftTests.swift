@@ -8,10 +8,6 @@ import WebServiceMocking
 import WebServiceSQLite
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 // The examples in the documentation of WebServiceSwift, in the same order, with this framework.
 
 /// A page of HTML in any charset.

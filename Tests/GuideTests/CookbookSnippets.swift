@@ -13,10 +13,6 @@ import WebServiceCurl
 import WebServiceSQLite
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 // Every snippet of Cookbook.md that is not in Examples, in the order of the page, with its expected
 // behavior. `DocumentationTests` verifies that none is missing.
 

@@ -41,16 +41,8 @@ struct DelegateSignatureTests {
         let process = ChildProcess(
             "/usr/bin/env", ["swiftc", "-typecheck", "-swift-version", "6", "-I", Self.modules, file.path],
             input: .null, output: .pipe(output), errors: .pipe(output))
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                continuation.resume(
-                    with: Result {
-                        try process.run()
-                        let data = try output.fileHandleForReading.readToEnd() ?? Data()
-                        return (process.waitUntilExit() == 0, String(decoding: data, as: UTF8.self))
-                    })
-            }
-        }
+        let (status, text) = try await process.finish(reading: output)
+        return (status == 0, text)
     }
 
     private func delegate(_ name: String, _ missing: String? = nil, _ other: String = "") -> String {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Spellings that a new user tries before reading the Guide.
 @Suite("Guessed spellings", .permit)
 struct GuessedSpellingTests {

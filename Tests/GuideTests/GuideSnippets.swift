@@ -18,10 +18,6 @@ import WebServiceCurl
 import WebServiceSQLite
 #endif
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 // Every snippet of Guide.md, with its expected behavior.
 // `DocumentationTests` verifies that none is missing.
 

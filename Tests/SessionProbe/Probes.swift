@@ -208,7 +208,7 @@ struct Probe: Sendable {
             if connection.readHead() != nil { connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc") }
             connection.waitForEnd()
         }
-        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 2_000 : 100
+        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 2_000 : 50
         let completions = Counter()
         for round in 1...rounds {
             let service = WebService(baseURLString: "http://127.0.0.1:\(server.port)")
@@ -229,7 +229,7 @@ struct Probe: Sendable {
             return response
         }
         defer { server.stop() }
-        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 2_000 : 60
+        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 2_000 : 30
         let completions = Counter()
         for round in 1...rounds {
             let service = WebService(baseURLString: server.baseURLString)

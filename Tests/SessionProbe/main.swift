@@ -19,6 +19,7 @@ import WebServiceCurl
 //     session-probe download <URL> <path of a file> <number of connections>
 //     session-probe latency <URL of a file> <path> <URL of other requests>
 //     session-probe curl version
+//     session-probe children
 //     session-probe memory upload|read|idle <URL> <argument>, see MemoryProbe
 //
 // Without a name, all scenarios run one after another, and the duration of each is printed. The
@@ -26,6 +27,12 @@ import WebServiceCurl
 // not possible in the environment.
 
 let arguments = Array(CommandLine.arguments.dropFirst())
+if arguments == ["children"] {
+    let children = (0..<2).map { _ in ChildProcess("/bin/sh", ["-c", "echo started; exec sleep 1000"]) }
+    for child in children { try child.run() }
+    for child in children { child.waitUntilExit() }
+    exit(0)
+}
 if arguments.count == 3, arguments[0] == "fork" {
     do { try await probeFork(arguments[1], arguments[2]) } catch {
         tell("failed: \(error)")

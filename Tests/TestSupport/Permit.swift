@@ -25,11 +25,24 @@ package struct Permit: SuiteTrait, TestTrait, TestScoping {
         }
         let count = permit.isExclusive ? Permits.shared.count : 1
         await Permits.shared.take(count)
-        defer { Permits.shared.give(count) }
+        let start = ContinuousClock.now
+        defer {
+            Permits.shared.give(count)
+            Self.record(start.duration(to: .now), test)
+        }
         try await Self.$isHeld.withValue(true) { try await permit.limited(test.name, function) }
     }
 
     @TaskLocal private static var isHeld = false
+
+    /// The file that receives the milliseconds and the name of each test; for `scripts/soak-tests`.
+    private static let times = ProcessInfo.processInfo.environment["WEBSERVICE_TEST_TIMES"]
+        .flatMap { FileHandle(forWritingAtPath: $0) }
+
+    private static func record(_ duration: Duration, _ test: Test) {
+        let line = "\(Int(duration / .milliseconds(1))) \(test.id)\n"
+        try? times?.write(contentsOf: Data(line.utf8))
+    }
 
     private var limit: Duration { .seconds(60 * minutes * (isSanitized ? 5 : 1)) }
 

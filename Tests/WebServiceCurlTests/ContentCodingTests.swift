@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// brotli and zstd, with libbrotlidec and libzstd of the system. ``GzipDecoderTests`` has the cases of
 /// gzip.
 @Suite(

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Unix domain sockets and configured addresses.
 @Suite(
     "Curl session: Unix domain sockets", .permit,

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {
     @Test("Closing finishes running requests, refuses new ones, and can be repeated", .covers("C-35"))
@@ -27,12 +23,7 @@ struct CurlClosingTests {
         let service = WebService(server, session)
         let tasks = (0..<4).map { _ in service.GET("/").string().resume() }
         await eventually("two requests arrive, and two wait") { server.receivedRequests.count == 2 }
-        async let closed: Void = withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                session.close()
-                continuation.resume()
-            }
-        }
+        async let closed: Void = blocking { session.close() }
         var refused: WebServiceError.Code?
         for _ in 0..<10_000 where refused == nil {
             // A request sent before the session is closed waits in the queue until its deadline.
@@ -41,7 +32,7 @@ struct CurlClosingTests {
         }
         #expect(refused == .sessionClosed)
         for _ in 0..<4 { gate.signal() }
-        await closed
+        try await closed
         for task in tasks { #expect(try await task.value == "late") }
         session.close()
         session.close(.cancelling)
@@ -111,12 +102,7 @@ struct CurlClosingTests {
         defer { server.stop() }
         let session = try CurlSession()
         let response = try await WebService(server, session).GET("/").setTimeout(.seconds(60)).stream().value
-        async let closed: Void = withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                session.close()
-                continuation.resume()
-            }
-        }
+        async let closed: Void = blocking { session.close() }
         var refused: WebServiceError.Code?
         for _ in 0..<10_000 where refused == nil {
             refused = await WebService(server, session).GET("/").setDeadline(.milliseconds(20)).data().result.code
@@ -125,7 +111,7 @@ struct CurlClosingTests {
         var count = 0
         for try await piece in response.body { count += piece.count }
         #expect(count == 4_000_000)
-        await closed
+        try await closed
     }
 
     @Test("A session without references is deallocated after its last task, and its threads end")

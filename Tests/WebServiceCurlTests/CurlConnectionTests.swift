@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: connections", .serialized, .permit)
 struct CurlConnectionTests {
     /// The position of a line that starts with white space, the response, and its body. The body is

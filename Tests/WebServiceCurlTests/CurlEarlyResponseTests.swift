@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Complete responses that the server sends before it has read the body of the request.
 @Suite("Curl session: early responses", .permit)
 struct CurlEarlyResponseTests {
@@ -16,7 +12,6 @@ struct CurlEarlyResponseTests {
 
     /// With `WEBSERVICE_SOAK=1`, a hundred responses of each kind and those over TLS. The output
     /// lists the losses.
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     @Test(
         "No response is lost that was received before the sending of the body failed", .covers("U-220"),
@@ -47,7 +42,7 @@ struct CurlEarlyResponseTests {
         try Data(count: 8 << 20).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }  // it is in the temporary folder
         var (ours, tools) = ([String: Int](), [String: Int]())
-        let rounds = Self.isLong ? 100 : 2
+        let rounds = isSoak ? 100 : 2
         for round in 0..<rounds {
             let status = round.isMultiple(of: 2) ? 413 : 307
             for ending in EarlyServer.Ending.allCases {
@@ -58,12 +53,12 @@ struct CurlEarlyResponseTests {
                     request.content = isStream ? .stream(length: nil) { Self.zeros } : .file(file)
                     let response = await response(to: request, over: session)
                     if (try? response.get().status) != status { ours[kind, default: 0] += 1 }  // counted as lost
-                    guard Self.isLong else { continue }
+                    guard isSoak else { continue }
                     if try Self.statusOfTool(url, isStream, file) != status { tools[kind, default: 0] += 1 }
                 }
             }
         }
-        if Self.isLong { print("\(base.prefix(5)), lost of \(rounds) each: CurlSession \(ours), curl \(tools)") }
+        if isSoak { print("\(base.prefix(5)), lost of \(rounds) each: CurlSession \(ours), curl \(tools)") }
         return ours
     }
 

@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: errors", .permit)
 struct CurlErrorTests {
     /// The error codes of libcurl that the Guide names.
@@ -65,8 +61,7 @@ struct CurlErrorTests {
         var response = MockResponse.text(String(repeating: "ale", count: 100))
         response.wire = .cut(after: count)
         server.on(.any, response)
-        let service = WebService(baseURLString: server.baseURLString)
-        service.session = try CurlSession()
+        let service = WebService(server.baseURLString, session: try CurlSession())
         let error = await #expect(throws: URLError.self) { try await service.GET("/").string().value }
         #expect(error?.code == .networkConnectionLost)
     }

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// What belongs to a request on a connection with HTTP/2, or in a chunked body.
 @Suite("Curl session: bytes that belong to no request", .permit)
 struct CurlFrameTests {
@@ -20,8 +16,9 @@ struct CurlFrameTests {
     private func service(_ behavior: FrameServer.Behavior) throws -> (WebService, FrameServer) {
         let certificates = try Self.certificates.get()
         let server = try FrameServer(behavior, certificates)
-        let service = WebService(baseURLString: "https://localhost:\(server.port)")
-        service.session = try CurlSession { $0.tls.trustedCertificatesFile = certificates.path("ca.pem") }
+        let service = WebService(
+            "https://localhost:\(server.port)",
+            session: try CurlSession { $0.tls.trustedCertificatesFile = certificates.path("ca.pem") })
         return (service, server)
     }
 

@@ -6,10 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// HTTP/2 without TLS, and limits of the rate.
 @Suite(
     "Curl session: HTTP/2 without TLS", .permit,

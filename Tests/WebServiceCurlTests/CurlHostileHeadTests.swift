@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Responses that are malformed or exceed a limit, byte for byte over a socket.
 @Suite("Curl session: hostile responses", .permit)
 struct CurlHostileHeadTests {

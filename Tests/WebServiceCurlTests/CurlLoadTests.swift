@@ -5,21 +5,16 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: load", .exclusive(minutes: 60))
 struct CurlLoadTests {
     /// `WEBSERVICE_SOAK=1` runs the full length.
-    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     @Test(
         "Requests with random cancellations and 20% faults complete once each, and resources are released"
     )
     func soak() async throws {
         let session = try CurlSession { $0.maximumConnectionsPerHost = 16 }
-        let total = Self.isSoak ? 100_000 : isSanitized ? 1_000 : 4_000
+        let total = isSoak ? 100_000 : isSanitized ? 1_000 : 4_000
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         let tally = Box(Tally())
         var memory = 0
@@ -52,7 +47,7 @@ struct CurlLoadTests {
         #expect(result.failures > total / 10)
         #expect(result.cancelled > 0)
         #expect(result.answers > total / 2)
-        if memory > 0, Self.isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
+        if memory > 0, isSoak { #expect(Resources.residentMemory < memory + 24 << 20) }
         session.close()
         await eventually("descriptors and threads are released") {
             Resources.descriptors <= descriptors + 4 && Resources.threads <= threads + 8
@@ -141,7 +136,7 @@ struct CurlLoadTests {
         defer { server.stop() }
         let (descriptors, threads) = (Resources.descriptors, Resources.threads)
         var random = SystemRandomNumberGenerator()
-        for round in 0..<(Self.isSoak ? 2_000 : isSanitized ? 20 : 60) {
+        for round in 0..<(isSoak ? 2_000 : isSanitized ? 20 : 60) {
             let session = try CurlSession {
                 $0.loops = 1 + round % 3
                 $0.maximumConnectionsPerHost = 1 + round % 8
@@ -184,7 +179,7 @@ struct CurlLoadTests {
     func idle() async throws {
         let server = try MockServer { MockResponse($0.query ?? "") }
         defer { server.stop() }
-        let count = Self.isSoak ? 1_000 : 200
+        let count = isSoak ? 1_000 : 200
         let session = try CurlSession {
             $0.maximumConnectionsPerHost = count
             $0.maximumConnections = count

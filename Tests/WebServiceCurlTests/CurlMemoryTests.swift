@@ -14,8 +14,7 @@ import Darwin
 extension CurlLoadTests {
     /// Receives one small body, runs `receive`, and returns the growth of the peak resident memory.
     private func growth(_ source: Source, _ receive: (WebService) async throws -> Void) async throws -> Int {
-        let service = WebService(baseURLString: "http://127.0.0.1:\(source.port)")
-        service.session = try CurlSession { $0.proxy = .none }
+        let service = WebService("http://127.0.0.1:\(source.port)", session: try CurlSession { $0.proxy = .none })
         // Shared state exists after this request.
         #expect(try await service.GET("/small").data().value.count == 1 << 10)
         Resources.forgetPeakMemory()
@@ -75,38 +74,15 @@ extension CurlLoadTests {
 
 /// A server that generates its responses piece by piece, so that they take no memory.
 private final class Source: Sendable {
-    struct Failure: Error {}
-
-    let port: Int
-    private let listener: Int32
+    var port: Int { listener.port }
+    private let listener: LoopbackListener
 
     init() throws {
-        let listener = FullListener.newSocket()
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 5) == 0 && getsockname(listener, $0, &length) == 0
-            }
+        listener = try LoopbackListener()
+        listener.serve { connection in
+            Self.serve(connection)
+            close(connection)
         }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        self.listener = listener
-        guard isListening else { throw Failure() }
-        Thread.detachNewThread {
-            while case let connection = accept(listener, nil, nil), connection >= 0 {
-                Thread.detachNewThread {
-                    Self.serve(connection)
-                    close(connection)
-                }
-            }
-        }
-    }
-
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 
     private static func serve(_ connection: Int32) {

@@ -16,10 +16,9 @@ extension CurlLoadTests {
         "Sending a file of 64 MiB takes less than 16 MiB of memory", .covers("M-11"),
         .enabled(if: !isSanitized && Resources.peakMemory > 0, "memory of other tests would be counted"))
     func multipartMemory() async throws {
-        let folder = try CurlMultipartTests.Folder()
+        let folder = TemporaryFolder()
         let sink = try Sink()
-        let service = WebService(baseURLString: "http://127.0.0.1:\(sink.port)")
-        service.session = try CurlSession()
+        let service = WebService("http://127.0.0.1:\(sink.port)", session: try CurlSession())
         func send(_ count: Int) async throws -> String {
             var form = MultipartFormData()
             form.append(file: try folder.sparse("file", count), name: "file")
@@ -38,11 +37,7 @@ extension CurlLoadTests {
 extension Resources {
     /// The peak of the resident memory since the last reset, in bytes. 0 if the system does not
     /// report it.
-    static var peakMemory: Int {
-        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // 0, as documented
-        let line = text.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0) << 10
-    }
+    static var peakMemory: Int { bytes("VmHWM:") }
 
     static func forgetPeakMemory() {
         // On failure, the peak is that of the whole process lifetime.
@@ -52,39 +47,15 @@ extension Resources {
 
 /// Responds to every request with the number of bytes in its body, and stores none of them.
 private final class Sink: Sendable {
-    struct Failure: Error {}
-
-    let port: Int
-    private let listener: Int32
+    var port: Int { listener.port }
+    private let listener: LoopbackListener
 
     init() throws {
-        #if canImport(Glibc)
-        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        #else
-        listener = socket(AF_INET, SOCK_STREAM, 0)
-        #endif
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { [listener] pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 5) == 0 && getsockname(listener, $0, &length) == 0
-            }
+        listener = try LoopbackListener()
+        listener.serve { connection in
+            Self.serve(connection)
+            close(connection)
         }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        guard isListening else { throw Failure() }
-        Thread.detachNewThread { [listener] in
-            while case let connection = accept(listener, nil, nil), connection >= 0 {
-                Self.serve(connection)
-                close(connection)
-            }
-        }
-    }
-
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
     }
 
     private static func serve(_ connection: Int32) {

@@ -6,10 +6,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -18,32 +14,6 @@ import Darwin
 
 @Suite("Curl session: multipart bodies", .permit)
 struct CurlMultipartTests {
-    /// A folder for the files of one test.
-    final class Folder {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent("curl-multipart-\(UUID().uuidString)")
-
-        init() throws {
-            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-        }
-
-        deinit {
-            try? FileManager.default.removeItem(at: url)  // it is in the temporary folder
-        }
-
-        func file(_ name: String, _ content: Data) throws -> URL {
-            let file = url.appendingPathComponent(name)
-            try content.write(to: file)
-            return file
-        }
-
-        /// A file of zeros that occupies no disk space.
-        func sparse(_ name: String, _ count: Int) throws -> URL {
-            let file = try file(name, Data())
-            try #require(truncate(file.path, off_t(count)) == 0)
-            return file
-        }
-    }
-
     static let content = Data((0..<300_000).map { UInt8($0 % 251) })
 
     private static func body(_ parts: [(head: String, content: Data)], in request: ReceivedRequest) throws -> Data {
@@ -60,7 +30,7 @@ struct CurlMultipartTests {
         .covers("M-11"),
         arguments: [false, true])
     func arrives(hasDelegate: Bool) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append("Söhne", name: "name")
         form.append(file: try folder.file("bière.bin", Self.content), name: "photo", contentType: "image/png")
@@ -114,7 +84,7 @@ struct CurlMultipartTests {
 
     @Test("A retry and a 307 redirect send the same bytes again, files included")
     func replay() async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.content), name: "a")
         let attempts = Box(0)
@@ -138,7 +108,7 @@ struct CurlMultipartTests {
 
     @Test("A body with files is sent again from its start if the reused connection was closed")
     func rewinds() async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.file("a", Self.content), name: "a")
         let server = try MockServer()
@@ -162,7 +132,7 @@ struct CurlMultipartTests {
 
     @Test("Progress counts the bytes of a multipart body, with and without files", arguments: [false, true])
     func progress(hasFile: Bool) async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         if hasFile {
             form.append(file: try folder.file("a", Self.content), name: "a")
@@ -204,7 +174,7 @@ struct CurlMultipartTests {
         "Cancelling an upload of files ends the task once, sends no complete request and leaves the session usable"
     )
     func cancelled() async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append(file: try folder.sparse("a", 64 << 20), name: "a")
         let server = try MockServer { _ in MockResponse("ok") }
@@ -226,7 +196,7 @@ struct CurlMultipartTests {
 
     @Test("A file that is missing or changes before it is sent is an error, and no request is sent")
     func unusable() async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         let server = try MockServer { _ in MockResponse("ok") }
         defer { server.stop() }
         let session = try CurlSession()
@@ -253,7 +223,7 @@ struct CurlMultipartTests {
 
     @Test("A file that shrinks while it is sent fails the exchange, and no complete request reaches the server")
     func shrinks() async throws {
-        let folder = try Folder()
+        let folder = TemporaryFolder()
         let file = try folder.sparse("a", 8 << 20)
         let server = try MockServer { _ in MockResponse("ok") }
         defer { server.stop() }

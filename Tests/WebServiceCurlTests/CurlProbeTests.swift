@@ -57,21 +57,10 @@ struct CurlProbeTests {
     private func probe(_ name: String, _ server: MockServer) async throws -> [String: Int] {
         let output = Pipe()
         let process = ChildProcess(
-            URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-                .appendingPathComponent("session-probe").path, ["curl", name, server.baseURLString], input: .null,
+            programPath("session-probe"), ["curl", name, server.baseURLString], input: .null,
             output: .pipe(output))
-        let text = try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-                    continuation.resume(returning: String(decoding: data, as: UTF8.self))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
-        #expect(process.waitUntilExit() == 0, "\(text)")
+        let (status, text) = try await process.finish(reading: output)
+        #expect(status == 0, "\(text)")
         return text.split(separator: "\n").reduce(into: [:]) { measured, line in
             let words = line.split(separator: " ")
             if words.count >= 2, let number = Int(words[1]) { measured[String(words[0])] = number }

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: proxies", .permit)
 struct CurlProxyTests {
     private static func refusing(_ status: Int) throws -> MockServer {
@@ -24,8 +20,9 @@ struct CurlProxyTests {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
         for userinfo in ["", "proxy-user:proxy-secret@"] {
-            let service = WebService(baseURLString: "http://brewhapi.invalid")
-            service.session = try CurlSession { $0.proxy = .url("http://\(userinfo)127.0.0.1:\(proxy.port)") }
+            let service = WebService(
+                "http://brewhapi.invalid",
+                session: try CurlSession { $0.proxy = .url("http://\(userinfo)127.0.0.1:\(proxy.port)") })
             let response = try await service.GET("/").data().validateNothing().response
             #expect(response.status == 407)
             #expect(response.header("Proxy-Authenticate") == #"Basic realm="proxy""#)
@@ -46,8 +43,9 @@ struct CurlProxyTests {
     func tunnel(status: Int, code: URLError.Code) async throws {
         let proxy = try Self.refusing(status)
         defer { proxy.stop() }
-        let service = WebService(baseURLString: "https://brewhapi.invalid")
-        service.session = try CurlSession { $0.proxy = .url("http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)") }
+        let service = WebService(
+            "https://brewhapi.invalid",
+            session: try CurlSession { $0.proxy = .url("http://proxy-user:proxy-secret@127.0.0.1:\(proxy.port)") })
         let result = await service.GET("/").string().result
         #expect(result.urlErrorCode == code, "\(result)")
         let text = "\(result) \(result.error?.localizedDescription ?? "")"
@@ -63,8 +61,8 @@ struct CurlProxyTests {
     func unacceptable() async throws {
         let proxy = try Self.refusing(407)
         defer { proxy.stop() }
-        let service = WebService(baseURLString: "http://brewhapi.invalid")
-        service.session = try CurlSession { $0.proxy = .url(proxy.baseURLString) }
+        let service = WebService(
+            "http://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
         let error = await #expect(throws: WebServiceError.self) { try await service.GET("/").string().value }
         #expect(error?.code == .unacceptableStatus)
         #expect(error?.message.contains("the proxy requires a user and a password") == true)
@@ -99,8 +97,8 @@ struct CurlProxyTests {
     func lostTunnel() async throws {
         let proxy = try MockServer { _ in MockResponse("", wire: .disconnect) }
         defer { proxy.stop() }
-        let service = WebService(baseURLString: "https://brewhapi.invalid")
-        service.session = try CurlSession { $0.proxy = .url(proxy.baseURLString) }
+        let service = WebService(
+            "https://brewhapi.invalid", session: try CurlSession { $0.proxy = .url(proxy.baseURLString) })
         let result = await service.GET("/").string().result
         #expect(
             result.urlErrorCode == .cannotConnectToHost || result.urlErrorCode == .networkConnectionLost, "\(result)")
@@ -118,17 +116,7 @@ struct CurlProxyTests {
                 .merging(["WEBSERVICE_CHILD": "proxy", "SWIFT_BACKTRACE": "enable=no"]) { $1 }, input: .null,
             output: .pipe(output), errors: .pipe(output))
         // A sanitizer has the same options in both processes.
-        return try await withCheckedThrowingContinuation { continuation in
-            DispatchQueue.global().async {
-                do {
-                    try process.run()
-                    let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-                    continuation.resume(returning: (process.waitUntilExit(), text))
-                } catch {
-                    continuation.resume(throwing: error)
-                }
-            }
-        }
+        return try await process.finish(reading: output)
     }
 
     private static let variables = ProcessInfo.processInfo.environment

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The timeouts of libcurl, and how soon a task ends.
 @Suite("Curl session: real time", .exclusive)
 struct CurlRealTimeTests {
@@ -39,8 +35,8 @@ struct CurlRealTimeTests {
     @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
     func connecting() async throws {
         let listener = try FullListener()
-        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)")
-        service.session = try CurlSession { $0.connectTimeout = .milliseconds(150) }
+        let service = WebService(
+            "http://127.0.0.1:\(listener.port)", session: try CurlSession { $0.connectTimeout = .milliseconds(150) })
         let (result, time) = await timed(below: .milliseconds(400)) { service.GET("/").data() }
         #expect(result.urlErrorCode == .cannotConnectToHost)
         #expect(time >= .milliseconds(140))

@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The replies of curl's own test cases. The command-line tool shows what each of them means.
 @Suite(
     "Curl session: replies of curl's test cases", .serialized,

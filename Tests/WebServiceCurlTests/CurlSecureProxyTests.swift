@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// C-246: an https proxy with a certificate of its own. nginx forwards requests for http URLs.
 @Suite(
     "Curl session: https proxies", .serialized, .permit,

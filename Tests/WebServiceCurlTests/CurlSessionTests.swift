@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session", .permit)
 struct CurlSessionTests {
     @Test("Typed tasks and handlers work over the session, and the connection is reused")

@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 #if canImport(Glibc)
 import Glibc
 #elseif canImport(Darwin)
@@ -191,7 +187,7 @@ struct CurlTLSRulesTests {
 
     @Test("A folder of trusted certificates is skipped only if the file contains all of its certificates")
     func folders() throws {
-        let folder = try CurlMultipartTests.Folder()
+        let folder = TemporaryFolder()
         let (one, two, three) = (
             try certificate("one", in: folder.url), try certificate("two", in: folder.url),
             try certificate("three", in: folder.url)

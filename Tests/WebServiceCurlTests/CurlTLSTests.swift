@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Over real TLS. `./scripts/test` installs nginx and openssl if they are missing.
 @Suite(
     "Curl session: TLS and HTTP/2", .serialized, .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"),
@@ -70,7 +66,7 @@ struct CurlTLSTests {
     func multipart() async throws {
         let backend = try MockServer { _ in MockResponse("ok") }
         defer { backend.stop() }
-        let folder = try CurlMultipartTests.Folder()
+        let folder = TemporaryFolder()
         var form = MultipartFormData()
         form.append("Söhne", name: "name")
         for number in 0..<10 {

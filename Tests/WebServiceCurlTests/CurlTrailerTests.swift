@@ -5,10 +5,6 @@ import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The trailer fields of a response: the rules of header fields hold for them.
 @Suite("Curl session: trailers", .permit)
 struct CurlTrailerTests {
@@ -99,8 +95,7 @@ struct CurlTrailerTests {
         var response = MockResponse("ale")
         response.trailers["X-Sum"] = "1\r\n2"
         session.on(.GET, "/", response)
-        let service = WebService(baseURLString: "http://127.0.0.1")
-        service.session = session
+        let service = WebService("http://127.0.0.1", session: session)
         let error = await #expect(throws: WebServiceError.self) { _ = try await service.GET("/").string().value }
         #expect(error?.description.contains("X-Sum") == true)
     }

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCurl
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Curl session: deflate and codings that are not decoded", .permit)
 struct DeflateDecoderTests {
     private static let plain = GzipDecoderTests.plain

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceInspector
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("The failures that an inspector shows", .permit)
 struct InspectedFailureTests {
     private let inspected = InspectedService()

@@ -8,15 +8,8 @@ import WebServiceMocking
 
 /// Corpora of secrets and of ordinary data, over all outputs that redact.
 @Suite(.permit) final class SecretCorpusTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("corpus-\(UUID().uuidString)")
-
-    init() throws {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: folder)  // in the temporary folder
-    }
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
 
     private final class Lines: Sendable {
         private let text = Mutex("")
@@ -65,8 +58,7 @@ import WebServiceMocking
             mock.on(.any, try entry.response).optional()
             let file = folder.appendingPathComponent("\(index).json")
             let cassette = try CassetteSession(file: file, mode: .record, session: mock)
-            let service = WebService(baseURLString: "https://h.example.com")
-            service.session = cassette
+            let service = WebService("https://h.example.com", session: cassette)
             _ = await service.sessionTask(request: try entry.request).data().result
             do {
                 try cassette.finish()
@@ -100,8 +92,7 @@ import WebServiceMocking
             let file = folder.appendingPathComponent("\(index).json")
             for mode in [CassetteSession.Mode.record, .replay] {
                 let cassette = try CassetteSession(file: file, mode: mode, session: mock)
-                let service = WebService(baseURLString: "https://h.example.com")
-                service.session = cassette
+                let service = WebService("https://h.example.com", session: cassette)
                 #expect(try await service.GET("/a").data().value == data, "\(entry.id)")
                 do { try cassette.finish() } catch let error as WebServiceError where error.code == .cassetteSecret {
                     #expect(error.message.contains("a value that looks like a token"), "\(entry.id)")

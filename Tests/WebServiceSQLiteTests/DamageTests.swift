@@ -41,14 +41,15 @@ struct DamageTests {
     }
 
     @Test(
-        "None of 10,000 damaged databases returns a wrong byte, and almost all can be written again", .covers("C-63"),
+        "No damaged database returns a wrong byte, and almost all can be written again", .covers("C-63"),
         arguments: [0, 1])
     func mutations(half: Int) async throws {
         var random = SystemRandomNumberGenerator()
         try await withScratchFolder(inMemory: true) { folder in
             let whole = try await database(in: folder)
+            let count = isSoak ? 5_000 : 1_000
             var (found, aside, lost) = (0, 0, 0)
-            for number in 0..<5000 {
+            for number in 0..<count {
                 let path = folder.appendingPathComponent("a.db").path
                 for suffix in ["", "-wal", "-shm", ".damaged"] { unlink(path + suffix) }
                 var bytes = whole
@@ -75,10 +76,10 @@ struct DamageTests {
                 if access(path + ".damaged", F_OK) == 0 { aside += 1 }
             }
             // Each outcome must occur; otherwise the test did not cause damage.
-            #expect(found > 5000)
-            #expect(found < 50_000)
-            #expect(aside > 100)
-            #expect(aside < 4900)
+            #expect(found > count)
+            #expect(found < 10 * count)
+            #expect(aside > count / 50)
+            #expect(aside < count - count / 50)
             #expect(lost < 10)
         }
     }

@@ -7,35 +7,6 @@ import WebServiceCore
 
 @testable import WebServiceSQLite
 
-/// A file system of half a megabyte, which only a privileged user can create.
-enum SmallDisk {
-    static let canMount: Bool = {
-        guard let folder = make() else { return false }
-        remove(folder)
-        return true
-    }()
-
-    static func with(kilobytes: Int = 512, _ body: (URL) async throws -> Void) async throws {
-        let folder = try #require(make(kilobytes))
-        defer { remove(folder) }
-        try await body(folder)
-    }
-
-    private static func make(_ kilobytes: Int = 512) -> URL? {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "WebServiceSQLiteTests.\(UUID().uuidString)", isDirectory: true)
-        guard mkdir(folder.path, 0o700) == 0 else { return nil }
-        if mount("tmpfs", folder.path, "tmpfs", 0, "size=\(kilobytes)k") == 0 { return folder }
-        rmdir(folder.path)
-        return nil
-    }
-
-    private static func remove(_ folder: URL) {
-        umount2(folder.path, Int32(MNT_DETACH))
-        rmdir(folder.path)
-    }
-}
-
 @Suite(
     "SQLiteStorage: a full disk", .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"),
     .permit(minutes: 15))
@@ -80,7 +51,7 @@ struct FullDiskTests {
         arguments: ["file", "sqlite"])
     func sizes(kind: String) async throws {
         // 256 KB to 2 MB: four of the sizes in every run, all 64 with WEBSERVICE_SOAK.
-        let step = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 28 : 450
+        let step = isSoak ? 28 : 450
         var full = 0
         for kilobytes in stride(from: 256, through: 2048, by: step) {
             try await SmallDisk.with(kilobytes: kilobytes) { folder in

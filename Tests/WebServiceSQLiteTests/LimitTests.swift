@@ -21,23 +21,23 @@ struct LimitTests {
     func tenTimes(byBytes: Bool) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
-            let limit = 200_000
+            let limit = 100_000
             let storage =
                 try byBytes
-                ? SQLiteStorage(file: file, maximumBytes: limit) : SQLiteStorage(file: file, maximumCount: 200)
-            for number in 0..<2000 {
+                ? SQLiteStorage(file: file, maximumBytes: limit) : SQLiteStorage(file: file, maximumCount: 100)
+            for number in 0..<1_000 {
                 let data = Data(repeating: UInt8(truncatingIfNeeded: number), count: 970 + number % 10)
                 try await storage.store(StorageEntry(.raw(data), date: nil), for: StorageKey(identifier: "\(number)"))
-                if number % 100 == 99 {
+                if number % 50 == 49 {
                     let (count, bytes) = try totals(file)
-                    if byBytes { #expect(try #require(bytes) <= limit) } else { #expect(try #require(count) <= 200) }
-                    #expect(try #require(count) > min(number, 170))
+                    if byBytes { #expect(try #require(bytes) <= limit) } else { #expect(try #require(count) <= 100) }
+                    #expect(try #require(count) > min(number, 85))
                 }
             }
-            for number in 1830..<2000 {
+            for number in 915..<1_000 {
                 #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) != nil, "\(number)")
             }
-            for number in 0..<1790 {
+            for number in 0..<895 {
                 #expect(try await storage.entry(for: StorageKey(identifier: "\(number)")) == nil, "\(number)")
             }
             storage.close()

@@ -102,13 +102,14 @@ struct SharingTests {
     func tasks(durability: StorageDurability) async throws {
         try await withScratchFolder { folder in
             let file = folder.appendingPathComponent("a.db")
+            let rounds = isSoak ? 20 : 8
             let storages = try (0..<3).map { _ in try SQLiteStorage(file: file, durability: durability) }
             try await withThrowingTaskGroup { group in
                 for task in 0..<64 {
                     group.addTask {
                         let storage = storages[task < 32 ? 0 : task % 3]
                         let key = StorageKey(identifier: "\(task)")
-                        for number in 0..<20 {
+                        for number in 0..<rounds {
                             try await storage.put("\(task) \(number)", key)
                             #expect(try await storage.text(key) == "\(task) \(number)")
                             try await storage.put("\(task)", "shared")
@@ -121,7 +122,7 @@ struct SharingTests {
                 try await group.waitForAll()
             }
             for task in 0..<64 {
-                #expect(try await storages[2].text(StorageKey(identifier: "\(task)")) == "\(task) 19")
+                #expect(try await storages[2].text(StorageKey(identifier: "\(task)")) == "\(task) \(rounds - 1)")
             }
         }
     }

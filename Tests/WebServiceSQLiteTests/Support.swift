@@ -1,33 +1,11 @@
 import CSQLite
 import Foundation
+import TestSupport
 import Testing
 import WebServiceMocking
 public import WebServiceCore
 
 @testable import WebServiceSQLite
-
-/// Runs a test with a temporary folder, which is removed at the end.
-///
-/// - Parameter inMemory: Whether the folder is in memory if the system supports it: for thousands
-///   of databases.
-func withScratchFolder<Result>(inMemory: Bool = false, _ body: (URL) async throws -> Result) async throws -> Result {
-    let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
-    let isThere = inMemory && FileManager.default.isWritableFile(atPath: memory.path)
-    let name = "WebServiceSQLiteTests.\(UUID().uuidString)"
-    let folder = (isThere ? memory : FileManager.default.temporaryDirectory).appendingPathComponent(
-        name, isDirectory: true)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    return try await body(folder)
-}
-
-func names(in folder: URL) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-}
-
-func mode(of file: URL) throws -> Int? {
-    try (FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? NSNumber)?.intValue
-}
 
 extension StorageKey: ExpressibleByStringLiteral {
     /// Creates a key without account, of the default classification.
@@ -111,11 +89,9 @@ struct Probe {
     private let output = Pipe()
 
     init(_ arguments: [String]) throws {
-        let program = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
-            .appendingPathComponent("storage-probe")
         process = ChildProcess(
-            program.path, arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null, output: .pipe(output),
-            errors: .null)
+            programPath("storage-probe"), arguments, environment: ["SWIFT_BACKTRACE": "enable=no"], input: .null,
+            output: .pipe(output), errors: .null)
         try process.run()
     }
 
@@ -136,12 +112,5 @@ struct Probe {
         return text.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast().map {
             String(decoding: $0, as: UTF8.self)
         }
-    }
-}
-
-/// Runs a closure that blocks its thread on a thread that may be blocked.
-func blocking<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        DispatchQueue.global().async { continuation.resume(with: Result { try body() }) }
     }
 }

@@ -67,7 +67,6 @@ enum Strace {
     .disabled(if: isSanitized, "the sanitizer makes additional system calls"),
     .permit(minutes: 60))
 struct SystemCallTests {
-    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let errors = ["EIO", "ENOSPC", "EINTR", "EMFILE", "EACCES"]
     private static let (old, new) = (Data(repeating: 1, count: 9_000), Data(repeating: 2, count: 7_000))
 
@@ -96,13 +95,13 @@ struct SystemCallTests {
             var runs = 0
             for (paths, set) in [(named, calls), ([], unnamed)] {
                 for (index, error) in Self.errors.enumerated() {
-                    var number = Self.isSoak ? 1 : 1 + index
+                    var number = isSoak ? 1 : 1 + index
                     while number <= 400 {
                         let fault = Strace.Fault(paths: paths, calls: set, error: error, number: number)
                         let isInjected = try await Self.step(kind, fault, template, folder)
                         runs += 1
                         guard isInjected else { break }
-                        number += Self.isSoak ? 1 : 2 * Self.errors.count
+                        number += isSoak ? 1 : 6 * Self.errors.count
                     }
                 }
             }

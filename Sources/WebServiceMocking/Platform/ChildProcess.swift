@@ -12,6 +12,8 @@ import Glibc
 
 /// A process that this process starts and waits for.
 ///
+/// If this process ends first, however it ends, a ``Guardian`` terminates the child.
+///
 /// On Linux, `Process` of Foundation reads beyond a buffer if this process has more than about
 /// 1,300 open descriptors, and does not notice the end of a child while another one, which a
 /// different thread started at the same time, is running (pull request 5472 of
@@ -72,6 +74,11 @@ package final class ChildProcess: Sendable {
     /// Starts the process. It inherits the standard descriptors only, blocks no signals, and has
     /// the default action for each signal.
     package func run() throws {
+        try run(inGroup: Guardian.shared?.group)
+    }
+
+    /// - Parameter group: A process group; 0 for a new one, and `nil` for that of this process.
+    fileprivate func run(inGroup group: pid_t?) throws {
         #if canImport(Darwin)
         var (actions, attributes): (posix_spawn_file_actions_t?, posix_spawnattr_t?) = (nil, nil)
         #else
@@ -106,8 +113,10 @@ package final class ChildProcess: Sendable {
         let others: Int32 = 0
         _ = Self.closeFrom?(&actions, 3)
         #endif
+        posix_spawnattr_setpgroup(&attributes, group ?? 0)
+        let joins = group == nil ? 0 : Int32(POSIX_SPAWN_SETPGROUP)
         posix_spawnattr_setflags(
-            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF) | others))
+            &attributes, Int16(Int32(POSIX_SPAWN_SETSIGMASK) | Int32(POSIX_SPAWN_SETSIGDEF) | joins | others))
 
         var pid: pid_t = 0
         var arguments = ([executable] + arguments).map { strdup($0) } + [nil]
@@ -119,6 +128,12 @@ package final class ChildProcess: Sendable {
         }
         guard failure == 0 else { throw POSIXError(POSIXErrorCode(rawValue: failure) ?? .EIO) }
         state.withLock { $0 = .running(pid) }
+    }
+
+    /// The identifier while the process is running.
+    fileprivate var identifier: pid_t? {
+        guard isRunning, case .running(let pid) = state.withLock(\.self) else { return nil }
+        return pid
     }
 
     #if !canImport(Darwin)
@@ -172,6 +187,25 @@ package final class ChildProcess: Sendable {
             }
         }
     }
+}
+
+/// A shell that waits for the end of this process, and then terminates the processes of its group,
+/// to which all children of this process belong.
+private final class Guardian: Sendable {
+    static let shared = try? Guardian()  // without a shell, children remain
+
+    private let pipe = Pipe()
+    private let shell: ChildProcess
+
+    private init() throws {
+        let script = "trap '' HUP INT TERM; read -r line; kill 0; sleep 2; kill -KILL 0"
+        shell = ChildProcess("/bin/sh", ["-c", script], input: .pipe(pipe), output: .null, errors: .null)
+        _ = fcntl(pipe.fileHandleForWriting.fileDescriptor, F_SETFD, FD_CLOEXEC)
+        try shell.run(inGroup: 0)
+    }
+
+    /// The process group; `nil` if the shell has ended.
+    var group: pid_t? { shell.identifier }
 }
 
 extension Pipe {

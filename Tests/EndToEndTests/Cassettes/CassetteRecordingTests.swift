@@ -4,17 +4,10 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Cassettes of exchanges over real connections.
-@Suite(.permit) final class CassetteRecordingTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")
-
-    deinit {
-        try? FileManager.default.removeItem(at: folder)  // in the temporary folder; may not exist
-    }
+@Suite(.permit) struct CassetteRecordingTests {
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url.appendingPathComponent("cassettes") }
 
     /// What a client received.
     private struct Received: Equatable {

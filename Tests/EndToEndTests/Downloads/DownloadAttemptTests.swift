@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The number of requests of downloads whose server sends little or accepts few connections.
 @Suite("Attempts of downloads", .permit)
 struct DownloadAttemptTests {

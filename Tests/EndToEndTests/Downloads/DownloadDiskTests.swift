@@ -8,33 +8,14 @@ import WebServiceMocking
 /// Downloads to a full disk.
 @Suite("Downloads to a small disk", .permit)
 struct DownloadDiskTests {
-    /// Mounts a file system of two megabytes, which only a privileged user can.
-    private static func mounted() -> URL? {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
-        guard mkdir(folder.path, 0o700) == 0 else { return nil }
-        if mount("tmpfs", folder.path, "tmpfs", 0, "size=2048k") == 0 { return folder }
-        rmdir(folder.path)
-        return nil
-    }
-
-    private static func unmount(_ folder: URL) {
-        umount2(folder.path, Int32(MNT_DETACH))
-        rmdir(folder.path)
-    }
-
-    private static let canMount: Bool = {
-        guard let folder = mounted() else { return false }
-        unmount(folder)
-        return true
-    }()
-
     @Test(
         "A disk that becomes full is an error, and the download continues when there is space", .covers("D-20"),
-        .enabled(if: canMount, "requires the permission to mount a file system"),
+        .enabled(if: SmallDisk.canMount, "requires the permission to mount a file system"),
         arguments: [1, 65_536, 200_000, 900_000])
     func full(free: Int) async throws {
-        let disk = try #require(Self.mounted())
-        defer { Self.unmount(disk) }
+        let mounted = try #require(SmallDisk(kilobytes: 2048))
+        let disk = mounted.url
+        defer { withExtendedLifetime(mounted) {} }
         let filler = disk.appendingPathComponent("filler")
         let fixture = try DownloadFixture(1_000_000)
         let content = fixture.content

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Interruptions, cancellation, destinations that cannot be used and hashes.
 @Suite("Downloads that fail", .permit)
 struct DownloadFailureTests {

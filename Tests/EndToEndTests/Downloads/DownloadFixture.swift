@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// A server of one file, and a folder for the downloads of it.
 final class DownloadFixture: Sendable {

@@ -7,7 +7,6 @@ import WebServiceMocking
 /// Kills a process that downloads, again and again, and continues in the next one.
 @Suite("Downloads whose process is killed", .permit(minutes: 30))
 struct DownloadKillTests {
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
 
     /// The process that downloads, and the bytes that the server sends before it kills it.
     private struct Victim {
@@ -30,7 +29,7 @@ struct DownloadKillTests {
 
     @Test("A large file needs hardly more memory than a small one", .covers("D-35"))
     func memory() async throws {
-        let sizes = [1 << 20, Self.isLong ? 5 << 30 : 96 << 20]
+        let sizes = [1 << 20, isSoak ? 5 << 30 : 96 << 20]
         let server = try MockServer { request in
             let size = request.path == "/0" ? sizes[0] : sizes[1]
             var response = MockResponse(statusCode: 200)
@@ -57,7 +56,7 @@ struct DownloadKillTests {
 
     @Test(
         "Killed at any instant, a download is absent or whole, and continues where it ended", .covers("D-02"),
-        arguments: [(1, isLong ? 900 : 45, 4_000_000), (4, isLong ? 100 : 5, 44 << 20)])
+        arguments: [(1, isSoak ? 900 : 12, 4_000_000), (4, isSoak ? 100 : 3, 44 << 20)])
     func kills(connections: Int, count: Int, size: Int) async throws {
         let victim = Mutex(Victim(rest: .max))
         let content = DownloadFixture.content(size)
@@ -90,11 +89,7 @@ struct DownloadKillTests {
             let before = connections == 1 ? Int64((try? fixture.part.count) ?? 0) : 0
             victim.withLock { $0 = Victim(process: process, rest: limit) }
             try process.run()
-            let status = await withCheckedContinuation { continuation in
-                DispatchQueue.global().async {
-                    continuation.resume(returning: process.waitUntilExit())
-                }
-            }
+            let status = try await blocking { process.waitUntilExit() }
             let sent = victim.withLock { victim in
                 victim.process = nil
                 return victim.sent

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Downloads into a folder, whose names a server chooses, where other files exist.
 @Suite("Names of downloads beside other files", .permit)
 struct DownloadNameTests {

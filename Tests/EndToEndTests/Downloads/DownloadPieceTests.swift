@@ -5,10 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Downloads by several requests at a time.
 @Suite("Downloads in pieces", .permit)
 struct DownloadPieceTests {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Responses that are not the requested part of the file.
 @Suite("Downloads that start over", .permit)
 struct DownloadRestartTests {

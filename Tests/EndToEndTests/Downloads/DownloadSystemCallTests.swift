@@ -24,7 +24,6 @@ private enum Tracer {
     "Downloads with failing system calls", .enabled(if: Tracer.works, "requires strace"),
     .permit(minutes: 60))
 struct DownloadSystemCallTests {
-    private static let isLong = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     /// Runs a probe with an injection into system calls.
     ///
     /// - Parameter files: If not empty, only calls that use one of these files.
@@ -77,7 +76,7 @@ struct DownloadSystemCallTests {
             try #require(try fixture.fileHas(content))
             #expect(try fixture.names == ["a.iso"], "\(error), call \(number)")
             guard isInjected else { break }
-            number += Self.isLong ? 1 : 4
+            number += isSoak ? 1 : 4
         }
         print("\(error): \(runs) downloads with a system call that failed, \(failures) of them ended with an error")
         #expect(runs >= 3)
@@ -85,7 +84,7 @@ struct DownloadSystemCallTests {
 
     @Test("A disk whose writes take a second does not delay other requests of the session", .covers("D-34"))
     func slowDisk() async throws {
-        let fixture = try DownloadFixture(3_000_000)
+        let fixture = try DownloadFixture(700_000)
         let content = fixture.content
         fixture.serve { request, _ in
             request.path == "/other"

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Range requests to a mock server with numbers of any size.
 @Suite("Ranges of mock responses", .permit)
 struct MockRangeTests {

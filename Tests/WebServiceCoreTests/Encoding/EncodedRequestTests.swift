@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct EncodedRequestTests {
     private func plain(_ change: (inout URLRequest) -> Void = { _ in }) throws -> URLRequest {
         var request = URLRequest(url: try #require(URL(string: "https://h/v1?q=1")))

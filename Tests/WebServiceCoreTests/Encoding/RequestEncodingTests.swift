@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct RequestEncodingTests {
     // MARK: Placement of parameters
 

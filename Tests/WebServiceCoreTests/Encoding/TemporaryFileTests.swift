@@ -4,17 +4,13 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Bodies in temporary files", .permit)
 struct TemporaryFileTests {
     @Test(
         "A body is written to an unnamed temporary file, and writing stops when it is cancelled"
     )
     func temporaryFile() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let form = try MultipartFormData.make {
             $0.append(file: try folder.file("file", Data(count: 1 << 20)), name: "photo")
         }
@@ -48,30 +44,15 @@ struct TemporaryFileTests {
     }
 
     #if os(Linux)
-    /// Mounts a file system of 64 KB, which requires root privileges; otherwise returns `nil`.
-    private static func smallDisk() -> URL? {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "temporary-file-\(UUID())", isDirectory: true)
-        guard mkdir(folder.path, 0o700) == 0 else { return nil }
-        if mount("tmpfs", folder.path, "tmpfs", 0, "size=64k") == 0 { return folder }
-        rmdir(folder.path)
-        return nil
-    }
-
-    private static func remove(_ folder: URL) {
-        umount2(folder.path, Int32(MNT_DETACH))
-        rmdir(folder.path)
-    }
-
-    private static let canMount = smallDisk().map(remove) != nil
-
     @Test(
         "A full disk while a body is written is an error, and the space is released", .covers("H-36"),
-        .enabled(if: canMount, "requires the privilege to mount a file system"), arguments: [100_000, 200_000, 1 << 20])
+        .enabled(if: SmallDisk.canMount, "requires the privilege to mount a file system"),
+        arguments: [100_000, 200_000, 1 << 20])
     func fullDisk(count: Int) throws {
-        let place = try #require(Self.smallDisk())
-        defer { Self.remove(place) }
-        let folder = try FormFolder()
+        let disk = try #require(SmallDisk(kilobytes: 64))
+        let place = disk.url
+        defer { withExtendedLifetime(disk) {} }
+        let folder = TemporaryFolder()
         func body(_ count: Int) throws -> BodySource {
             let form = try MultipartFormData.make {
                 $0.append(file: try folder.file("file\(count)", Data(count: count)), name: "photo")
@@ -93,7 +74,7 @@ struct TemporaryFileTests {
         "A task cancelled before its body is written ends as cancelled without starting, even if the file is missing",
         arguments: [false, true])
     func cancelled(isGone: Bool) async throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let file = try folder.file("file", Data(count: 200_000))
         let task = Mutex<ResumableDataTask?>(nil)
         let request = try MultipartFormData.make { $0.append(file: file, name: "photo") }.request.urlRequest()

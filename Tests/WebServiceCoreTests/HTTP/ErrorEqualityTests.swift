@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Equality of errors", .permit)
 struct ErrorEqualityTests {
     static let codes: [WebServiceError.Code] = [

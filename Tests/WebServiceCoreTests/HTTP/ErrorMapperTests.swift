@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Error mappers", .permit)
 struct ErrorMapperTests {
     enum LoginError: Error, Equatable {

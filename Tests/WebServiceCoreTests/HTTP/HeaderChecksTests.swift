@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The validation of header field names and values while a request is encoded.
 @Suite(.permit) struct HeaderChecksTests {
     /// The token characters of RFC 9110, section 5.6.2, independent of the implementation.

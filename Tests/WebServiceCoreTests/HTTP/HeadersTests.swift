@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct HeadersTests {
     @Test("Header fields preserve their order, their case and repeated names")
     func order() {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Response heads of about 128 KB that RFC 9112 allows, each with an excess of one element.
 enum HostileHead: String, CaseIterable, Sendable {
     case longValue, pairs, blanks, slashes, names, repeatedName, links, anchoredLinks, cookies, folds, directives, vary
@@ -262,8 +258,7 @@ struct HostileHeadTests {
     func separateFields(field: String) async throws {
         let head = try #require(
             ResponseHead(bytes: Array("HTTP/1.1 200\r\nSet-Cookie: \(field)\r\n\r\n".utf8), url: "https://h.example/"))
-        let service = WebService(baseURLString: "https://h.example/")
-        service.session = HeadSession(head: head)
+        let service = WebService("https://h.example/", session: HeadSession(head: head))
         let jar = CookieJar()
         service.cookieJar = jar
         _ = try await service.GET("/").data().response
@@ -283,8 +278,8 @@ struct HostileHeadTests {
                 ("pref=hello, \(evil)", ["pref"]), (evil, [name]), ("\(evil), a=1, \(evil), b=2", [name, "a", "b"]),
             ] {
                 let jar = CookieJar()
-                let service = WebService(baseURLString: "https://h.example/")
-                service.session = HandSession(Data(), headers: ["Set-Cookie": field])
+                let service = WebService(
+                    "https://h.example/", session: HandSession(Data(), headers: ["Set-Cookie": field]))
                 service.cookieJar = jar
                 _ = try await service.GET("/").data().response
                 #expect(jar.cookies.map(\.name) == names)

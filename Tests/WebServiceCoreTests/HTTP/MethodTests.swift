@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct MethodTests {
     @Test(
         "Standard methods are converted to upper case", .covers("C-23"),

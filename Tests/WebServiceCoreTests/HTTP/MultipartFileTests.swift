@@ -4,17 +4,13 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies: files", .permit)
 struct MultipartFileTests {
     /// A sequence of bytes that repeats every 251 bytes.
     private static let content = Data((0..<200_000).map { UInt8($0 % 251) })
 
     /// A form with text and file parts, and its expected body.
-    private func mixed(_ folder: FormFolder) throws -> (form: MultipartFormData, body: Data) {
+    private func mixed(_ folder: TemporaryFolder) throws -> (form: MultipartFormData, body: Data) {
         let form = try MultipartFormData.make {
             $0.append(file: try folder.file("é \".bin", Self.content), name: "a")
             $0.append("t", name: "b")
@@ -35,7 +31,7 @@ struct MultipartFileTests {
 
     @Test("A body with files is read in chunks of any size, and its length is known in advance", .covers("M-11"))
     func pieces() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let (form, body) = try mixed(folder)
         let encoded = try form.request.encode()
@@ -47,7 +43,7 @@ struct MultipartFileTests {
 
     @Test("Reading continues at any offset after a seek", .covers("M-11"))
     func seeking() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let (form, body) = try mixed(folder)
         let reader = BodyReader(try #require(try form.request.encode().bodySource))
@@ -66,7 +62,7 @@ struct MultipartFileTests {
 
     @Test("A body with files becomes a stream of the URLRequest, which converts back to the same request")
     func stream() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         defer { withExtendedLifetime(folder) {} }
         let (form, body) = try mixed(folder)
         let urlRequest = try form.request.urlRequest()
@@ -106,7 +102,7 @@ struct MultipartFileTests {
         "A missing file, a folder, a FIFO or a URL that is not a file URL is an error that names the part",
         .covers("H-47"))
     func unusable() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let fifo = folder.url.appendingPathComponent("fifo")
         #expect(mkfifo(fifo.path, 0o600) == 0)
         let dangling = folder.url.appendingPathComponent("dangling")
@@ -136,7 +132,7 @@ struct MultipartFileTests {
 
     @Test("A file that changed after the request was encoded is an error")
     func changed() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let changes: [(String, (URL) throws -> Void)] = [
             ("shrinks", { try Self.truncate($0, to: 100) }), ("grows", { try Self.truncate($0, to: 300_000) }),
             ("is replaced", { try Data(Self.content.reversed()).write(to: $0, options: .atomic) }),
@@ -169,7 +165,7 @@ struct MultipartFileTests {
         "A file that shrinks or grows while it is read is an error and does not end the body",
         arguments: [60_000, 200_001])
     func resized(to size: Int) throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let file = try folder.file("file", Self.content)
         let form = MultipartFormData.make { $0.append(file: file, name: "photo") }
         let reader = BodyReader(try #require(try form.request.encode().bodySource))
@@ -197,7 +193,7 @@ struct MultipartFileTests {
 
     @Test("The curl command of a body with files reads the files unless it is redacted", .covers("C-32"))
     func curlDescription() throws {
-        let folder = try FormFolder()
+        let folder = TemporaryFolder()
         let file = try folder.file("it's", Self.content)
         let form = MultipartFormData.make { $0.append(file: file, name: "a", contentType: "a/b") }
         let text = form.request.curlDescription(redaction: nil)

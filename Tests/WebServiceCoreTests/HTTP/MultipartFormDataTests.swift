@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Multipart bodies", .permit)
 struct MultipartFormDataTests {
     /// The body with a single part that has this head and content.

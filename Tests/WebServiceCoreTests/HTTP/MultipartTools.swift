@@ -48,22 +48,3 @@ extension BodySource {
         }
     }
 }
-
-/// A folder for the files of one test.
-final class FormFolder {
-    let url = FileManager.default.temporaryDirectory.appendingPathComponent("multipart-\(UUID().uuidString)")
-
-    init() throws {
-        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-    }
-
-    deinit {
-        try? FileManager.default.removeItem(at: url)  // cleanup is optional in the folder for temporary files
-    }
-
-    func file(_ name: String, _ content: Data = Data()) throws -> URL {
-        let file = url.appendingPathComponent(name)
-        try content.write(to: file)
-        return file
-    }
-}

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The header fields and bodies that are sent to another origin.
 extension RedirectPolicyTests {
     /// A secret that is planted in every part of a request but its path, and searched for in

@@ -169,8 +169,8 @@ extension RedirectPolicyTests {
     }
 
     @Test(
-        "None of 10,000 random targets receives a secret or is downgraded to http", .covers("C-10", "C-16"),
-        arguments: 0..<4)
+        "No random target receives a secret or is downgraded to http", .covers("C-10", "C-16"),
+        arguments: 0..<(isSoak ? 16 : 4))
     func random(seed: Int) throws {
         var random = SeededGenerator(seed: UInt64(seed))
         let pieces = [
@@ -181,7 +181,7 @@ extension RedirectPolicyTests {
             "x", "javascript:", "e\u{301}",
         ]
         var followed = 0
-        for _ in 0..<2_500 {
+        for _ in 0..<1_000 {
             let location = (0..<Int.random(in: 0...7, using: &random)).reduce(into: "") { text, _ in
                 text += pieces.randomElement(using: &random) ?? ""
             }
@@ -191,7 +191,7 @@ extension RedirectPolicyTests {
             if try RedirectPolicy.follow.outcome(location, from: "https://good.example/") != .deliver { followed += 1 }
         }
         #expect(
-            (500...2_250).contains(followed), "both outcomes must be frequent for a meaningful test: \(followed)")
+            (200...900).contains(followed), "both outcomes must be frequent for a meaningful test: \(followed)")
     }
 
     @Test(
@@ -212,7 +212,7 @@ extension RedirectPolicyTests {
             "http://good.example",
             "good.example:8443",
         ]
-        for line in lines {
+        for line in sample(lines, every: 4) {
             for target in line.contains("{target}") ? targets : [""] {
                 let location = line.replacing("{target}", with: target).replacing("{FILE}", with: "etc/passwd")
                 let cut = String(

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The decision of a redirect policy, with its URL as a string.
 enum RedirectOutcome: Equatable {
     case deliver

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct RequestBodyTests {
     private struct Brewer: Codable, Equatable {
         var name = "Éspresso/Ale"

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Priority of requests", .permit)
 struct RequestPriorityTests {
     @Test("A request has a normal priority, which a service or the request can change")

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Tags of requests", .permit)
 struct RequestTagTests {
     private enum Feature: RequestTagKey {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct RequestTests {
     /// Requests that contain a secret, each in a different part.
     private func requestsWithSecrets() throws -> [Request] {

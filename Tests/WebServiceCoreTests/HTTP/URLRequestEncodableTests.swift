@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct URLRequestEncodableTests {
     private struct Throwing: URLRequestEncodable {
         var error: any Error

@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies refreshes that fail, complete late or are abandoned.
 @Suite("Authentication: Refreshes", .permit)
 struct AuthenticationRefreshTests {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Rules for rejected credentials", .permit)
 struct AuthenticationRuleTests {
     private final class Issuer: Sendable {

@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A server that accepts one token, records the tokens it receives and responds on another thread.
 private final class TokenServer: Session {
     struct State {
@@ -148,7 +144,7 @@ struct AuthenticationTests {
         arguments: Refresh.allCases)
     private func storm(kind: Refresh) async throws {
         let count = 10_000 / CancelRaceTests.scale
-        let rounds = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1" ? 25 : 4
+        let rounds = isSoak ? 25 : 1
         for _ in 0..<rounds {
             let server = TokenServer(accepts: "t2")
             let refreshes = Collected<Int>()

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("CircuitBreaker", .permit)
 struct CircuitBreakerTests {
     private let clock = ManualTimekeeper()

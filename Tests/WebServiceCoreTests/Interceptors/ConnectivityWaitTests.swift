@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ConnectivityWait", .permit)
 struct ConnectivityWaitTests {
     private let clock = ManualTimekeeper()

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("RateLimiter", .permit)
 struct RateLimiterTests {
     private let clock = ManualTimekeeper()

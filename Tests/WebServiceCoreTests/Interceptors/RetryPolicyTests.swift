@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A session that returns scripted responses in order and repeats the last one.
 final class ScriptedSession: Session {
     enum Answer: Sendable {

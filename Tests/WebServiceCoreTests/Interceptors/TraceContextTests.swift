@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Trace context", .permit)
 struct TraceContextTests {
     /// Sends each request twice.

@@ -4,22 +4,11 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Archive and metrics of a service", .permit)
 struct ArchiveObserverTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url }
     private var file: URL { folder.appendingPathComponent("session.har") }
-
-    init() throws {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    }
-
-    private func removeFolder() {
-        try? FileManager.default.removeItem(at: folder)  // best effort
-    }
 
     private func log() throws -> (entries: [[String: Any]], comment: String?) {
         let json = try JSONSerialization.jsonObject(with: try Data(contentsOf: file)) as? [String: Any]
@@ -31,7 +20,6 @@ struct ArchiveObserverTests {
     @Test(
         "All requests of a service are in one archive without secrets, which is complete at any time", .covers("C-66"))
     func archive() async throws {
-        defer { removeFolder() }
         let archive = try ArchiveObserver(file: file, bodyLimit: 100)
         #expect(try log().entries.isEmpty)
         let permissions = try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions]
@@ -71,7 +59,6 @@ struct ArchiveObserverTests {
 
     @Test("Bodies are not archived by default, and an existing file is replaced")
     func defaults() async throws {
-        defer { removeFolder() }
         try Data(repeating: 0x61, count: 10_000).write(to: file)
         let service = WebService.make(HandSession(text: "body"))
         let archive: ArchiveObserver = try .archive(to: file)
@@ -84,7 +71,6 @@ struct ArchiveObserverTests {
 
     @Test("An archive that has reached its size omits further requests, and contains their number")
     func size() async throws {
-        defer { removeFolder() }
         let archive = try ArchiveObserver(file: file, maximumBytes: 2_000)
         let service = WebService.make(HandSession(text: "x"))
         service.observers = [archive]
@@ -101,7 +87,7 @@ struct ArchiveObserverTests {
         #expect(throws: (any Error).self) {
             try ArchiveObserver(file: URL(fileURLWithPath: "/nonexistent/folder/session.har"))
         }
-        removeFolder()
+        try? FileManager.default.removeItem(at: folder)  // best effort
     }
 
     private enum Feature: RequestTagKey {
@@ -118,7 +104,6 @@ struct ArchiveObserverTests {
                 return request
             }
         }
-        defer { removeFolder() }
         let lines = Collected<String>()
         let clock = ManualTimekeeper()
         let session = ScriptedSession([.status(503), .status(201, body: "abc"), .error(.cannotConnectToHost)])
@@ -146,7 +131,6 @@ struct ArchiveObserverTests {
         "An entry has the HTTP version that the session reports, and none if it reports none", .covers("M-330"),
         arguments: ["HTTP/1.0", "HTTP/2", "HTTP/3", nil])
     func versions(version: String?) throws {
-        defer { removeFolder() }
         let metrics = version.map { TransportMetrics(total: .seconds(1), networkProtocol: $0) }
         let entry = HTTPArchive(.standard).entry(
             try Request(url: "https://h/x").encode(), .success(Response(body: Data(), source: .network)), metrics,

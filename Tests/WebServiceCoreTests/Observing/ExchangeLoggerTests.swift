@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Logger and redaction", .permit)
 struct ExchangeLoggerTests {
     /// Returns the entries of one exchange; its identifier is replaced with `#N`.

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Explanations of timelines", .permit)
 struct ExplanationTests {
     private struct Get: HTTPServiceRequest, ValueStorableRequest, Hashable {

@@ -89,11 +89,11 @@ struct RedactionNamesTests {
         #expect(time(piece) < 30 * time("a harmless text. ") + 1)
     }
 
-    @Test("A header field value, a URL and a query of 1 MB are redacted in linear time", .covers("C-363"))
+    @Test("A header field value, a URL and a query of 512 KB are redacted in linear time", .covers("C-363"))
     func longValues() {
-        let text = String(repeating: "a=", count: 512 << 10)
+        let text = String(repeating: "a=", count: 256 << 10)
         let redaction = Redaction.standard
-        let harmless = String(repeating: "ab", count: 512 << 10)
+        let harmless = String(repeating: "ab", count: 256 << 10)
         let bound = 60 * processorTime { _ = redaction.value(ofHeader: "X-Any", harmless) } + 2
         #expect(processorTime { _ = redaction.value(ofHeader: "X-Any", text) } < bound)
         #expect(processorTime { _ = redaction.url("https://h/\(text)") } < bound)

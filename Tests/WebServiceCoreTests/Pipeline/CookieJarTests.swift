@@ -410,7 +410,7 @@ struct CookieJarTests {
     }
 
     @Test(
-        "With 20,000 random fields, no control character is sent and no cookie reaches an unrelated host",
+        "With random fields, no control character is sent and no cookie reaches an unrelated host",
         .covers("H-52")
     )
     func fuzz() throws {
@@ -430,8 +430,9 @@ struct CookieJarTests {
             "\u{301}", ".com", ".0.0.1",
         ]
         let jar = CookieJar()
+        let count = isSoak ? 20_000 : 5_000
         var received = 0
-        for _ in 0..<20_000 {
+        for _ in 0..<count {
             let setter = Int.random(in: 0..<hosts.count, using: &random)
             var field = "\(names.randomElement(using: &random) ?? "")=\(setter)v"
             for _ in 0..<Int.random(in: 0...6, using: &random) {
@@ -455,7 +456,7 @@ struct CookieJarTests {
                 #expect(families[origin] == families[reader], "\(field) of \(hosts[origin]) reached \(hosts[reader])")
             }
         }
-        #expect(received > 20_000)
+        #expect(received > count)
     }
 }
 

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Interceptors", .permit)
 struct InterceptorTests {
     private func naming(_ name: String, _ log: Collected<String>) -> any Interceptor {

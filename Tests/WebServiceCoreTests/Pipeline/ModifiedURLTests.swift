@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A delegate that changes requests.
 private final class Changing: ServicePassthroughDelegate {
     let change: @Sendable (inout URLRequest) -> Void

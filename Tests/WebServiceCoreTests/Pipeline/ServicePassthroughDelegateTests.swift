@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// A delegate that records every call and runs the closures of the test.
 private final class Recorder: ServicePassthroughDelegate {
     let calls = Collected<String>()

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Timeline and HTTP archive", .permit)
 struct TimelineTests {
     private func archive(_ task: SessionTask) throws -> [[String: Any]] {

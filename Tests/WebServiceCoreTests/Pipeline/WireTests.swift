@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The processing of a response between the session and the handlers.
 @Suite("Responses of a session", .permit)
 struct WireTests {

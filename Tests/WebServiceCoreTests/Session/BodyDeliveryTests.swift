@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The delivery of a response for a session that cannot pause its transport.
 @Suite("Delivery of bodies", .permit)
 struct BodyDeliveryTests {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// M-27: Time values that are not positive finite numbers, in every public API that accepts a time
 /// value without rejecting it.
 @Suite("Invalid time values", .permit)

@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The processing of responses that a session delivers in parts.
 @Suite("Responses of a streaming session", .permit)
 struct StreamingSessionTests {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An observer that records every event as a line of text.
 final class EventRecorder: Observer {
     let events = Collected<ExchangeEvent>()

@@ -110,7 +110,7 @@ struct HTTPDateTests {
         for number in 0...3_652_424 {
             let leap = year % 400 == 0 || year % 4 == 0 && year % 100 != 0
             let length = month == 1 ? (leap ? 29 : 28) : [3, 5, 8, 10].contains(month) ? 30 : 31
-            if number % 101 == 0 || month == 1 && day >= 28 || number >= 3_652_424 {
+            if number % 1_009 == 0 || month == 1 && day >= 28 || number >= 3_652_424 {
                 // 0000-01-01 was a Saturday, 719,528 days before 1970.
                 let date = Date(timeIntervalSince1970: Double((number - 719_528) * 86_400 + number % 86_400))
                 let clock = String(format: "%02d:%02d:%02d", number % 86_400 / 3_600, number / 60 % 60, number % 60)
@@ -142,14 +142,14 @@ struct HTTPDateTests {
         #expect(HTTPDate.parse("Sunday, 06-Nov-94 08:49:37 GMT", now: Date(timeIntervalSince1970: .nan)) == nil)
     }
 
-    @Test("Each of 100,000 damaged dates is rejected or survives formatting and parsing", .covers("M-16"))
+    @Test("Each damaged date is rejected or survives formatting and parsing", .covers("M-16"))
     func fuzz() {
         var random = SeededGenerator(seed: 16)
         let seeds = ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"].map
         { Array($0.utf8) }
         let bytes = Array("0123456789:,- abcJanFebGMT\u{0}\r\n\u{FF}".utf8)
         var read = 0
-        for round in 0..<100_000 {
+        for round in 0..<(isSoak ? 100_000 : 20_000) {
             var text = seeds[round % 3]
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 let place = Int.random(in: 0..<text.count, using: &random)
@@ -167,6 +167,6 @@ struct HTTPDateTests {
                 #expect(HTTPDate.text(date).flatMap { HTTPDate.parse($0) } == date)
             }
         }
-        #expect(read > 10_000)
+        #expect(read > 2_000)
     }
 }

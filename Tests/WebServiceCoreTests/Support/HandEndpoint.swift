@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 @testable import WebServiceCore
 
 /// An endpoint under the control of the test, which records requests and responds on demand.

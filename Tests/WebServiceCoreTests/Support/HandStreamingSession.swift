@@ -1,9 +1,6 @@
 import Foundation
+import TestSupport
 import WebServiceCore
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// A streaming session under the control of the test, which provides the receiver of each exchange.
 final class HandStreamingSession: StreamingSession {

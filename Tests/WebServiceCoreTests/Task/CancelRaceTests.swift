@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Races between cancel and completion", .serialized, .permit)
 struct CancelRaceTests {
     /// Resumes and cancels tasks on different threads and counts the outcomes of each task.
@@ -66,12 +62,12 @@ struct CancelRaceTests {
     static let scale = isSanitized ? 10 : 1
 
     @Test(
-        "Each of 100,000 tasks cancelled while a mock session responds ends exactly once", .covers("C-40", "H-19")
+        "Each of many tasks cancelled while a mock session responds ends exactly once", .covers("C-40", "H-19")
     )
     func mockSession() async {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200))
-        let count = 50_000 / Self.scale
+        let count = (isSoak ? 50_000 : 10_000) / Self.scale
         for cancelFirst in [false, true] {
             let result = await race(count, .make(session), cancelFirst: cancelFirst)
             #expect(result.wrong == 0)

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies when the body of a cancelled request is deallocated.
 @Suite("Bodies of cancelled requests", .permit)
 struct CancelledBodyTests {

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// An object of the caller may use the framework in its `deinit`: the framework holds no lock while
 /// it releases the object.
 @Suite("Deallocation of custom objects", .permit)

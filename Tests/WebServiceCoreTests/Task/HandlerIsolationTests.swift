@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Custom code may block, use the service and replace its parts while the framework calls it.
 @Suite("Blocking and reentrant handlers and delegates", .exclusive)
 struct HandlerIsolationTests {

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Applies random sequences of operations to a task and compares it with a model after each one.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of sequences.
@@ -241,7 +237,6 @@ struct LifeCycleModelTests {
         }
     }
 
-    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let scale = isSanitized ? 10 : 1
 
     @Test(
@@ -249,7 +244,7 @@ struct LifeCycleModelTests {
         .covers("C-34"),
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
-        let count = (Self.isSoak ? 500_000 : 5_000) / Self.scale
+        let count = (isSoak ? 500_000 : 5_000) / Self.scale
         let lanes = 50
         for batch in 0..<(count / lanes) {
             var random = SeededGenerator(seed: UInt64(batch) * 2 + (isAuthenticated ? 1 : 0))
@@ -335,7 +330,7 @@ struct LifeCycleModelTests {
             response.headers[.location] = "/v1/x"
             return response
         }
-        await race((Self.isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
+        await race((isSoak ? 10_000 : 1_000) / Self.scale, .make(session), ["/x", "/away"])
     }
 
     @Test("Every random sequence over sockets ends once and runs each handler", .covers("C-34"))
@@ -347,6 +342,6 @@ struct LifeCycleModelTests {
         }
         defer { server.stop() }
         await race(
-            (Self.isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
+            (isSoak ? 10_000 : 100) / Self.scale, WebService(baseURLString: server.baseURLString), ["/x", "/away"])
     }
 }

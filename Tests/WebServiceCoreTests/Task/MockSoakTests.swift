@@ -7,10 +7,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Sends many requests with many kinds of faults.
 ///
 /// `WEBSERVICE_SOAK=1` runs the full number of waves.
@@ -48,7 +44,6 @@ struct MockSoakTests {
         }
     }
 
-    private static let isSoak = ProcessInfo.processInfo.environment["WEBSERVICE_SOAK"] == "1"
     private static let scale = isSanitized ? 10 : 1
     private static let live = Atomic<Int>(0)
 
@@ -136,7 +131,7 @@ struct MockSoakTests {
     @Test(
         "Every request with one of 28 kinds of faults ends exactly once, and its objects are deallocated")
     func soak() async throws {
-        let waves = (Self.isSoak ? 1_000 : 20) / Self.scale
+        let waves = (isSoak ? 1_000 : 20) / Self.scale
         let wrong = Collected<String>()
         var memory = 0
         for wave in 0..<waves {
@@ -147,7 +142,7 @@ struct MockSoakTests {
         #expect(wrong.values.isEmpty, "\(wrong.values.prefix(5))")
         await eventually { Self.live.load(ordering: .relaxed) == 0 }
         #expect(Self.live.load(ordering: .relaxed) == 0)
-        if Self.isSoak, memory > 0 { #expect(Self.residentMemory < memory + 16 << 20) }
+        if isSoak, memory > 0 { #expect(Self.residentMemory < memory + 16 << 20) }
     }
 
     /// Sends a wave of requests and waits until each of them ends.

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies that a task has one outcome, and how deadlines, transport errors and metrics are
 /// reported.
 @Suite("Outcome of a session task", .permit)

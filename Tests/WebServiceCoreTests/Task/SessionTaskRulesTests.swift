@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies when a request is encoded and sent, and in which order and on which queue handlers run.
 @Suite("Requests and handlers of a session task", .permit)
 struct SessionTaskRulesTests {

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Status of a task", .permit)
 struct SessionTaskStatusTests {
     @Test("A typed task forwards the status of its task: state, metrics, progress and request")

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies that `suspend()` after `resume()` changes the state and defers unsent requests and
 /// handlers that have not started.
 @Suite("Suspending a task", .permit)

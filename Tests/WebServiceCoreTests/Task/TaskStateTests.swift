@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies the state machine without threads, sessions or clocks.
 @Suite("State of a task", .permit)
 struct TaskStateTests {

@@ -5,10 +5,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 // The snippets of the programming guide from which the framework takes its names, in current Swift.
 
 struct Brewer: Codable, Equatable, Sendable {

@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Defaults of a service", .permit)
 struct ServiceDefaultsTests {
     private struct Brew: Codable, Equatable, Sendable {

@@ -1,12 +1,9 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 extension WebService {
     /// A service over a CurlSession.
@@ -68,9 +65,11 @@ enum Resources {
     static var threads: Int { count("/proc/self/task") }
 
     /// In bytes.
-    static var residentMemory: Int {
-        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") }
+    static var residentMemory: Int { bytes("VmRSS:") }
+
+    static func bytes(_ field: String) -> Int {
+        let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""  // 0, as documented
+        let line = text.split(separator: "\n").first { $0.hasPrefix(field) }
         return (line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0) << 10
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import WebServiceMocking
 
 /// nginx without TLS, on loopback and on a Unix domain socket.
@@ -40,7 +41,7 @@ final class PlainServer: @unchecked Sendable {
     ///   nginx did.
     private func start(_ backend: String) throws -> Bool {
         // Below the ports that the system assigns automatically.
-        guard let free = try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port else { return false }
+        guard let free = try? LoopbackListener(port: .random(in: 12_000..<32_000)).port else { return false }
         port = free
         let locations = """
             location / { return 200 "$server_protocol $http_host $connection"; }

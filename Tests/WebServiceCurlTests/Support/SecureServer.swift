@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import WebServiceMocking
 
 /// nginx with TLS on loopback: certificates that openssl creates for this run, HTTP/2, and a port
@@ -103,7 +104,7 @@ final class SecureServer: @unchecked Sendable {
     private func start() throws -> Bool {
         // Below the ports that the system assigns automatically.
         let ports = (0..<1_000).lazy.compactMap { _ in
-            try? FullListener(backlog: 1, port: .random(in: 12_000..<32_000)).port
+            try? LoopbackListener(port: .random(in: 12_000..<32_000)).port
         }.prefix(3)
         let chosen = Array(ports)
         guard Set(chosen).count == 3 else { return false }

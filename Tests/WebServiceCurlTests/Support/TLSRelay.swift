@@ -1,5 +1,6 @@
 import CCurl
 import Foundation
+import TestSupport
 
 #if canImport(Glibc)
 import Glibc
@@ -10,48 +11,19 @@ import Darwin
 /// A relay in front of a TLS server that forwards records (RFC 8446, section 5.1) and can drop the
 /// server's alerts, as an attacker on the path can.
 final class TLSRelay: Sendable {
-    struct Failure: Error {}
-
-    let port: Int
-    private let listener: Int32
+    var port: Int { listener.port }
+    private let listener: LoopbackListener
 
     /// - Parameter dropsAlerts: Whether the server's alerts, such as `close_notify`, are dropped
     ///   before the connection ends.
     init(to target: Int, dropsAlerts: Bool) throws {
-        let listener = FullListener.newSocket()
-        var address = Self.loopback(port: 0)
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 16) == 0 && getsockname(listener, $0, &length) == 0
-            }
-        }
-        port = Int(UInt16(bigEndian: address.sin_port))
-        self.listener = listener
-        guard isListening else {
-            close(listener)
-            throw Failure()
-        }
-        Thread.detachNewThread {
-            while case let client = accept(listener, nil, nil), client >= 0 {
-                Thread.detachNewThread { Self.serve(client, target, dropsAlerts) }
-            }
-        }
-    }
-
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
+        listener = try LoopbackListener()
+        listener.serve { Self.serve($0, target, dropsAlerts) }
     }
 
     private static func serve(_ client: Int32, _ target: Int, _ dropsAlerts: Bool) {
-        let server = FullListener.newSocket()
-        var address = loopback(port: UInt16(target))
-        let isConnected = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-            }
-        }
+        let server = LoopbackListener.newSocket()
+        let isConnected = LoopbackListener.connect(server, to: target)
         let upstream = DispatchGroup()
         if isConnected {
             upstream.enter()
@@ -107,13 +79,5 @@ final class TLSRelay: Sendable {
             rest = rest.dropFirst(sent)
         }
         return true
-    }
-
-    private static func loopback(port: UInt16) -> sockaddr_in {
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        return address
     }
 }

@@ -5,24 +5,15 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Responses that break off, and files that others have changed.
-@Suite(.permit) final class CassetteFailureTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")
+@Suite(.permit) struct CassetteFailureTests {
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url.appendingPathComponent("cassettes") }
     private var file: URL { folder.appendingPathComponent("failures.json") }
     private let mock = MockSession()
 
-    deinit {
-        try? FileManager.default.removeItem(at: folder)  // in the temporary folder; may not exist
-    }
-
     private func service(_ session: any Session) -> WebService {
-        let service = WebService(baseURLString: "https://h/v1")
-        service.session = session
-        return service
+        WebService("https://h/v1", session: session)
     }
 
     /// What a receiver of a response was notified of.

@@ -6,19 +6,14 @@ import WebServiceCore
 @testable import WebServiceMocking
 
 /// Secrets do not reach the file of a cassette.
-@Suite(.permit) final class CassetteSecretTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("cassettes-\(UUID().uuidString)")
+@Suite(.permit) struct CassetteSecretTests {
+    private let temporary = TemporaryFolder()
+    private var folder: URL { temporary.url.appendingPathComponent("cassettes") }
     private var file: URL { folder.appendingPathComponent("secrets.json") }
     private let mock = MockSession()
 
-    deinit {
-        try? FileManager.default.removeItem(at: folder)  // in the temporary folder; may not exist
-    }
-
     private func service(_ session: any Session) -> WebService {
-        let service = WebService(baseURLString: "https://h/v1")
-        service.session = session
-        return service
+        WebService("https://h/v1", session: session)
     }
 
     private func recorder(secrets: [String] = [], allowed: Set<String> = [], unsearched: Bool = false) throws

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct TestClockTests {
     private let clock: TestClock
     private let mock: MockService
@@ -210,7 +206,7 @@ import FoundationNetworking
         #expect(try await task.value.byteCount == 100_000)
     }
 
-    @Test("Work that becomes due during an advance runs at its own instant, in the order of time", .covers("M-335"))
+    @Test("Work that becomes due during an advance runs at its own instant, in the order of time", .covers("M-336"))
     func order() async throws {
         let log = Log()
         let clock = clock
@@ -225,7 +221,7 @@ import FoundationNetworking
         try await second.value
     }
 
-    @Test("An advance waits for a handler that needs some time to respond", .covers("M-335"))
+    @Test("An advance waits for a handler that needs some time to respond", .covers("M-336"))
     func slowHandler() async throws {
         mock.on(.any) { _ in
             var count = 0
@@ -272,7 +268,7 @@ import FoundationNetworking
         await #expect(throws: CancellationError.self) { try await sleeper.value }
     }
 
-    @Test("Something that schedules itself at once stops the clock at that instant", .covers("M-335"))
+    @Test("Something that schedules itself at once stops the clock at that instant", .covers("M-336"))
     func endless() async {
         let loop = Loop(TaskClock(clock))
         _ = TaskClock(clock).schedule(after: .seconds(3), loop)
@@ -300,7 +296,7 @@ import FoundationNetworking
         #expect(start < clock.now)
     }
 
-    @Test("An advance waits for a handler and a storage that occupy their threads", .covers("M-335"))
+    @Test("An advance waits for a handler and a storage that occupy their threads", .covers("M-336"))
     func slowWork() async throws {
         mock.on(.GET, "/brewers", .text("Long Trail"))
         service.endpoints = [HTTPEndpoint()]
@@ -315,7 +311,7 @@ import FoundationNetworking
         #expect(SlowStorage.count.value == 1)
     }
 
-    @Test("An advance waits for the files of a storage", .covers("M-335"))
+    @Test("An advance waits for the files of a storage", .covers("M-336"))
     func files() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("clock-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // in the temporary folder
@@ -340,7 +336,7 @@ import FoundationNetworking
         #expect(clock.elapsed == .seconds(20))
     }
 
-    @Test("An advance waits for the main actor", .covers("M-335"))
+    @Test("An advance waits for the main actor", .covers("M-336"))
     func mainActor() async {
         mock.on(.any, .text("ale"))
         let ended = Counter()
@@ -379,7 +375,7 @@ import FoundationNetworking
         #expect(ended.value == 1)
     }
 
-    @Test("An advance does not wait for an interceptor that awaits something else", .covers("M-335"))
+    @Test("An advance does not wait for an interceptor that awaits something else", .covers("M-336"))
     func awaitingInterceptor() async throws {
         let (stream, feed) = AsyncStream<Void>.makeStream()
         mock.on(.any, .text("ale"))

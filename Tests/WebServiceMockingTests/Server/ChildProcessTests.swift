@@ -69,5 +69,26 @@ struct ChildProcessTests {
             #expect(process.waitUntilExit() == -SIGTERM)
         }
     }
+
+    @Test("Processes that are left are terminated after a process that was killed", .covers("M-335"))
+    func guardian() async throws {
+        let output = Pipe()
+        let probe = ChildProcess(programPath("session-probe"), ["children"], output: .pipe(output))
+        try await blocking {
+            try probe.run()
+            var text = Data()
+            while text.filter({ $0 == UInt8(ascii: "\n") }).count < 2 {
+                let more = output.fileHandleForReading.availableData
+                try #require(!more.isEmpty)
+                text += more
+            }
+            #expect(String(decoding: text, as: UTF8.self) == "started\nstarted\n")
+            #expect(probe.isRunning)
+            probe.send(SIGKILL)
+            #expect(probe.waitUntilExit() == -SIGKILL)
+            // The end of the output is the end of both processes.
+            #expect(try output.fileHandleForReading.readToEnd() ?? Data() == Data())
+        }
+    }
 }
 #endif

@@ -5,10 +5,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct MockServerLifecycleTests {
     private let ok = MockResponse(statusCode: 200, data: Data("ale".utf8))
     private let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -5,10 +5,6 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct MockServerWireTests {
     private func reply(_ response: MockResponse, to request: String = "GET / HTTP/1.1\r\nHost: a\r\n\r\n") throws
         -> String

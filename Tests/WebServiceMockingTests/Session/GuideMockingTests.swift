@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The code of the guide's chapter on mocking, in the same order.
 @Suite(.permit) struct GuideMockingTests {
     enum ResponseError: Error {

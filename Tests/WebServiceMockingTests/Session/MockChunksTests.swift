@@ -6,17 +6,11 @@ import WebServiceCore
 
 @testable import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Response bodies of a mock session from a sequence", .permit)
 struct MockChunksTests {
     private let session = MockSession()
     private var service: WebService {
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
-        return service
+        WebService("http://a.test", session: session)
     }
 
     private final class Count: Sendable {
@@ -67,9 +61,12 @@ struct MockChunksTests {
                 relay.end(nil)
             }
             await eventually { relay.state.withLock { $0.chunk != nil } }
-            var received = Data()
-            while let chunk = try relay.next(isNeeded: { true }) { received += chunk }
-            relay.close()
+            let received = try await blocking {
+                var received = Data()
+                while let chunk = try relay.next(isNeeded: { true }) { received += chunk }
+                relay.close()
+                return received
+            }
             results.insert(String(decoding: received, as: UTF8.self))
             try await producer.value
         }

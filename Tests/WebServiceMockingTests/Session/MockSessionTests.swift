@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct MockSessionTests {
     private let session = MockSession()
 
@@ -137,8 +133,7 @@ import FoundationNetworking
         silence.wire = .noAnswer
         session.addStub(silence)
         session.addStub(MockResponse(statusCode: 204)) { $0.urlRequestValue.url?.path == "/other" }
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         let waiting = (0..<200).map { _ in service.GET("/").data().resume() }
         #expect(try await service.GET("/other").data().response.status == 204)
         for task in waiting { task.cancel() }
@@ -161,8 +156,7 @@ import FoundationNetworking
             _ = release.wait(timeout: .now() + 30)
             return MockResponse(statusCode: 200)
         }
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         for path in ["/", "/slow"] {
             let task = service.GET(path).setTimeout(.milliseconds(50)).setDeadline(.seconds(60)).data()
             let error = await #expect(throws: URLError.self) { try await task.value }
@@ -182,8 +176,7 @@ import FoundationNetworking
         #expect((await session.answer(to: request).error as? WebServiceError)?.code == .responseTooLarge)
         request.options.maximumResponseBytes = 11
         #expect(await session.answer(to: request).data?.count == 11)
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         let progress = Mutex<[TransferProgress]>([])
         let task = service.POST("/").setBody(Data(count: 7)).onProgress { news in progress.withLock { $0.append(news) }
         }.data()
@@ -197,8 +190,7 @@ import FoundationNetworking
     @Test("A mocked response has the source `mock`, also through a recording session and a service")
     func source() async throws {
         session.addStub(MockResponse(statusCode: 200))
-        let inner = WebService(baseURLString: "http://a.test")
-        inner.session = RequestRecordingSession(session)
+        let inner = WebService("http://a.test", session: RequestRecordingSession(session))
         let service = WebService(baseURLString: "http://a.test")
         for session in [session, inner] as [any Session] {
             service.session = session

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct RequestRecordingSessionTests {
     private let mock = MockSession()
 
@@ -53,8 +49,7 @@ import FoundationNetworking
                 }
             })
         let session = RequestRecordingSession(mock)
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         let body = try await service.GET("/").stream(bufferSize: 10_000).value.body
         await eventually { produced.count.withLock { $0 } >= 9 }
         #expect(produced.count.withLock { $0 } <= 12)

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// H-48: Promises that `SessionScenario` does not cover, because they concern suspension or only
 /// the mock.
 @Suite(.permit) struct SessionContractTests {

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The behavior that the mocking tests of ELWebService describe.
 @Suite(.permit) struct ELWebServiceMockingTests {
     private let session = MockSession()

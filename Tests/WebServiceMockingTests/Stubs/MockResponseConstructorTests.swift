@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct MockResponseConstructorTests {
     struct Brewer: Codable, Sendable { var name: String, founded: Date? }
 

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The declarations of stubs, over a session and over a server.
 @Suite(.permit) struct StubTests {
     enum Kind: CaseIterable {
@@ -135,8 +131,7 @@ import FoundationNetworking
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("stub-\(UUID().uuidString)")
         try Data(repeating: 7, count: 100_000).write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }  // the folder is temporary
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         #expect(try await service.POST("/upload").setBody(.file(file)).string().value == "100000")
         #expect(session.receivedRequests.first?.body == Data(repeating: 7, count: 100_000))
         try FileManager.default.removeItem(at: file)
@@ -148,8 +143,7 @@ import FoundationNetworking
         let session = MockSession()
         session.on(.GET, "/slow", .text("slow").after(.seconds(60)))
         session.on(.GET, "/soon", .text("soon").after(.milliseconds(50)))
-        let service = WebService(baseURLString: "http://a.test")
-        service.session = session
+        let service = WebService("http://a.test", session: session)
         let waiting = (0..<200).map { _ in service.GET("/slow").string().resume() }
         let start = ContinuousClock.now
         #expect(try await service.GET("/soon").string().value == "soon")

@@ -4,10 +4,6 @@ import Testing
 import WebServiceCore
 import WebServiceMocking
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct VerificationTests {
     private let session = MockSession()
 
@@ -80,8 +76,7 @@ import FoundationNetworking
             for number in 0..<200 {
                 group.addTask {
                     let session = MockSession()
-                    let service = WebService(baseURLString: "https://api.test")
-                    service.session = session
+                    let service = WebService("https://api.test", session: session)
                     let user = User(id: "\(number)", name: "Ann")
                     session.on(.GET, "/users/{id}") { request in
                         .json(User(id: request.pathParameters["id"] ?? "", name: "Ann"))

@@ -1,11 +1,8 @@
 import Foundation
+import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceMocking
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// The result that a completion receives.
 struct Answer: Sendable {
@@ -41,23 +38,6 @@ final class Counter: Sendable {
 
     func add() {
         number.withLock { $0 += 1 }
-    }
-}
-
-/// A generator whose random numbers are the same in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
     }
 }
 

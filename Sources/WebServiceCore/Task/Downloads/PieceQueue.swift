@@ -100,8 +100,8 @@ struct PieceQueue {
             limit = max(1, active)
             giveBack(piece, from: piece.range.lowerBound, earliest: now.addingSaturated(pause ?? .zero))
         case .refused(let piece, let isSameVersion):
-            guard isSameVersion, active > 0 else { return .requestWholeFile }
-            limit = active
+            guard isSameVersion, limit > 1 else { return .requestWholeFile }
+            limit = max(1, active)
             giveBack(piece, from: piece.range.lowerBound)
         }
         return nil

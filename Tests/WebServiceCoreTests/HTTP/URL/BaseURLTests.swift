@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite(.permit) struct BaseURLTests {
     @Test(
         "A base that is not a plain http or https URL is rejected without revealing it",

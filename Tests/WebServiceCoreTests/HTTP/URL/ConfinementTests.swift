@@ -152,7 +152,7 @@ import Testing
         #expect(lines.count >= minimum)
         for base in Self.bases {
             let service = WebService(baseURLString: base.text)
-            for line in lines {
+            for line in sample(lines, every: 3) {
                 _ = run(base, service, line, nil)
                 _ = run(base, service, "/" + line, nil)
                 _ = run(base, service, "/files/{x}", ["x": line])

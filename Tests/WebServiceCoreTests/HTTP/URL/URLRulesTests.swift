@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// The rules in the table of the documentation of ``WebService/absoluteURL(_:pathParameters:)``.
 @Suite(.permit) struct URLRulesTests {
     struct Rule: Sendable, CustomTestStringConvertible {

@@ -1,9 +1,6 @@
 import Foundation
+import TestSupport
 @testable import WebServiceCore
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
 
 /// A service with a cache, and with a server and a clock that the test controls.
 final class CacheFixture: Sendable {

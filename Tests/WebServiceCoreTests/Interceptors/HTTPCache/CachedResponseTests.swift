@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Freshness", .permit)
 struct CachedResponseTests {
     /// 2027-01-15T08:00:00Z.

@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache: Changes and invalidation", .permit)
 struct ResponseCacheChangeTests {
     @Test("A stored GET response is used for HEAD, and a HEAD response updates or invalidates it", .covers("M-22"))

@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache: Credentials, Vary and refusals", .permit)
 struct ResponseCacheCredentialTests {
     /// Serves a response that contains the values of the header fields of the request.

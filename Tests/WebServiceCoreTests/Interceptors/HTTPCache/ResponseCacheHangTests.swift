@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache with a storage that hangs", .permit)
 struct ResponseCacheHangTests {
     /// Advances the clock until the operation ends.

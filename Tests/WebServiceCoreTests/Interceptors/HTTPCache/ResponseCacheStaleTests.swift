@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache: Stale responses", .permit)
 struct ResponseCacheStaleTests {
     @Test(

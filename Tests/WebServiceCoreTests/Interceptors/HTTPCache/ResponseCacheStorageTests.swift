@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache with storages", .permit)
 struct ResponseCacheStorageTests {
     enum Kind: CaseIterable, Sendable { case memory, file, bareFile }

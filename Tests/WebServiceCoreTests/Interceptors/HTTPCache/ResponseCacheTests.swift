@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("ResponseCache", .permit)
 struct ResponseCacheTests {
     @Test("A fresh response is returned from the cache with its age, and nothing is sent", .covers("M-22"))

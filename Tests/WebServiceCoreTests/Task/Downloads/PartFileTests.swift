@@ -8,10 +8,9 @@ import Testing
 struct PartFileTests {
     /// Calls the closure with a new folder.
     private func withFolder(_ body: (URL) throws -> Void) throws {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("webservice-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        try body(folder)
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        try body(folder.url)
     }
 
     private func open(_ folder: URL, _ name: String = "a.iso", replaces: Bool = true) throws -> PartFile {
@@ -22,17 +21,8 @@ struct PartFileTests {
         try Data(text.utf8).withUnsafeBytes { bytes in try part.write(bytes, at: offset) }
     }
 
-    private func names(_ folder: URL) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-    }
-
     private func text(_ folder: URL, _ name: String = "a.iso") throws -> String {
         String(decoding: try Data(contentsOf: folder.appendingPathComponent(name)), as: UTF8.self)
-    }
-
-    private func mode(_ folder: URL, _ name: String) throws -> Int {
-        let attributes = try FileManager.default.attributesOfItem(atPath: folder.appendingPathComponent(name).path)
-        return try #require((attributes[.posixPermissions] as? NSNumber)?.intValue)
     }
 
     private static let state = DownloadState(url: "https://h/a", headers: ["ETag": "\"1\""], total: 10)
@@ -44,16 +34,17 @@ struct PartFileTests {
             try part.store(Self.state)
             try write("hello", to: part)
             try write("world", to: part, at: 5)
-            #expect(try names(folder) == [".a.iso.webservice-part", ".a.iso.webservice-state"])
-            #expect(try mode(folder, ".a.iso.webservice-part") == 0o600)
-            #expect(try mode(folder, ".a.iso.webservice-state") == 0o600)
+            #expect(try names(in: folder) == [".a.iso.webservice-part", ".a.iso.webservice-state"])
+            #expect(try mode(of: folder.appendingPathComponent(".a.iso.webservice-part")) == 0o600)
+            #expect(try mode(of: folder.appendingPathComponent(".a.iso.webservice-state")) == 0o600)
             #expect(try part.length() == 10)
             #expect(part.state() == Self.state)
             try part.finish(replaces: true, synchronize: true)
-            #expect(try names(folder) == ["a.iso"])
+            #expect(try names(in: folder) == ["a.iso"])
             #expect(try text(folder) == "helloworld")
             try Data().write(to: folder.appendingPathComponent("b"))
-            #expect(try mode(folder, "a.iso") == mode(folder, "b"))
+            #expect(
+                try mode(of: folder.appendingPathComponent("a.iso")) == mode(of: folder.appendingPathComponent("b")))
         }
     }
 
@@ -71,10 +62,10 @@ struct PartFileTests {
             #expect(try second.length() == 3)
             #expect(second.state() == Self.state)
             try second.truncate(to: 0)
-            #expect(try names(folder) == [".a.iso.webservice-part"])
+            #expect(try names(in: folder) == [".a.iso.webservice-part"])
             #expect(second.state() == nil)
             try second.discard()
-            #expect(try names(folder) == [])
+            #expect(try names(in: folder) == [])
         }
     }
 
@@ -102,10 +93,10 @@ struct PartFileTests {
             try write("new", to: part)
             try Data("old".utf8).write(to: folder.appendingPathComponent("a.iso"))
             #expect(code { try part.finish(replaces: false, synchronize: false) } == .download)
-            #expect(try names(folder) == ["a.iso"])
+            #expect(try names(in: folder) == ["a.iso"])
             #expect(try text(folder) == "old")
             #expect(code { _ = try open(folder, replaces: false) } == .download)
-            #expect(try names(folder) == ["a.iso"])
+            #expect(try names(in: folder) == ["a.iso"])
             let second = try open(folder)
             try write("newer", to: second)
             try second.finish(replaces: true, synchronize: false)
@@ -120,7 +111,7 @@ struct PartFileTests {
             try write("new", to: part)
             try part.store(Self.state)
             try part.finish(replaces: false, synchronize: false)
-            #expect(try names(folder) == ["a.iso"])
+            #expect(try names(in: folder) == ["a.iso"])
             #expect(try text(folder) == "new")
         }
     }
@@ -165,7 +156,7 @@ struct PartFileTests {
             #expect(code { _ = try open(folder, "b.iso") } == .download)
             let missing = folder.appendingPathComponent("missing")
             #expect(code { _ = try open(missing) } == .download)
-            #expect(try names(folder) == ["a.iso", "b.iso"])
+            #expect(try names(in: folder) == ["a.iso", "b.iso"])
             try #require(mkfifo(folder.appendingPathComponent(".c.iso.webservice-part").path, 0o600) == 0)
             #expect(code { _ = try open(folder, "c.iso") } == .download)
         }
@@ -192,7 +183,7 @@ struct PartFileTests {
             let part = try open(folder)
             try part.store(Self.state)
             #expect(part.state() == Self.state)
-            #expect(try names(folder) == [".a.iso.webservice-part", ".a.iso.webservice-state"])
+            #expect(try names(in: folder) == [".a.iso.webservice-part", ".a.iso.webservice-state"])
         }
     }
 
@@ -222,7 +213,7 @@ struct PartFileTests {
                 DownloadState(url: "https://h/a", headers: ["ETag": "\"" + String(repeating: "a", count: 5_000) + "\""])
             )
             #expect(part.state() == nil)
-            #expect(try names(folder) == [".a.iso.webservice-part"])
+            #expect(try names(in: folder) == [".a.iso.webservice-part"])
         }
     }
 
@@ -260,7 +251,7 @@ struct PartFileTests {
             try part.store(Self.state)
             try write("x", to: part)
             try part.finish(replaces: false, synchronize: false)
-            #expect(try names(folder) == [name])
+            #expect(try names(in: folder) == [name])
         }
     }
 

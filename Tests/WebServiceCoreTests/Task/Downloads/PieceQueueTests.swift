@@ -87,6 +87,23 @@ struct PieceQueueTests {
         #expect(rejected.index == 3)
     }
 
+    @Test("A refused piece is requested again, unless the only connection was refused", .covers("D-31"))
+    func refused() throws {
+        var queue = PieceQueue(PieceMap(total: 16 << 20), limit: 2, count: 0, now: 0)
+        let first = try next(&queue, 0)
+        let second = try next(&queue, 0)
+        // The refusal is noticed after the other piece is complete.
+        let response = Response(data: Data(), urlResponse: nil)
+        _ = try queue.receive(.complete(first, response), count: 8 << 20, now: 0) { _, _, _ in nil }
+        let refusal = PieceFetcher.End.refused(second, isSameVersion: true)
+        let outcome = try queue.receive(refusal, count: 8 << 20, now: 0) { _, _, _ in nil }
+        #expect(outcome == nil)
+        let again = try next(&queue, 0)
+        #expect(again.index == second.index)
+        let end = try queue.receive(.refused(again, isSameVersion: true), count: 8 << 20, now: 0) { _, _, _ in nil }
+        #expect(end == .requestWholeFile)
+    }
+
     @Test("If the only connection is rejected twice without bytes, the error is final", .covers("D-303"))
     func onlyConnection() throws {
         let error = WebServiceError(.unacceptableStatus, "")

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Passive tasks", .permit)
 struct PassiveTaskTests {
     @Test("Observers added before or after the owner completes a passive task receive its value")

@@ -6,10 +6,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Cancellation of typed tasks", .permit)
 struct TypedTaskCancelTests {
     private func isCancelled<Value>(_ result: Result<Value, any Error>) -> Bool {

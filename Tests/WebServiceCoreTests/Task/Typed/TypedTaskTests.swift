@@ -5,10 +5,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 private struct Beer: Codable, Equatable, Sendable {
     var name: String
     var abv: Double?

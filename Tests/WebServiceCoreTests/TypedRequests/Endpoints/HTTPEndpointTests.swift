@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("HTTPEndpoint", .permit)
 struct HTTPEndpointTests {
     private struct Upload: ParameterizedRequest {

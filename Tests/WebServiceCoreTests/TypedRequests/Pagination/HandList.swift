@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 @testable import WebServiceCore
 
 /// A paginated list that the test controls: it records each page request and waits for a response

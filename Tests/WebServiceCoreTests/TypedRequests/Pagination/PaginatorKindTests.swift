@@ -3,10 +3,6 @@ import TestSupport
 import Testing
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Verifies the predefined kinds of paginators with a session that the test controls.
 @Suite("Kinds of paginators", .permit)
 struct PaginatorKindTests {

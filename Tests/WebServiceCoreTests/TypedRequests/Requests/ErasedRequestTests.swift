@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Requests of any type", .permit)
 struct ErasedRequestTests {
     private struct Count: ServiceRequest, Hashable {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Cache policies", .permit)
 struct FetchPolicyTests {
     /// An HTTP request whose responses have the storage identifier of `ValueText`.

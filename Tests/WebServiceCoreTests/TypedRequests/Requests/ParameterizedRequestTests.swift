@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Parameterized requests", .permit)
 struct ParameterizedRequestTests {
     private struct Search: ParameterizedRequest {

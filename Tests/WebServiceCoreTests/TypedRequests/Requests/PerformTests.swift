@@ -5,10 +5,6 @@ import WebServiceMocking
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Performing typed requests", .permit)
 struct PerformTests {
     struct Beer: Codable, Sendable, Equatable {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Request registry", .permit)
 struct RegistryTests {
     struct Key: Hashable, Sendable {

@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Events of typed requests", .permit)
 struct TypedRequestEventTests {
     private struct Get: HTTPServiceRequest, ValueStorableRequest, Hashable {

@@ -34,10 +34,6 @@ struct FileStorageFolderTests {
         }
     }
 
-    private func mode(_ url: URL) throws -> Int {
-        try #require(FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int)
-    }
-
     @Test(
         "A missing folder is created with its parents, and only the user can access it and its file",
         .covers("H-38", "F26"))
@@ -45,8 +41,10 @@ struct FileStorageFolderTests {
         try await withScratchFolder { parent in
             let folder = parent.appendingPathComponent("a/b c/ü")
             try await FileStorage(folder: folder).store(entry, for: key)
-            for made in ["a", "a/b c", "a/b c/ü"] { #expect(try mode(parent.appendingPathComponent(made)) == 0o700) }
-            #expect(try mode(folder.appendingPathComponent(name)) == 0o600)
+            for made in ["a", "a/b c", "a/b c/ü"] {
+                #expect(try mode(of: parent.appendingPathComponent(made)) == 0o700)
+            }
+            #expect(try mode(of: folder.appendingPathComponent(name)) == 0o600)
             #expect(try await FileStorage(folder: folder).entry(for: key)?.data == entry.data)
         }
     }
@@ -61,8 +59,8 @@ struct FileStorageFolderTests {
             let mask = umask(0)
             defer { umask(mask) }
             try await storage.store(entry, for: key)
-            #expect(try mode(folder) == 0o700)
-            #expect(try mode(folder.appendingPathComponent(name)) == 0o600)
+            #expect(try mode(of: folder) == 0o700)
+            #expect(try mode(of: folder.appendingPathComponent(name)) == 0o600)
         }
     }
 
@@ -258,11 +256,9 @@ struct FileStorageFolderTests {
 
     @Test(
         "A store on a full disk fails with ENOSPC, and only the old entry remains", .covers("H-36", "F26"),
-        .enabled(if: SmallDisk.canBeMounted, "requires permission to mount a tmpfs"))
+        .enabled(if: SmallDisk.canMount, "requires permission to mount a tmpfs"))
     func fullDisk() async throws {
-        try await withScratchFolder { folder in
-            let disk = try SmallDisk(at: folder)
-            defer { disk.unmount() }
+        try await SmallDisk.with(kilobytes: 256) { folder in
             let storage = try FileStorage(folder: folder, durability: .power)
             try await storage.store(entry, for: key)
             for size in stride(from: 256 << 10, through: 2 << 20, by: 37 << 10) {
@@ -278,37 +274,4 @@ struct FileStorageFolderTests {
             #expect(try await storage.entry(for: key)?.data?.count == 100 << 10)
         }
     }
-}
-
-/// A file system of 256 KiB, if the process has permission to mount one.
-private struct SmallDisk {
-    static let canBeMounted: Bool = {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("small-disk-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }  // it may not exist
-        guard geteuid() == 0,
-            (try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)) != nil,
-            let disk = try? SmallDisk(at: folder)
-        else { return false }
-        disk.unmount()
-        return true
-    }()
-
-    let path: String
-
-    init(at folder: URL) throws {
-        path = folder.path
-        guard Self.run("mount", "-t", "tmpfs", "-o", "size=256k,mode=0700", "tmpfs", path) else { throw TestFailure() }
-    }
-
-    func unmount() {
-        _ = Self.run("umount", "-l", path)
-    }
-
-    private static func run(_ arguments: String...) -> Bool {
-        let process = ChildProcess("/usr/bin/env", arguments, errors: .null)
-        guard (try? process.run()) != nil else { return false }
-        return process.waitUntilExit() == 0
-    }
-
-    private struct TestFailure: Error {}
 }

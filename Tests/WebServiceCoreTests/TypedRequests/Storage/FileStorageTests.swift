@@ -310,16 +310,3 @@ extension StorageEntry {
         }
     }
 }
-
-/// Creates a folder for one test and removes it at the end.
-func withScratchFolder(_ body: (URL) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath().appendingPathComponent(
-        "file-storage-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }  // the test may have removed it
-    try await body(folder)
-}
-
-func names(in folder: URL) throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
-}

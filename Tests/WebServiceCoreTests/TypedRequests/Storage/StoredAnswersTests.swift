@@ -4,10 +4,6 @@ import Testing
 
 @testable import WebServiceCore
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 @Suite("Stored responses", .permit)
 struct StoredAnswersTests {
     /// A calendar date that the test controls.

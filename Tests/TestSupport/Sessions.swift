@@ -16,3 +16,11 @@ extension StreamingSession {
             receiver: BodyCollector(request, source: responseSource, progress: progress, completion: completion))
     }
 }
+
+extension WebService {
+    /// Creates a service over a session.
+    package convenience init(_ baseURLString: String, session: any Session) {
+        self.init(baseURLString: baseURLString)
+        self.session = session
+    }
+}

@@ -1,54 +1,6 @@
 import Foundation
+import TestSupport
 import WebServiceCore
-
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
-/// A thread-safe list of the values that handlers add, in order. Tests wait for values without
-/// sleeping.
-final class Collected<Value: Sendable>: Sendable {
-    private struct State {
-        var values: [Value] = []
-        var waiters: [(count: Int, continuation: CheckedContinuation<[Value], Never>)] = []
-    }
-
-    private let state = Mutex(State())
-
-    var values: [Value] { state.withLock { $0.values } }
-
-    func add(_ value: Value) {
-        let ready = state.withLock { state -> [(CheckedContinuation<[Value], Never>, [Value])] in
-            state.values.append(value)
-            let count = state.values.count
-            let ready = state.waiters.filter { $0.count <= count }
-            state.waiters.removeAll { $0.count <= count }
-            return ready.map { ($0.continuation, state.values) }
-        }
-        for (continuation, values) in ready { continuation.resume(returning: values) }
-    }
-
-    func removeAll() {
-        let removed = state.withLock { state in
-            defer { state.values = [] }
-            return state.values
-        }
-        withExtendedLifetime(removed) {}  // values are deallocated outside the lock
-    }
-
-    /// Waits until the list contains at least `count` values and returns all values.
-    @discardableResult
-    func wait(for count: Int = 1) async -> [Value] {
-        await withCheckedContinuation { continuation in
-            let values = state.withLock { state -> [Value]? in
-                if state.values.count >= count { return state.values }
-                state.waiters.append((count, continuation))
-                return nil
-            }
-            if let values { continuation.resume(returning: values) }
-        }
-    }
-}
 
 /// A clock that advances only when the test advances it.
 final class ManualTimekeeper: Timekeeper {
@@ -146,14 +98,6 @@ extension WebService {
         service.session = session
         return service
     }
-}
-
-/// An object that calls a closure when it is deallocated.
-final class Canary: Sendable {
-    private let onDeinit: @Sendable () -> Void
-    init(_ onDeinit: @escaping @Sendable () -> Void) { self.onDeinit = onDeinit }
-    deinit { onDeinit() }
-    func touch() {}
 }
 
 struct TestError: Error, Equatable {
