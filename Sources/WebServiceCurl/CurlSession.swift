@@ -59,12 +59,19 @@ public final class CurlSession: UploadingSession {
     ///   libcurl is older than 7.80 or rejects the configuration, or if a string cannot be passed
     ///   to libcurl: a user agent with control characters, an empty proxy URL, a path that
     ///   contains NUL.
-    public init(configuration: Configuration = Configuration()) throws {
+    public convenience init(configuration: Configuration = Configuration()) throws {
+        try self.init(configuration: configuration, timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: Measures idle timeouts and the lifetime of idle connections; `nil`
+    ///   for the system clock. The timeouts of libcurl are always measured by the system clock.
+    package init(configuration: Configuration = Configuration(), timekeeper: (any Timekeeper)?) throws {
         try configuration.check()
+        let clock = TaskClock(timekeeper)
         self.configuration = configuration
         var loops: [CurlLoop] = []
         do {
-            for _ in 0..<min(max(configuration.loops, 1), 64) { loops.append(try CurlLoop(configuration)) }
+            for _ in 0..<min(max(configuration.loops, 1), 64) { loops.append(try CurlLoop(configuration, clock)) }
         } catch {
             for loop in loops { loop.end(.cancelling) }
             for loop in loops { loop.join() }

@@ -224,10 +224,11 @@ struct EventStreamTests {
     func delays() {
         let delays = EventReconnection.Delays(
             base: .seconds(1), maximum: .seconds(30), attempts: nil, random: { 0 })
-        #expect((0...7).map { delays.delay(after: $0, nil) } == [1, 1, 2, 4, 8, 16, 30, 30].map { .seconds($0) })
+        let expected = [1, 1, 2, 4, 8, 16, 30, 30].map { Duration.seconds($0) }
+        #expect((0...7).map { delays.delay(after: $0, nil, .system) } == expected)
         let increased = EventReconnection.Delays(
             base: .milliseconds(100), maximum: .seconds(30), attempts: nil, random: { 1 })
-        #expect(increased.delay(after: 0, .milliseconds(200)) == .milliseconds(300))
-        #expect(increased.delay(after: .max, .seconds(3600)) == .seconds(45))
+        #expect(increased.delay(after: 0, .milliseconds(200), .system) == .milliseconds(300))
+        #expect(increased.delay(after: .max, .seconds(3600), .system) == .seconds(45))
     }
 }

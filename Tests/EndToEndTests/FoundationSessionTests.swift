@@ -141,8 +141,14 @@ struct FoundationSessionTests {
             response.wire = .noAnswer
             return response
         }
-        let answer = await kind.service(server).GET("/").setDeadline(.milliseconds(300)).answer()
-        #expect((answer.error as? WebServiceError)?.code == .deadline)
+        defer { server.stop() }
+        let clock = TestClock()
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = kind.session
+        let task = service.GET("/").setDeadline(.seconds(30)).data().resume()
+        await clock.advance(by: .seconds(30))
+        let error = await #expect(throws: WebServiceError.self) { try await task.value }
+        #expect(error?.code == .deadline)
     }
 
     @Test(

@@ -9,7 +9,7 @@ final class TurnedClock: Timekeeper {
 
     init(_ start: Date = Date(timeIntervalSince1970: 1_800_000_000)) { time = Mutex(start) }
 
-    var now: UInt64 { TaskClock.system.now }
+    var instant: UInt64 { TaskClock.system.now }
     var date: Date { time.withLock { $0 } }
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
         TaskClock.system.schedule(after: delay, target)

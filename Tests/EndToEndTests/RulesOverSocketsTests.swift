@@ -178,9 +178,19 @@ struct RulesOverSocketsTests {
             response.wire = .noAnswer
             return response
         }
-        let answer = await FoundationBacked.foundationSession.service(server).GET("/").setTimeout(.milliseconds(200))
-            .answer()
-        #expect(answer.urlErrorCode == .timedOut)
+        defer { server.stop() }
+        let clock = TestClock()
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = FoundationSession(timekeeper: clock)
+        let error = Mutex<URLError.Code?>(nil)
+        service.GET("/").setTimeout(.milliseconds(200)).responseError { failure in
+            error.withLock { $0 = (failure as? URLError)?.code }
+        }.resume()
+        await eventually { server.receivedRequests.count == 1 }
+        await clock.advance(by: .milliseconds(199))
+        #expect(error.withLock { $0 } == nil)
+        await clock.advance(by: .milliseconds(1))
+        #expect(error.withLock { $0 } == .timedOut)
     }
 
     @Test("The cache policy that forbids network access prevents a connection", arguments: RealSession.transports)

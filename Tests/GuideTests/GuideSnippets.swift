@@ -664,13 +664,18 @@ struct GuideSnippets {
         async let maine = service.perform(BrewersRequest(state: "maine")).value
         let brewers = try await vermont + maine
         #expect(brewers.count == 2)
+    }
+
+    @Test("A request is sent after a pause in the input")
+    func pausedInput() async throws {
         let clock = TestClock()
+        let executor = clock.executor
         let typed = ["v", "ve", "vermont"]
         let count = session.recordedRequests.count
         var pending: Task<[Brewer], any Error>?
         for text in typed {
             pending?.cancel()
-            pending = Task {
+            pending = Task(executorPreference: executor) {
                 try await clock.sleep(for: .milliseconds(300))
                 return try await service.perform(BrewersRequest(state: text)).value
             }
@@ -1381,7 +1386,7 @@ struct GuideSnippets {
         #expect(seen.withLock { $0 } == ["200 35", "404 0", "201 1", "-1009"])
     }
 
-    @Test("A test clock drives retries", .exclusive)
+    @Test("A test clock drives retries")
     func testClocks() async throws {
         let clock = TestClock()
         let mock = MockService(clock: clock)
@@ -1391,6 +1396,18 @@ struct GuideSnippets {
         await clock.advance(by: .seconds(30))
         await #expect(throws: WebServiceError.self) { try await task.value }
         #expect(mock.receivedRequests.count > 3)
+    }
+
+    @Test("A test clock waits for tasks on its executor")
+    func executorOfTestClocks() async throws {
+        let clock = TestClock()
+        let mock = MockService(clock: clock)
+        mock.on(.GET, "/brewers", .text("late").after(.seconds(20)))
+        let text = Task(executorPreference: clock.executor) {
+            try await mock.service.GET("/brewers").string().value
+        }
+        await clock.advance(by: .seconds(20))
+        #expect(try await text.value == "late")
     }
 
     @Test("A mock server causes faults")

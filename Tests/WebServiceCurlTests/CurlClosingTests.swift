@@ -62,21 +62,32 @@ struct CurlClosingTests {
         "Closing waits at most the idle timeout for the program that reads a response or produces a body",
         .covers("H-223"), arguments: [true, false])
     func waiting(isUpload: Bool) async throws {
-        let server = try MockServer.forTest { _ in MockResponse(Data(count: 4_000_000)) }
-        let session = try CurlSession()
-        let service = WebService(server, session)
+        let server = try MockServer { _ in MockResponse(Data(count: 4_000_000)) }
+        defer { server.stop() }
+        let clock = TestClock()
+        let session = try CurlSession(timekeeper: clock)
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = session
         let (chunks, source) = AsyncStream.makeStream(of: Data.self)
         source.yield(Data(count: 10))
-        let unread = isUpload ? nil : try await service.GET("/").setTimeout(.milliseconds(300)).stream().value
+        let unread = isUpload ? nil : try await service.GET("/").setTimeout(.seconds(30)).stream().value
         let upload =
             isUpload
-            ? service.POST("/").setBody(.stream(length: nil) { chunks }).setTimeout(.milliseconds(300)).data().resume()
-            : nil
-        // A wait of the program has no timeout before.
-        try await TaskClock.system.sleep(for: .milliseconds(500))
-        let start = ContinuousClock.now
-        try await blocking { session.close() }
-        #expect(ContinuousClock.now - start >= .milliseconds(290))
+            ? service.POST("/").setBody(.stream(length: nil) { chunks }).setTimeout(.seconds(30)).data().resume() : nil
+        if isUpload { await eventually("the request arrives") { server.connectionCount == 1 } }
+        let isClosed = Box(false)
+        DispatchQueue.global().async {
+            session.close()
+            isClosed.change { $0 = true }
+        }
+        var refused: WebServiceError.Code?
+        for _ in 0..<10_000 where refused != .sessionClosed {
+            refused = await WebService(server, session).GET("/").setDeadline(.milliseconds(20)).data().result.code
+        }
+        await clock.advance(by: .milliseconds(29_999))
+        #expect(!isClosed.value)
+        await clock.advance(by: .milliseconds(1))
+        await eventually("the session is closed") { isClosed.value }
         if let upload { #expect(await upload.result.urlErrorCode == .cancelled) }
         if let unread {
             let error = await #expect(throws: (any Error).self) { for try await _ in unread.body {} }

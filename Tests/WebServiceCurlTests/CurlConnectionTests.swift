@@ -182,12 +182,15 @@ struct CurlConnectionTests {
 
     @Test("A connection is not reused after an idle timeout")
     func silentConnection() async throws {
-        let server = try MockServer.forTest {
-            MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength)
-        }
-        let service = WebService(server, try CurlSession())
+        let server = try MockServer { MockResponse("ale", wire: $0.path == "/silent" ? .noAnswer : .fixedLength) }
+        defer { server.stop() }
+        let clock = TestClock()
+        let service = try WebService(server, clock)
         #expect(try await service.GET("/").string().value == "ale")
-        #expect(await service.GET("/silent").setTimeout(.milliseconds(100)).string().result.urlErrorCode == .timedOut)
+        let silent = service.GET("/silent").setTimeout(.seconds(10)).string().resume()
+        await eventually("the request arrives") { server.receivedRequests.count == 2 }
+        await clock.advance(by: .seconds(10))
+        #expect(await silent.result.urlErrorCode == .timedOut)
         let next = try await service.GET("/").string().response
         #expect(next.transport?.isConnectionReused == false)
         #expect(server.connectionCount == 2)

@@ -177,9 +177,14 @@ struct CurlSessionTests {
 
     @Test("Idle connections are closed after their lifetime, and the session stays usable")
     func idleConnections() async throws {
-        let server = try MockServer.forTest { _ in MockResponse("x") }
-        let service = WebService(server, try CurlSession { $0.idleConnectionLifetime = .milliseconds(50) })
+        let server = try MockServer { _ in MockResponse("x") }
+        defer { server.stop() }
+        let clock = TestClock()
+        let service = try WebService(server, clock)
         _ = try await service.GET("/").data().value
+        await clock.advance(by: .milliseconds(59_999))
+        #expect(server.openConnectionCount == 1)
+        await clock.advance(by: .milliseconds(1))
         await eventually("the connection is closed") { server.openConnectionCount == 0 }
         _ = try await service.GET("/").data().value
         #expect(server.connectionCount == 2)

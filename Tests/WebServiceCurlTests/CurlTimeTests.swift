@@ -5,233 +5,74 @@ import WebServiceCore
 import WebServiceCurl
 @testable import WebServiceMocking
 
-@Suite("Curl session: time", .exclusive)
+@Suite("Curl session: time", .permit)
 struct CurlTimeTests {
-    /// The delay after which a task must have ended.
-    private static let prompt: Duration = isSanitized ? .seconds(1) : .milliseconds(50)
+    private let clock = TestClock()
 
-    /// Returns the result of a task and its duration. Other tests keep the processors busy, so a
-    /// late result is measured again, up to twice.
-    private func timed<Value>(below limit: Duration, _ make: () -> TypedTask<Value>) async -> (
-        Result<Value, any Error>, Duration
-    ) {
-        for _ in 0..<2 {
-            let (result, time) = await timed(make())
-            if time < limit { return (result, time) }
-        }
-        return await timed(make())
-    }
-
-    /// Measures on the thread that delivers the result, because the threads of Swift tasks may be
-    /// busy with other tests.
-    private func timed<Value>(_ task: TypedTask<Value>) async -> (Result<Value, any Error>, Duration) {
-        await withCheckedContinuation { continuation in
-            let start = ContinuousClock.now
-            task.onCompletion { continuation.resume(returning: ($0, start.duration(to: .now))) }.resume()
-        }
-    }
-
-    @Test(
-        "Silence ends a task after its idle timeout, with millisecond precision", .covers("H-05"),
-        arguments: [30, 120, 370])
-    func idle(milliseconds: Int) async throws {
-        let server = try MockServer.forTest { _ in MockResponse("x", wire: .noAnswer) }
-        let service = WebService(server, try CurlSession())
-        var request = service.request(.GET, path: "/")
-        request.options.timeout = .milliseconds(milliseconds)
-        let limit = Duration.milliseconds(milliseconds + 250)
-        let (result, time) = await timed(below: limit) { service.sessionTask(request: request).data() }
-        #expect(result.urlErrorCode == .timedOut)
-        #expect(time >= .milliseconds(milliseconds))
-        #expect(time < limit)
+    @Test("Silence ends a task after its idle timeout and not before", .covers("H-05"))
+    func idle() async throws {
+        let server = try MockServer { _ in MockResponse("x", wire: .noAnswer) }
+        defer { server.stop() }
+        let (service, error) = (try WebService(server, clock), Box<URLError.Code?>(nil))
+        service.GET("/").setTimeout(.seconds(30)).data()
+            .onCompletion { result in error.change { $0 = result.urlErrorCode } }.resume()
+        await eventually("the request arrives") { server.receivedRequests.count == 1 }
+        #expect(await clock.advance(by: .milliseconds(29_999)))
+        #expect(error.value == nil)
+        #expect(await clock.advance(by: .milliseconds(1)))
+        #expect(error.value == .timedOut)
     }
 
     @Test("A slowly arriving response does not reach the idle timeout, and the deadline ends it", .covers("H-04"))
     func drip() async throws {
-        let server = try MockServer.forTest { _ in
-            MockResponse(Data(count: 4000), wire: .drip(size: 40, pause: .milliseconds(20)))
+        let gate = DispatchSemaphore(value: 0)
+        let server = try MockServer { _ in
+            MockResponse(statusCode: 200) { body in
+                for _ in 0..<3 {
+                    try body.write(Data("ale".utf8))
+                    gate.wait()
+                }
+            }
         }
-        let service = WebService(server, try CurlSession())
-        var request = service.request(.GET, path: "/")
-        request.options.timeout = .milliseconds(300)
-        request.options.deadline = .milliseconds(600)
-        let (result, time) = await timed(below: .milliseconds(850)) { service.sessionTask(request: request).data() }
-        #expect(result.code == .deadline)
-        #expect(time >= .milliseconds(600))
-        #expect(time < .milliseconds(850))
-    }
-
-    @Test("The connect timeout is separate from the idle timeout and has a different error", .covers("H-05", "L-04"))
-    func connecting() async throws {
-        let listener = try FullListener()
-        let service = WebService(
-            "http://127.0.0.1:\(listener.port)", session: try CurlSession { $0.connectTimeout = .milliseconds(150) })
-        let (result, time) = await timed(below: .milliseconds(400)) { service.GET("/").data() }
-        #expect(result.urlErrorCode == .cannotConnectToHost)
-        #expect(time >= .milliseconds(140))
-        #expect(time < .milliseconds(400))
-        var request = service.request(.GET, path: "/")
-        request.options.connectTimeout = .milliseconds(400)
-        let (own, ownTime) = await timed(below: .milliseconds(650)) { service.sessionTask(request: request).data() }
-        #expect(own.urlErrorCode == .cannotConnectToHost)
-        #expect(ownTime >= .milliseconds(390))
-        #expect(ownTime < .milliseconds(650))
+        defer {
+            for _ in 0..<3 { gate.signal() }
+            server.stop()
+        }
+        let (service, error, received) = (
+            try WebService(server, clock), Box<WebServiceError.Code?>(nil), Box<Int64>(0)
+        )
+        service.GET("/").setTimeout(.seconds(300)).setDeadline(.seconds(600))
+            .onProgress { progress in received.change { $0 = progress.bytesReceived } }.data()
+            .onCompletion { result in error.change { $0 = result.code } }.resume()
+        for count in 1...3 as ClosedRange<Int64> {
+            await eventually("the bytes arrive") { received.value == 3 * count }
+            #expect(error.value == nil)
+            #expect(await clock.advance(by: .seconds(200)))
+            gate.signal()
+        }
+        #expect(error.value == .deadline)
     }
 
     @Test("A server that does not read the request ends the task after the idle timeout", .covers("H-06"))
     func stuckUpload() async throws {
         let listener = try FullListener(backlog: 5)
-        let service = WebService("http://127.0.0.1:\(listener.port)", session: try CurlSession())
-        let task = service.POST("/").setBody(Data(count: 30_000_000))
-        task.setTimeout(.milliseconds(200))
-        #expect(await task.data().result.urlErrorCode == .timedOut)
-    }
-
-    @Test("A task ends within 50 milliseconds of its cancellation in 99 of 100 cases")
-    func cancel() async throws {
-        let server = try MockServer.forTest { _ in MockResponse("x", wire: .noAnswer) }
-        let session = try CurlSession()
-        var times: [Duration] = []
-        // Other processes may keep the processors busy, so the best of five rounds counts.
-        for attempt in 0..<5 {
-            times = []
-            for round in 1...100 {
-                let ended = Box<ContinuousClock.Instant?>(nil)
-                let task = session.responseTask(request: Request(.GET, url: server.baseURLString), progress: nil) {
-                    result, _ in
-                    if result.urlErrorCode == .cancelled { ended.change { $0 = .now } }
-                }
-                task.resume()
-                await eventually("the request arrives") { server.receivedRequests.count == attempt * 100 + round }
-                let start = ContinuousClock.now
-                task.cancel()
-                await eventually("the task ends") { ended.value != nil }
-                times.append(ended.value.map { start.duration(to: $0) } ?? .seconds(60))
-            }
-            times.sort()
-            if times[98] < Self.prompt { break }
+        let service = WebService(baseURLString: "http://127.0.0.1:\(listener.port)", clock: clock)
+        service.session = try CurlSession(timekeeper: clock)
+        let error = Box<URLError.Code?>(nil)
+        service.POST("/").setBody(Data(count: 30_000_000)).setTimeout(.seconds(30)).setDeadline(.seconds(36_000))
+            .data().onCompletion { result in error.change { $0 = result.urlErrorCode } }.resume()
+        // The system's buffers take some bytes at first.
+        while error.value == nil, clock.elapsed < .seconds(36_000) {
+            await clock.advance(by: .seconds(1))
+            await Task.yield()
         }
-        #expect(times[98] < Self.prompt)
-    }
-
-    /// The stage at which a connection hangs before a request is sent.
-    enum Hang: CaseIterable, Sendable { case connect, handshake, proxy, proxyConnect }
-
-    /// The event that ends a request that hangs.
-    enum End: CaseIterable, Sendable { case cancel, deadline, close }
-
-    @Test(
-        "Cancellation, deadline and closing are prompt while a connection hangs", .covers("H-05"),
-        arguments: Hang.allCases,
-        End.allCases)
-    func hanging(_ hang: Hang, _ end: End) async throws {
-        let listener = try FullListener(backlog: hang == .connect || hang == .proxyConnect ? 0 : 5)
-        var delay = Duration.seconds(60)
-        for _ in 0..<5 where delay > Self.prompt {
-            let session = try CurlSession {
-                $0.proxy = hang == .proxy || hang == .proxyConnect ? .url("http://127.0.0.1:\(listener.port)") : .none
-                // Longer than a busy machine needs to continue.
-                $0.connectTimeout = .seconds(3600)
-            }
-            let service = WebService(
-                baseURLString: "https://127.0.0.1:\(hang == .proxy || hang == .proxyConnect ? 9 : listener.port)")
-            service.session = session
-            let untyped = service.GET("/")
-            if end == .deadline { untyped.setDeadline(.milliseconds(100)) }
-            let task = untyped.data()
-            let ended = Box<ContinuousClock.Instant?>(nil)
-            let code = Box<(URLError.Code?, WebServiceError.Code?)>((nil, nil))
-            task.onCompletion { result in
-                code.change { $0 = (result.urlErrorCode, result.code) }
-                ended.change { $0 = .now }
-            }
-            var start = ContinuousClock.now
-            task.resume()
-            try await TaskClock.system.sleep(for: .milliseconds(80))
-            if end != .deadline { #expect(ended.value == nil) }
-            switch end {
-            case .cancel:
-                start = .now
-                task.cancel()
-            case .deadline: start += .milliseconds(100)
-            case .close:
-                start = .now
-                session.close(.cancelling)
-                #expect(start.duration(to: .now) < .seconds(1))
-            }
-            await eventually("the task ends") { ended.value != nil }
-            delay = ended.value.map { start.duration(to: $0) } ?? .seconds(60)
-            #expect(end == .deadline ? code.value.1 == .deadline : code.value.0 == .cancelled)
-        }
-        #expect(delay < Self.prompt)
-    }
-
-    @Test(
-        "A connection that the server closes within a response is an error at once", .covers("H-05"),
-        arguments: [3, 30, 60])
-    func halfClosed(count: Int) async throws {
-        let server = try MockServer.forTest { _ in MockResponse(Data(count: 100), wire: .cut(after: count)) }
-        let service = WebService(server, try CurlSession())
-        let (result, time) = await timed(below: .milliseconds(500)) { service.POST("/").data() }
-        #expect(result.urlErrorCode == .networkConnectionLost || result.urlErrorCode == .badServerResponse)
-        #expect(time < .milliseconds(500))
-    }
-
-    @Test(
-        "The idle timeout counts bytes, not lines of the head",
-        .enabled(if: !isSanitized, "the thread sanitizer slows the test down"))
-    func drippingHead() async throws {
-        let server = try MockServer.forTest { _ in MockResponse("ale", wire: .drip(size: 1, pause: .milliseconds(50))) }
-        let service = WebService(server, try CurlSession())
-        // One line takes more than half a second.
-        #expect(try await service.GET("/").setTimeout(.milliseconds(400)).string().value == "ale")
-    }
-
-    @Test(
-        "Exchanges whose responses arrive while the loop is blocked do not time out",
-        .enabled(if: !isSanitized, "the thread sanitizer slows the test down")
-    )
-    func stalledLoop() async throws {
-        let count = 200
-        let gate = DispatchSemaphore(value: 0)
-        let sent = Box(0)
-        let server = try MockServer.forTest { request in
-            if request.path == "/stall" { return MockResponse("stalled") }
-            gate.wait()
-            var response = MockResponse("ale")
-            response.surplus = { _ in sent.change { $0 += 1 } }
-            return response
-        }
-        let session = try CurlSession {
-            $0.maximumConnectionsPerHost = count + 1
-            $0.maximumIdleConnections = count + 1
-        }
-        let service = WebService(server, session)
-        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(5)).string().resume() }
-        await eventually("all arrive") { server.receivedRequests.count == count }
-        let hasStalled = Box(false)
-        let stall = service.GET("/stall").onProgress { _ in
-            // On the loop's thread: no bytes are handled for longer than the idle timeout, while
-            // all responses arrive.
-            let isFirst = hasStalled.withValue { value in
-                defer { value = true }
-                return !value
-            }
-            guard isFirst else { return }
-            let end = ContinuousClock.now + .milliseconds(5_200)
-            for _ in 0..<count { gate.signal() }
-            while ContinuousClock.now < end || sent.value < count { sched_yield() }
-        }.string()
-        #expect(try await stall.value == "stalled")
-        var timedOut = 0
-        for task in tasks where await task.result.urlErrorCode == .timedOut { timedOut += 1 }
-        #expect(timedOut == 0)
-        for task in tasks { #expect(await (try? task.value) == "ale") }
+        #expect(error.value == .timedOut)
     }
 
     @Test("A cancelled request that waits in the queue releases its body at once")
     func cancelledWhileWaiting() async throws {
-        let server = try MockServer.forTest { _ in MockResponse("", wire: .noAnswer) }
+        let server = try MockServer { _ in MockResponse("", wire: .noAnswer) }
+        defer { server.stop() }
         let session = try CurlSession { $0.maximumConnectionsPerHost = 1 }
         let first = session.dataTask(request: Request(.GET, url: server.baseURLString)) { _, _, _ in }
         first.resume()

@@ -72,12 +72,12 @@ final class ManualClock: Timekeeper {
     private let time = Mutex<UInt64>(0)
     private let alarms = AlarmTimer()
 
-    var now: UInt64 { time.withLock { $0 } }
+    var instant: UInt64 { time.withLock { $0 } }
 
     func advance(milliseconds: UInt64) { time.withLock { $0 += milliseconds * 1_000_000 } }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: now.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target).alarm
     }
 
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }

@@ -19,7 +19,9 @@ import WebServiceTesting
         let mock = try MockService.current
         let clock = try #require(mock.clock)
         mock.on(.GET, "/", .text("ale").after(.seconds(60)))
-        let text = Task { try await mock.service.GET("/").setTimeout(.seconds(90)).string().value }
+        let text = Task(executorPreference: clock.executor) {
+            try await mock.service.GET("/").setTimeout(.seconds(90)).string().value
+        }
         await clock.advance(by: .seconds(60))
         #expect(try await text.value == "ale")
         #expect(clock.elapsed == .seconds(60))

@@ -48,6 +48,7 @@ public final class Authentication: Interceptor {
     private let provider: any TokenProvider
     private let isUnauthorized: @Sendable (Response) -> Bool
     private let flight = RefreshFlight()
+    private let clock: TaskClock
 
     /// The authentications on whose behalf the current Swift task runs a refresh.
     @TaskLocal static var refreshing: Set<ObjectIdentifier> = []
@@ -67,7 +68,7 @@ public final class Authentication: Interceptor {
     ///     seconds.
     ///   - isUnauthorized: Returns whether a response to a request with the credential means that
     ///     the server rejected it. Called in the background. Defaults to the status 401.
-    public init(
+    public convenience init(
         _ provider: any TokenProvider,
         origins: Set<Origin> = [],
         leeway: Duration = .seconds(30),
@@ -76,6 +77,21 @@ public final class Authentication: Interceptor {
         refreshWindow: Duration = .seconds(30),
         isUnauthorized: @escaping @Sendable (_ response: Response) -> Bool = { $0.status == 401 }
     ) {
+        self.init(
+            provider, origins: origins, leeway: leeway, refreshLimit: refreshLimit, maximumRefreshes: maximumRefreshes,
+            refreshWindow: refreshWindow, timekeeper: nil, isUnauthorized: isUnauthorized)
+    }
+
+    /// - Parameter timekeeper: The clock of
+    ///   ``withCredential(refreshingAfter:_:)``, which belongs to no service; `nil` for the system
+    ///   clock.
+    package init(
+        _ provider: any TokenProvider, origins: Set<Origin> = [], leeway: Duration = .seconds(30),
+        refreshLimit: Duration = .seconds(30), maximumRefreshes: Int = 5, refreshWindow: Duration = .seconds(30),
+        timekeeper: (any Timekeeper)?,
+        isUnauthorized: @escaping @Sendable (_ response: Response) -> Bool = { $0.status == 401 }
+    ) {
+        clock = TaskClock(timekeeper)
         self.provider = provider
         self.isUnauthorized = isUnauthorized
         self.origins = origins
@@ -175,7 +191,6 @@ public final class Authentication: Interceptor {
         _ work: @Sendable (_ credential: Credential?) async throws -> Value
     ) async throws -> Value {
         guard !Self.refreshing.contains(ObjectIdentifier(self)) else { return try await work(nil) }
-        let clock = TaskClock.system
         var ticket = flight.ticket
         let credential = try await fresh(try await current(ticket), &ticket, clock, nil)
         do {

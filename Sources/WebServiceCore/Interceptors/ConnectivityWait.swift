@@ -75,7 +75,7 @@ public struct ConnectivityWait: Interceptor {
                 next.record(.noRetry, "no network within \(limit)")
                 return false
             }
-            try await clock.sleep(for: pause, isWork: true)
+            try await clock.sleep(for: pause)
             pause = min(pause * 2, .seconds(4))
         } while !isConnected(address)
         next.context.log.record(.wait, "for a network", from: start)

@@ -94,19 +94,17 @@ public final class RateLimiter: Interceptor {
         }
         defer { leave(request, key, clock) }
         while let delay = update(key, clock.now, { $0.takeToken(at: clock.now) }) {
-            try await clock.sleep(for: delay, isWork: true)
+            try await clock.sleep(for: delay)
         }
         return true
     }
 
     /// Waits until the request is the first of its key, whose Swift task waits for the next token.
     private func awaitTurn(_ request: QueuedRequest, _ key: String, _ clock: TaskClock) async throws {
-        clock.recordWork(-1)
         try await withTaskCancellationHandler {
             try await request.turn.value.get()
         } onCancel: {
             guard update(key, clock.now, { $0.remove(request, unlessFirst: true) }) else { return }
-            clock.recordWork(1)
             request.turn.set(.failure(CancellationError()))
         }
     }
@@ -117,7 +115,6 @@ public final class RateLimiter: Interceptor {
             return lane.waiting.first
         }
         guard let following else { return }
-        clock.recordWork(1)
         following.turn.set(.success(()))
     }
 

@@ -111,7 +111,7 @@ final class RefreshFlight: Sendable {
                 at: clock.now)
         }
         let alarm = clock.schedule(after: limits.duration, limit)
-        let task = Task {
+        let task = Task(executorPreference: clock.executor) { [self] in
             do {
                 let credential = try await refresh()
                 clock.cancel(alarm)

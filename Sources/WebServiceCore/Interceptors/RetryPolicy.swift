@@ -182,7 +182,7 @@ public struct RetryPolicy: Interceptor {
 
     private func wait(_ pause: Duration, by clock: TaskClock, _ context: ExchangeContext) async throws {
         let start = context.clock.now
-        try await clock.sleep(for: pause, isWork: true)
+        try await clock.sleep(for: pause)
         try Task.checkCancellation()
         context.log.record(.wait, "", from: start)
     }
@@ -262,11 +262,10 @@ extension RetryPolicy: ContinuationPolicy {
 extension ExchangeContext {
     /// Waits before a request, and records it.
     ///
-    /// - Parameter isWork: Whether the exchange does nothing else. Defaults to `false`.
     /// - Throws: `CancellationError`.
-    func pause(for duration: Duration, isWork: Bool = false) async throws {
+    func pause(for duration: Duration) async throws {
         let start = clock.now
-        try await clock.sleep(for: duration, isWork: isWork)
+        try await clock.sleep(for: duration)
         try Task.checkCancellation()
         log.record(.wait, "", from: start)
     }

@@ -16,6 +16,7 @@ final class CollectingTask: DataTask {
 
     private let phase = Mutex(Phase.created)
     private let stream: StreamedBody
+    private let clock: TaskClock
     private let fail: @Sendable (any Error) -> Void
     private let send: @Sendable (Data) -> any DataTask
 
@@ -23,10 +24,11 @@ final class CollectingTask: DataTask {
     ///   - fail: Called with the error if the request is not sent.
     ///   - send: Returns the task that sends the bytes, which is then resumed.
     init(
-        _ stream: StreamedBody, fail: @escaping @Sendable (any Error) -> Void,
+        _ stream: StreamedBody, _ clock: TaskClock, fail: @escaping @Sendable (any Error) -> Void,
         send: @escaping @Sendable (Data) -> any DataTask
     ) {
         self.stream = stream
+        self.clock = clock
         self.fail = fail
         self.send = send
     }
@@ -49,7 +51,7 @@ final class CollectingTask: DataTask {
             return true
         }
         guard isFirst else { return }
-        let collection = Task { [self] in
+        let collection = Task(executorPreference: clock.executor) { [self] in
             do { begin(try await stream.collected()) } catch { end(error) }
         }
         let isNeeded = phase.withLock { phase in

@@ -22,7 +22,7 @@ final class ExchangeContext: Sendable {
         var batchSize = 1
         weak var stream: ResponseStream?
         var trace: TraceParent?
-        /// The instant of `resume()` on the system's clock.
+        /// The instant of `resume()` on the system's clock, see ``SessionCancellation``.
         var start: UInt64?
     }
 
@@ -94,7 +94,7 @@ final class ExchangeContext: Sendable {
     /// Delivers events to observers, which must not delay the threads of sessions.
     private func deliverInBackground(_ delivery: EventQueue.Delivery?) {
         guard let delivery else { return }
-        DispatchQueue.global().async { [self] in log.deliver(delivery) }
+        clock.async { [self] in log.deliver(delivery) }
     }
 
     /// Sets the stream whose head was accepted.

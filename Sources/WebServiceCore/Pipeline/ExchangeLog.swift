@@ -229,7 +229,7 @@ struct ExchangeLog: ~Copyable, Sendable {
     /// Adds an observer of progress.
     func addProgressHandler(_ handler: @escaping ProgressRelay.Handler) {
         state.withLock { state in
-            state.progress = state.progress ?? ProgressRelay()
+            state.progress = state.progress ?? ProgressRelay(clock)
             return state.progress
         }?.add(handler)
     }

@@ -85,7 +85,7 @@ final class Pipeline: Sendable {
                 attach(.exchange(exchange))
                 exchange.start(encoded, completion: completion)
             } else {
-                let preparation = Task { [self] in
+                let preparation = Task(executorPreference: context.clock.executor) { [self] in
                     do {
                         completion(.success(try await prepare(encoded.source, in: context)))
                     } catch {

@@ -1,5 +1,3 @@
-import Dispatch
-
 /// Values that observers receive before the result, and that the handlers of the result wait for.
 protocol Prelude: AnyObject, Sendable {
     /// Accepts no further value. `then` is called after the last delivery, synchronously or in the
@@ -43,6 +41,9 @@ final class ProgressRelay: Prelude {
     }
 
     private let state = Mutex(State())
+    private let clock: TaskClock
+
+    init(_ clock: TaskClock) { self.clock = clock }
 
     /// The progress that was reported last.
     var latest: TransferProgress? { state.withLock { $0.latest } }
@@ -63,7 +64,7 @@ final class ProgressRelay: Prelude {
             defer { state.isDelivering = true }
             return !state.isDelivering
         }
-        if begins { DispatchQueue.global().async { self.deliver() } }
+        if begins { clock.async { self.deliver() } }
     }
 
     func finish(_ then: @escaping @Sendable () -> Void) {

@@ -37,7 +37,7 @@ struct SessionStage: Sendable {
         _ permit: ExchangeLog.Permit, _ completion: @escaping Completion
     ) -> any DataTask {
         if let encoded = request as? EncodedRequest, let stream = encoded.stream, !(session is any UploadingSession) {
-            return CollectingTask(stream) { error in
+            return CollectingTask(stream, context.clock) { error in
                 didReceive?(nil, nil, error)
                 completion(.failure(error), nil)
             } send: {
@@ -58,7 +58,7 @@ struct SessionStage: Sendable {
                 if case .success(let response) = result { (300..<400).contains(response.status) } else { false }
             guard didReceive != nil || isRedirect || permit.isObserved else { return completion(result, metrics) }
             // The delegate, observers, and the code that follows a redirect, run custom code.
-            DispatchQueue.global().async {
+            context.clock.async {
                 switch result {
                 case .success(let response): didReceive?(response.data, response.urlResponse, nil)
                 case .failure(let error): didReceive?(nil, nil, error)
@@ -68,7 +68,7 @@ struct SessionStage: Sendable {
         }
         if let bufferSize {
             let body = ResponseStream(request, source, bufferSize: bufferSize, context, permit, completion)
-            let task = streamTask(request, body)
+            let task = streamTask(request, body, context.clock)
             body.attach(task)
             return task
         }
@@ -77,13 +77,16 @@ struct SessionStage: Sendable {
             BodyCollector(
                 request, source: source, progress: context.report,
                 headObserver: permit.isObserved ? context.report : nil,
-                partObserver: permit.isObserved ? context.reportBody : nil, completion: completion))
+                partObserver: permit.isObserved ? context.reportBody : nil, completion: completion),
+            context.clock)
     }
 
     /// Returns a task of the session, regardless of the protocol to which it conforms.
-    private func streamTask(_ request: any URLRequestEncodable, _ receiver: any BodyReceiver) -> any StreamTask {
+    private func streamTask(
+        _ request: any URLRequestEncodable, _ receiver: any BodyReceiver, _ clock: TaskClock
+    ) -> any StreamTask {
         if let streamingSession { return streamingSession.streamTask(request: request, receiver: receiver) }
-        return DeliveringTask(receiver) { delivery in
+        return DeliveringTask(receiver, clock) { delivery in
             session.dataTask(request: request) { delivery.finish($0, $1, $2) }
         }
     }

@@ -110,6 +110,7 @@ package final class BodyDelivery: Sendable {
 
     private let state = Mutex(State())
     private let receiver: any BodyReceiver
+    private let clock: TaskClock
     private let file = Mutex<(file: UnlinkedFile, count: Int)?>(nil)
     private struct Transport {
         weak var task: (any DataTask)?
@@ -117,8 +118,11 @@ package final class BodyDelivery: Sendable {
 
     private let transport = Mutex(Transport())
 
-    package init(_ receiver: any BodyReceiver) {
+    /// - Parameter clock: The clock of the session, which waits for the delivery. Defaults to
+    ///   the system clock.
+    package init(_ receiver: any BodyReceiver, _ clock: TaskClock = .system) {
         self.receiver = receiver
+        self.clock = clock
     }
 
     /// Attaches the task that is cancelled when the receiver ends the exchange with an error.
@@ -189,7 +193,7 @@ package final class BodyDelivery: Sendable {
     package func receiveMore() {
         let (continues, producer) = state.withLock { ($0.receiveMore(), $0.producer.take()) }
         producer?.resume()
-        if continues { DispatchQueue.global().async { self.deliver() } }
+        if continues { clock.async { self.deliver() } }
     }
 
     // MARK: Delivery
@@ -270,10 +274,13 @@ package final class DeliveringTask: StreamTask {
     private let base: any DataTask
     private let delivery: BodyDelivery
 
-    /// - Parameter make: Returns the task of the transport, which passes the response to the
-    ///   delivery.
-    package init(_ receiver: any BodyReceiver, _ make: (BodyDelivery) -> any DataTask) {
-        delivery = BodyDelivery(receiver)
+    /// - Parameters:
+    ///   - clock: The clock of the session. Defaults to the system clock.
+    ///   - make: Returns the task of the transport, which passes the response to the delivery.
+    package init(
+        _ receiver: any BodyReceiver, _ clock: TaskClock = .system, _ make: (BodyDelivery) -> any DataTask
+    ) {
+        delivery = BodyDelivery(receiver, clock)
         base = make(delivery)
         delivery.attach(base)
     }

@@ -64,10 +64,12 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     }
 
     private let state: Mutex<State>
-    private let clock = TaskClock.system
+    private let clock: TaskClock
     private let queue = DispatchQueue(label: "WebService.FoundationSession")
 
-    init(configuration: URLSessionConfiguration) {
+    /// - Parameter clock: Measures the idle timeouts.
+    init(configuration: URLSessionConfiguration, _ clock: TaskClock) {
+        self.clock = clock
         state = Mutex(State())
         super.init()
         let delegateQueue = DelegateQueue(for: self)
@@ -128,7 +130,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
         _ request: URLRequest, of owner: any AnyObject & Sendable, timeout: TimeInterval, handle: ResumableDataTask,
         delivery: BodyDelivery
     ) {
-        queue.async { [self] in
+        clock.async(on: queue) { [self] in
             guard handle.state == .running, let session = state.withLock({ $0.session }) else {
                 return delivery.abort(URLError(.cancelled))
             }
@@ -149,7 +151,7 @@ final class ExchangeTable: NSObject, URLSessionDataDelegate {
     private func cancel(_ id: Int) {
         // The receiver is never called within `cancel()`, and the queue of the table may be
         // blocked.
-        DispatchQueue.global().async { [self] in end(id, URLError(.cancelled)) }
+        clock.async { [self] in end(id, URLError(.cancelled)) }
     }
 
     /// Ends an exchange before Foundation does. Only the caller that removes the entry from the

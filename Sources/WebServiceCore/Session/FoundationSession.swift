@@ -19,14 +19,23 @@ public final class FoundationSession: StreamingSession {
     public static let shared = FoundationSession()
 
     private let exchanges: ExchangeTable
+    private let clock: TaskClock
     private let configuration: URLSessionConfiguration
 
     /// Creates a session.
     ///
     /// - Parameter configuration: The configuration of the `URLSession`. Defaults to
     ///   ``defaultConfiguration``.
-    public init(configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration) {
-        exchanges = ExchangeTable(configuration: configuration)
+    public convenience init(configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration) {
+        self.init(configuration: configuration, timekeeper: nil)
+    }
+
+    /// - Parameter timekeeper: Measures the idle timeouts; `nil` for the system clock.
+    package init(
+        configuration: URLSessionConfiguration = FoundationSession.defaultConfiguration, timekeeper: (any Timekeeper)?
+    ) {
+        clock = TaskClock(timekeeper)
+        exchanges = ExchangeTable(configuration: configuration, clock)
         // The caller may change its object later.
         self.configuration = configuration.copy() as? URLSessionConfiguration ?? configuration
     }
@@ -58,7 +67,7 @@ public final class FoundationSession: StreamingSession {
     /// temporary file. Beyond that limit, the exchange fails with
     /// ``WebServiceError/Code/responseTooLarge``.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
-        DeliveringTask(receiver) { [self] delivery in
+        DeliveringTask(receiver, clock) { [self] delivery in
             ResumableDataTask(request: request) { _, _, error in
                 delivery.abort(error ?? URLError(.cancelled))
             } start: { [self] request, handle in

@@ -48,7 +48,10 @@ package final class HandlerPool: Sendable {
     private static let patience = 8
 
     /// Runs work soon, never on the calling thread.
-    package func schedule(_ work: any PooledWork) {
+    ///
+    /// - Parameter token: Retained until the work is done. Defaults to `nil`.
+    package func schedule(_ work: any PooledWork, counting token: WorkCount.Token? = nil) {
+        let work = token.map { CountedWork(work, $0) } ?? work
         answer(
             state.withLock { state in
                 state.waiting.append(work)
@@ -110,4 +113,16 @@ package final class HandlerPool: Sendable {
             if let next { watch(next) }
         }
     }
+}
+
+/// Work that a test clock waits for.
+private final class CountedWork: PooledWork {
+    private let work: any PooledWork
+    private let token: WorkCount.Token
+
+    init(_ work: any PooledWork, _ token: WorkCount.Token) {
+        (self.work, self.token) = (work, token)
+    }
+
+    func perform() { work.perform() }
 }

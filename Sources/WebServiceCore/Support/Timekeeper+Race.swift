@@ -42,7 +42,7 @@ private final class Race<Value: Sendable>: AlarmTarget {
         }
         guard !isOver else { return continuation.resume(throwing: CancellationError()) }
         let alarm = clock.schedule(after: limit, self)
-        let task = Task {
+        let task = Task(executorPreference: clock.executor) { [self] in
             let result: Result<Value?, any Error>
             do { result = .success(try await operation()) } catch { result = .failure(error) }
             end(result)
@@ -59,7 +59,7 @@ private final class Race<Value: Sendable>: AlarmTarget {
     func ring() {
         // In a separate task: if all threads are busy, an operation that also waits for a thread
         // runs first.
-        Task { end(.success(nil)) }
+        Task(executorPreference: clock.executor) { [self] in end(.success(nil)) }
     }
 
     func end(_ result: Result<Value?, any Error>) {

@@ -4,7 +4,7 @@ package import Foundation
 /// A clock that schedules alarms. Tests inject one that they advance without sleeping.
 package protocol Timekeeper: AnyObject, Sendable {
     /// The current instant of a monotonic clock, in nanoseconds.
-    var now: UInt64 { get }
+    var instant: UInt64 { get }
 
     /// The current date.
     var date: Date { get }
@@ -18,10 +18,8 @@ package protocol Timekeeper: AnyObject, Sendable {
     /// Returns a random number from 0 to 1, for jitter.
     func random() -> Double
 
-    /// Records that a task continues (1), or that it has ended or waits for an alarm (-1).
-    ///
-    /// - Parameter tasks: The change of the number of tasks in flight.
-    func recordWork(_ change: Int, tasks: Int)
+    /// The work in progress that the clock waits for; `nil` if it does not wait.
+    var work: WorkCount? { get }
 }
 
 extension Timekeeper {
@@ -29,8 +27,8 @@ extension Timekeeper {
     package var date: Date { Date() }
     /// A number of the system's generator.
     package func random() -> Double { Double.random(in: 0...1) }
-    /// Records nothing.
-    package func recordWork(_ change: Int, tasks: Int) {}
+    /// `nil`.
+    package var work: WorkCount? { nil }
 }
 
 /// An alarm that was scheduled with a ``Timekeeper``.
@@ -86,7 +84,7 @@ package struct TaskClock: Sendable {
     }
 
     package var now: UInt64 {
-        if let injected { injected.now } else { DispatchTime.now().uptimeNanoseconds }
+        if let injected { injected.instant } else { DispatchTime.now().uptimeNanoseconds }
     }
 
     package var date: Date {
@@ -107,7 +105,10 @@ package struct TaskClock: Sendable {
 
     package func random() -> Double { injected?.random() ?? Double.random(in: 0...1) }
 
-    package func recordWork(_ change: Int, tasks: Int = 0) { injected?.recordWork(change, tasks: tasks) }
+    /// A Boolean value that indicates whether this is not the system clock.
+    package var isInjected: Bool { injected != nil }
+
+    var work: WorkCount? { injected?.work }
 }
 
 /// The alarms of the system clock, distributed over a few shards.

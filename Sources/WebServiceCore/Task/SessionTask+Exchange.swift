@@ -90,7 +90,6 @@ extension SessionTask {
             finish(progress) { self.finish(action.early) { self.proceed(action) } }
         }
         if action.cancelsWork { action.work?.cancel() }
-        if action.wasSending { context.clock.recordWork(-1, tasks: -1) }
     }
 
     /// Finishes the delivery that precedes the handlers, then calls the closure.

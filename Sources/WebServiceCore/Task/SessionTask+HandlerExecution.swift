@@ -22,7 +22,7 @@ extension SessionTask {
     /// Schedules the handlers on the handler pool, so that a slow handler delays no other task and
     /// none runs on the session's queue.
     func scheduleHandlers() {
-        HandlerPool.shared.schedule(self)
+        HandlerPool.shared.schedule(self, counting: context.clock.beginWork())
     }
 
     /// The inputs shared by all handlers of one task.
@@ -72,14 +72,18 @@ extension SessionTask {
             case .rest:
                 return
             case .run(let handler) where isAdopted && !handler.isOwnStep:
-                DispatchQueue.global().async { [context, track, step] in
+                self.context.clock.async { [context, track, step] in
                     self.runHandlers(context, track, step, isAdopted: false)
                 }
                 return
             case .run(.mainStep(let main)) where !main.applies():
                 break
             case .run(let handler) where handler.runsOnMain:
-                Task { @MainActor [track] in self.runMainHandlers(handler, track) }
+                let token = self.context.clock.beginWork()
+                Task { @MainActor [track] in
+                    self.runMainHandlers(handler, track)
+                    withExtendedLifetime(token) {}
+                }
                 return
             case .run(.asyncStep(let step)):
                 runAsync(step, track, context)
@@ -152,7 +156,7 @@ extension SessionTask {
         let start = context.recordsHandlers ? self.context.clock.now : 0
         let (task, isCancelled) = shared.withLock { state in
             state.chain.putDown(track)
-            let task = Task {
+            let task = Task(executorPreference: self.context.clock.executor) {
                 self.reportStep(await step(input), context)
                 if context.recordsHandlers { self.recordHandler(.asyncStep(step), from: start) }
                 self.shared.withLock { _ = $0.setRunningStep(nil) }

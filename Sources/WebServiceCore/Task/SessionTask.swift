@@ -77,7 +77,6 @@ public final class SessionTask: Sendable {
             if let driver {
                 driver(self, request)
             } else {
-                context.clock.recordWork(1, tasks: 1)
                 start(consume request)
             }
         case .runHandlers: scheduleHandlers()

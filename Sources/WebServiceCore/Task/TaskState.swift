@@ -173,8 +173,6 @@ struct TaskState: Sendable {
         var cancelsWork = false
         /// A Boolean value that indicates whether the pipeline has not provided the result.
         var isDriven = false
-        /// A Boolean value that indicates whether the task was resumed and the pipeline started.
-        var wasSending = false
     }
 
     /// Completes the task. The first result counts.
@@ -185,14 +183,13 @@ struct TaskState: Sendable {
         _ result: Result<Response, any Error>, isInterrupted: Bool = false, wasCancelled: Bool = false
     ) -> CompleteAction? {
         guard !isComplete else { return nil }
-        let wasRunning = if case .running = phase { true } else { false }
         phase = .complete(result, wasCancelled: wasCancelled)
         let failure: (any Error)? = if case .failure(let error) = result { error } else { nil }
         chain.open(failure: failure, isObserved: delegate != nil && driver == nil)
         defer { inFlight = InFlight() }
         var action = CompleteAction(
             early: inFlight.early, alarm: inFlight.alarm, work: inFlight.work, cancelsWork: isInterrupted,
-            isDriven: driver != nil, wasSending: wasRunning && driver == nil)
+            isDriven: driver != nil)
         switch adopter {
         case .coming: break
         case .waiting(let resume): action.adopter = resume

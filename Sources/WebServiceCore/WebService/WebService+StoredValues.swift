@@ -20,7 +20,7 @@ extension ServiceCore {
         registry.beginRead(id, task)
         dependency.observe? { [weak task] in task?.cancel() }
         let typed = configuration.typed
-        let work = Task.startingImmediately {
+        let work = Task.startingImmediately(on: clock.executor) {
             do {
                 let (value, data) = try await self.read(request, maximumAge, typed, task.context)
                 answer.set(.success(value))

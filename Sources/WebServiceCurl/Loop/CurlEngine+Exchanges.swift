@@ -36,7 +36,7 @@ extension CurlEngine {
     func begin(_ handle: CurlHandle, _ exchange: CurlHandle.Exchange) throws {
         // The loop's `now` may precede the submission of the request, which would shorten its
         // timeout.
-        let start = TaskClock.system.now
+        let start = clock.now
         try handle.begin(exchange, connectTimeout: configuration.connectTimeout, at: start)
         let code = curl_multi_add_handle(multi, handle.easy)
         guard code == CURLM_OK else {

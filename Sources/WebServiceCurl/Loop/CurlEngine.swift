@@ -51,10 +51,14 @@ final class CurlEngine {
 
     // MARK: Time
 
+    /// Measures everything except libcurl's own timeouts.
+    let clock: TaskClock
     /// The current instant in nanoseconds, read once per iteration of the loop.
-    private(set) var now = TaskClock.system.now
-    /// The instant at which libcurl requests a call without an event.
+    private(set) var now: UInt64
+    /// The instant of the system clock at which libcurl requests a call without an event.
     var curlMoment: UInt64?
+    /// The alarm that wakes the loop at an instant of a clock that is not the system clock.
+    var alarm: (instant: UInt64, alarm: Alarm)?
     /// The instant of the next check for idle exchanges.
     var silenceMoment = UInt64.max
     /// The instant at which the idle connections expire.
@@ -65,8 +69,10 @@ final class CurlEngine {
     private(set) var closingMoment: UInt64?
 
     /// - Throws: `WebServiceError.Code.curl`.
-    init(_ configuration: CurlSession.Configuration, wakeUp: Int32) throws {
+    init(_ configuration: CurlSession.Configuration, _ clock: TaskClock, wakeUp: Int32) throws {
         self.configuration = configuration
+        self.clock = clock
+        now = clock.now
         resolutions = try configuration.resolutions()
         try CurlSession.Library.check(version: curl_version_info(CURLVERSION_FIRST).pointee.version_num)
         guard Self.isLibraryReady else {
@@ -133,9 +139,9 @@ final class CurlEngine {
             if closing != nil, admission.isEmpty, busy.isEmpty { break }
             // Bytes that arrived before this instant are received before idle timeouts are checked,
             // even if this thread is delayed.
-            let start = TaskClock.system.now
+            let start = clock.now
             handleEvents(of: loop, since: start)
-            if let moment = curlMoment, moment <= now { actOnTime() }
+            if let moment = curlMoment, moment <= systemNow { actOnTime() }
             if silenceMoment <= start { endSilent(start) }
             collect()
             if restMoment <= now { closeConnections() }
@@ -145,6 +151,7 @@ final class CurlEngine {
 
     /// Frees everything, and cancels the requests that arrived too late.
     private func end(_ loop: CurlLoop) {
+        setAlarm(at: .max, for: loop)
         freeLibraryObjects()
         for transfer in loop.hasEnded().submissions {
             transfer.finish(.failure(URLError(.cancelled)), nil)
@@ -177,7 +184,7 @@ final class CurlEngine {
         for transfer in work.uploads { proceed(uploads[ObjectIdentifier(transfer)]) { $0.sendMore() } }
         if let wanted = work.closing {
             closing = wanted
-            closingMoment = closingMoment ?? TaskClock.system.now
+            closingMoment = closingMoment ?? clock.now
             silenceMoment = 0
         }
         if closing == .cancelling { cancelAll() }
@@ -185,8 +192,10 @@ final class CurlEngine {
 
     /// Waits for events of sockets, for a wake-up or for the next instant, and handles them.
     private func handleEvents(of loop: CurlLoop, since start: UInt64) {
-        let count = poller.wait(milliseconds: loop.mayRest() ? patience(start) : 0)
-        now = TaskClock.system.now
+        if clock.isInjected { setAlarm(at: min(silenceMoment, restMoment), for: loop) }
+        let patience = patience(clock.isInjected ? clock.now : start)
+        let count = poller.wait(milliseconds: patience == 0 || loop.mayRest() ? patience : 0)
+        now = clock.now
         for index in 0..<count {
             switch poller.event(index) {
             case .wakeUp: loop.clearSignals()

@@ -45,6 +45,8 @@ final class CurlLoop: Sendable {
         /// The first instant at which requests were cancelled.
         var cancellation: UInt64?
         var hasEnded = false
+        /// Present while the loop is awake, if a test clock waits for it.
+        var token: WorkCount.Token?
 
         var hasWork: Bool {
             !work.submissions.isEmpty || !work.cancellations.isEmpty || !work.continuations.isEmpty
@@ -52,8 +54,9 @@ final class CurlLoop: Sendable {
         }
 
         /// - Returns: Whether the caller must wake the loop.
-        mutating func wake() -> Bool {
+        mutating func wake(_ clock: TaskClock) -> Bool {
             defer { isAwake = true }
+            if token == nil { token = clock.beginWork() }
             return !isAwake
         }
     }
@@ -64,7 +67,10 @@ final class CurlLoop: Sendable {
     private let running = DispatchGroup()
     private let forkCount = Fork.count
 
-    init(_ configuration: CurlSession.Configuration) throws {
+    private let clock: TaskClock
+
+    init(_ configuration: CurlSession.Configuration, _ clock: TaskClock) throws {
+        self.clock = clock
         wakeUp = try WakeUp(orThrow: .curl)
         let failure = StartFailure()
         let hasStarted = DispatchSemaphore(value: 0)
@@ -73,7 +79,7 @@ final class CurlLoop: Sendable {
             let started = try JoinableThread(orThrow: .curl) { [self] in
                 defer { running.leave() }
                 do {
-                    let engine = try CurlEngine(configuration, wakeUp: wakeUp.reader)
+                    let engine = try CurlEngine(configuration, clock, wakeUp: wakeUp.reader)
                     hasStarted.signal()
                     engine.run(for: self)
                 } catch {
@@ -107,7 +113,7 @@ final class CurlLoop: Sendable {
         let (isOpen, needsWaking, cancellation) = inbox.withLock { inbox in
             guard inbox.closing == nil else { return (false, false, inbox.cancellation) }
             inbox.work.submissions.append(transfer)
-            return (true, inbox.wake(), nil)
+            return (true, inbox.wake(clock), nil)
         }
         guard isOpen else {
             throw WebServiceError(
@@ -137,7 +143,7 @@ final class CurlLoop: Sendable {
         let needsWaking = inbox.withLock { inbox in
             guard !inbox.hasEnded else { return false }
             change(&inbox.work)
-            return inbox.wake()
+            return inbox.wake(clock)
         }
         if needsWaking { wakeUp.signal() }
     }
@@ -145,13 +151,13 @@ final class CurlLoop: Sendable {
     /// Stops accepting requests and requests the end of the loop.
     func end(_ closing: CurlSession.Closing) {
         guard forkCount == Fork.count else { return }
-        let now = TaskClock.system.now
+        let now = TaskClock.system.now  // see `SessionCancellation`
         let needsWaking = inbox.withLock { inbox in
             if closing == .cancelling, inbox.cancellation == nil { inbox.cancellation = now }
             guard !inbox.hasEnded, inbox.closing == nil || closing == .cancelling else { return false }
             inbox.closing = closing
             inbox.work.closing = closing
-            return inbox.wake()
+            return inbox.wake(clock)
         }
         if needsWaking { wakeUp.signal() }
     }
@@ -180,10 +186,8 @@ final class CurlLoop: Sendable {
     /// Removes and returns the work in the inbox.
     func takeWork() -> Work {
         let work = inbox.withLock { inbox in
-            defer {
-                inbox.work = Work()
-                inbox.isAwake = true
-            }
+            _ = inbox.wake(clock)
+            defer { inbox.work = Work() }
             return inbox.work
         }
         return work
@@ -191,10 +195,12 @@ final class CurlLoop: Sendable {
 
     /// Returns whether the loop may sleep. If `true`, the next thread that adds work wakes it.
     func mayRest() -> Bool {
-        inbox.withLock { inbox in
+        let (mayRest, token) = inbox.withLock { inbox in
             inbox.isAwake = inbox.hasWork
-            return !inbox.isAwake
+            return (!inbox.isAwake, inbox.isAwake ? nil : inbox.token.take())
         }
+        withExtendedLifetime(token) {}  // released outside the lock
+        return mayRest
     }
 
     /// Clears the wake-up signals.
@@ -206,11 +212,20 @@ final class CurlLoop: Sendable {
     ///
     /// - Returns: The work that arrived too late.
     func hasEnded() -> Work {
-        inbox.withLock { inbox in
+        let (work, token) = inbox.withLock { inbox in
             defer { inbox.work = Work() }
             inbox.hasEnded = true
-            return inbox.work
+            return (inbox.work, inbox.token.take())
         }
+        withExtendedLifetime(token) {}  // released outside the lock
+        return work
+    }
+}
+
+extension CurlLoop: AlarmTarget {
+    /// Wakes the loop at an instant of a clock that is not the system clock.
+    func ring() {
+        add { _ in }
     }
 }
 

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import WebServiceCore
 
@@ -78,11 +77,13 @@ final class CassettePlayer: Sendable {
 final class CassetteReplayTask: DataTask {
     private let phase = Mutex(DataTaskState.suspended)
     private let delivery: BodyDelivery
+    private let clock: TaskClock
     private let find: @Sendable () throws -> Cassette.Exchange
 
     /// - Parameter find: Returns the exchange, or throws the error of the request.
-    init(_ delivery: BodyDelivery, find: @escaping @Sendable () throws -> Cassette.Exchange) {
+    init(_ delivery: BodyDelivery, _ clock: TaskClock, find: @escaping @Sendable () throws -> Cassette.Exchange) {
         self.delivery = delivery
+        self.clock = clock
         self.find = find
     }
 
@@ -90,7 +91,7 @@ final class CassetteReplayTask: DataTask {
 
     func resume() {
         guard change(from: .suspended, to: .running) else { return }
-        DispatchQueue.global().async { [self] in
+        clock.async { [self] in
             guard state == .running else { return }
             do { try replay(find()) } catch { delivery.finish(.failure(error)) }
             _ = change(from: .running, to: .completed)

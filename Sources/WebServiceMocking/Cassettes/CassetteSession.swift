@@ -61,6 +61,7 @@ public final class CassetteSession: StreamingSession {
 
     /// The file of the cassette.
     public let file: URL
+    private let clock: TaskClock
     private let session: any Session
     private let role: Role
     private let redaction: Redaction
@@ -84,14 +85,16 @@ public final class CassetteSession: StreamingSession {
     ///   - allowed: Values that look like tokens but are not secret. Defaults to none.
     ///   - recordsUnsearchedBodies: A Boolean value that indicates whether bodies are recorded in
     ///     which secrets cannot be recognized. Defaults to `false`.
+    ///   - clock: The clock of the service, if it is a test clock. Defaults to `nil`.
     /// - Throws: `WebServiceError` with the code `cassette` if the file is to be replayed and
     ///   cannot be read or is damaged.
     public init(
         file: URL, mode: Mode = .once, session: any Session = FoundationSession.shared, order: Order = .byMatch,
         redaction: Redaction = .standard, secrets: [String] = [], allowed: Set<String> = [],
-        recordsUnsearchedBodies: Bool = false
+        recordsUnsearchedBodies: Bool = false, clock: TestClock? = nil
     ) throws {
         self.file = file
+        self.clock = TaskClock(clock)
         self.session = session
         self.redaction = redaction
         self.secrets = secrets
@@ -156,8 +159,8 @@ public final class CassetteSession: StreamingSession {
         switch role {
         case .forwarding: return send(request, to: receiver)
         case .replaying(let player):
-            return DeliveringTask(receiver) { delivery in
-                CassetteReplayTask(delivery) {
+            return DeliveringTask(receiver, clock) { delivery in
+                CassetteReplayTask(delivery, clock) {
                     try player.exchange(for: SentRequest(request).readingBody().message(nil))
                 }
             }

@@ -1,4 +1,3 @@
-import Dispatch
 public import Foundation
 package import WebServiceCore
 
@@ -16,23 +15,38 @@ package import WebServiceCore
 /// cookies with it. A ``MockSession`` with the clock measures its delays and timeouts with it. The
 /// timeouts of sessions that use a network are measured by the system clock.
 ///
+/// It is a `Clock` of the standard library as well, for your own code that waits.
+///
 /// Two tests share no time, unless they share a clock. All members may be called from any thread.
-public final class TestClock: Sendable {
+public final class TestClock: Clock {
+    /// An instant of a ``TestClock``.
+    public struct Instant: InstantProtocol {
+        /// The duration by which the clock had advanced.
+        public let elapsed: Duration
+
+        /// Returns the instant after a duration.
+        public func advanced(by duration: Duration) -> Instant { Instant(elapsed: elapsed + duration) }
+
+        /// Returns the duration from this instant to another.
+        public func duration(to other: Instant) -> Duration { other.elapsed - elapsed }
+
+        /// Returns whether an instant precedes another.
+        public static func < (first: Instant, second: Instant) -> Bool { first.elapsed < second.elapsed }
+    }
+
     private struct State {
         var elapsed = Duration.zero
         var random: UInt64
-        /// The number of tasks in flight, and of those that do not wait for an alarm.
-        var taskCount = 0
-        var workCount = 0
-        /// A Boolean value that indicates whether a task has continued since the clock stopped.
-        var hasWorked = true
-        /// Changes with each alarm and with the number of tasks.
-        var activity: UInt64 = 0
     }
 
+    /// The maximum number of times at which alarms fire at one instant.
+    private static let maximumRounds = 10_000
+    /// The maximum duration of the work at one instant, by the system clock.
+    private static let patience = Duration.seconds(30)
     private static let start: UInt64 = 1_000_000_000
 
     private let alarms = AlarmTimer()
+    private let progress = WorkCount()
     private let startDate: Date
     private let state: Mutex<State>
 
@@ -54,97 +68,89 @@ public final class TestClock: Sendable {
     /// The duration by which the clock has advanced.
     public var elapsed: Duration { state.withLock { $0.elapsed } }
 
+    /// The current instant.
+    public var now: Instant { Instant(elapsed: elapsed) }
+
+    /// One nanosecond.
+    public var minimumResolution: Duration { .nanoseconds(1) }
+
+    /// An executor whose Swift tasks ``advance(by:)`` waits for.
+    ///
+    /// ```swift
+    /// let brewers = Task(executorPreference: clock.executor) { try await client.brewers() }
+    /// await clock.advance(by: .seconds(20))
+    /// ```
+    /// Its threads may block.
+    public var executor: any TaskExecutor { progress }
+
     /// Advances the clock and runs everything that is due until then, in the order of time.
     ///
-    /// The clock stops at each instant at which something is due, such as the end of a retry pause.
-    /// It proceeds when the tasks that continue there have completed or wait for the clock again,
-    /// so that what they schedule runs at its own instant. It returns when the tasks that are due
-    /// at the last instant have proceeded.
+    /// The clock stops at each instant at which something is due, such as the end of a retry pause,
+    /// and proceeds when no work is in progress, so that what the work schedules runs at its own
+    /// instant. When this method returns, everything that the services and sessions with this clock
+    /// have started is complete, or waits:
+    /// - for the clock;
+    /// - for bytes of a network connection, or for a storage or session that is not part of this
+    ///   package;
+    /// - for custom code that waits in turn, such as an interceptor that awaits a value.
     ///
-    /// The clock proceeds if nothing has been scheduled or completed for a duration of real time:
-    /// - 1 millisecond while all tasks of services wait for the clock, in a retry pause or in a
-    ///   ``MockSession`` with this clock;
-    /// - 250 milliseconds while a task of a service does anything else, and longer on a busy
-    ///   machine;
-    /// - 20 milliseconds otherwise, for other code that uses the clock or starts a request.
+    /// Handlers, observers, interceptors, stubs and storages count as a part of the task that calls
+    /// them, also while they block a thread, but not while the main actor or another actor with an
+    /// executor of its own runs them asynchronously. Handlers on the main actor count.
     ///
-    /// Work that takes longer, such as a response over a network or a task on a busy machine,
-    /// completes at a later instant of the clock. The clock waits at each instant for at most 10
-    /// seconds.
+    /// Other Swift tasks do not count, unless they run on the clock's ``executor``: a `Task` or
+    /// `async let` without it may not even have started when this method returns. A session without
+    /// this clock does not count either. Await the result of such work after the call.
     ///
-    /// Returns early if the Swift task is cancelled. Call it from one Swift task at a time.
+    /// Call it from one Swift task at a time.
     ///
     /// - Parameter duration: The duration. A negative duration counts as zero.
-    public func advance(by duration: Duration) async {
+    /// - Returns: `false` if the clock has stopped before the end: because the Swift task was
+    ///   cancelled, the work at one instant has not ended within 30 seconds of real time, or
+    ///   something has scheduled itself 10,000 times at one instant.
+    @discardableResult
+    public func advance(by duration: Duration) async -> Bool {
         let end = elapsed + max(duration, .zero)
-        await settle()
-        while let next = alarms.earliest, next <= Self.start.addingSaturated(end), !Task.isCancelled {
-            let instant = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
-            state.withLock { ($0.elapsed, $0.hasWorked) = (max($0.elapsed, instant), false) }
-            _ = alarms.fire(at: next)
-            await settle()
-        }
-        if !Task.isCancelled { state.withLock { $0.elapsed = max($0.elapsed, end) } }
-    }
-
-    /// Suspends the Swift task until the clock has advanced by a duration.
-    ///
-    /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
-    public func sleep(for duration: Duration) async throws {
-        try await TaskClock(self).sleep(for: duration)
-    }
-
-    /// Lets other tasks proceed until they wait or have completed.
-    ///
-    /// After the step of a task that waits again, nothing else is expected, and the wait is short.
-    private func settle() async {
-        let limit = ContinuousClock.now + .seconds(10)
-        var last: UInt64?
-        var (rounds, start) = (0, ContinuousClock.now)
-        while ContinuousClock.now < limit, !Task.isCancelled {
-            let state = state.withLock { $0 }
-            if state.activity != last { (last, rounds, start) = (state.activity, 0, .now) }
-            let isTracked = state.taskCount > 0 && state.hasWorked
-            let isBusy = state.workCount > 0
-            let quiet = Duration.milliseconds(isBusy ? 250 : isTracked ? 1 : 20)
-            // On a busy machine, a round takes longer, and so does the step of a task.
-            if rounds >= (isBusy ? 150 : 30), start.duration(to: .now) >= quiet { return }
-            if rounds >= 30 {
-                try? await TaskClock.system.sleep(for: .milliseconds(1))  // ends when the task is cancelled
+        var rounds = 0
+        while await progress.finish(within: Self.patience), !Task.isCancelled {
+            guard let next = alarms.earliest, next <= Self.start.addingSaturated(end) else {
+                if elapsed >= end { return true }
+                state.withLock { $0.elapsed = max($0.elapsed, end) }
+                continue
             }
-            await hop()
-            rounds += 1
+            let moment = Duration.nanoseconds(Int64(clamping: next - min(next, Self.start)))
+            rounds = moment > elapsed ? 0 : rounds + 1
+            guard rounds < Self.maximumRounds else { return false }
+            state.withLock { $0.elapsed = max($0.elapsed, moment) }
+            _ = alarms.fire(at: next)
         }
+        return false
     }
 
-    /// Returns after the work that is queued on the executors has started.
-    private func hop() async {
-        await Task.yield()
-        await withCheckedContinuation { continuation in DispatchQueue.global().async { continuation.resume() } }
+    /// The duration until something is due; `nil` if nothing is scheduled.
+    package var timeToNextAlarm: Duration? {
+        alarms.earliest.map { .nanoseconds(Int64(clamping: $0 - min($0, instant))) }
+    }
+
+    /// Suspends the Swift task until the clock has advanced to an instant.
+    ///
+    /// - Parameter tolerance: Has no effect.
+    /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
+    public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+        try await TaskClock(self).sleep(for: now.duration(to: deadline))
     }
 }
 
 extension TestClock: Timekeeper {
-    package var now: UInt64 { Self.start.addingSaturated(elapsed) }
+    package var instant: UInt64 { Self.start.addingSaturated(elapsed) }
+
+    package var work: WorkCount? { progress }
 
     package func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        defer { recordWork(0, tasks: 0) }
-        return alarms.add(at: now.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target).alarm
     }
 
-    package func cancel(_ alarm: Alarm) {
-        alarms.cancel(alarm)
-        recordWork(0, tasks: 0)
-    }
-
-    package func recordWork(_ change: Int, tasks: Int) {
-        state.withLock { state in
-            state.workCount += change
-            state.taskCount += tasks
-            if change > 0 { state.hasWorked = true }
-            state.activity &+= 1
-        }
-    }
+    package func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
 
     /// A number from 0 to 1 (SplitMix64).
     package func random() -> Double {

@@ -32,6 +32,18 @@ extension WebService {
     }
 }
 
+extension PassiveTask {
+    /// Creates a task whose handlers a test clock waits for.
+    ///
+    /// - Parameters:
+    ///   - clock: The clock.
+    ///   - onCancel: Called once, on the cancelling thread, if the task is cancelled before it is
+    ///     complete. Defaults to `nil`.
+    public convenience init(clock: TestClock, onCancel: (@Sendable () -> Void)? = nil) {
+        self.init(timekeeper: clock, onCancel: onCancel)
+    }
+}
+
 extension CookieJar {
     /// Creates an empty jar whose cookies expire by a test clock.
     ///

@@ -79,7 +79,9 @@ public final class MockEndpoint: ServiceEndpoint {
         guard let identifier = mock.mockHelperIdentifier else { return try mock.makeMockHelper() }
         let helper = helpers.withLock { helpers in
             if let helper = helpers[identifier] { return helper }
-            let helper = Task<any Sendable, any Error> { try mock.makeMockHelper() }
+            let helper = Task<any Sendable, any Error>(executorPreference: WorkCount.current) {
+                try mock.makeMockHelper()
+            }
             helpers[identifier] = helper
             return helper
         }

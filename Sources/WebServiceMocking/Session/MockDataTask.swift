@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import WebServiceCore
 
@@ -28,8 +27,6 @@ final class MockDataTask: DataTask, AlarmTarget {
         var alarms: [Alarm] = []
         /// The Swift task that iterates the sequence of the body.
         var body: Task<Void, Never>?
-        /// A Boolean value that indicates whether only an alarm continues the task.
-        var isWaiting = false
 
         mutating func start() -> Bool {
             guard phase == .suspended else { return false }
@@ -89,23 +86,12 @@ final class MockDataTask: DataTask, AlarmTarget {
         } catch {
             answer = { Answer(result: (nil, nil, error)) }
         }
-        DispatchQueue.global().async { [self] in
+        clock.async { [self] in
             guard state == .running else { return }
             let answer = answer()
             guard answer.delay > .zero else { return deliver(answer) }
             schedule(after: answer.delay, DelayedAnswer(task: self, answer: answer))
-            setWaiting(true)
         }
-    }
-
-    /// Reports to the clock whether the task only waits for it. A task that has ended does not.
-    fileprivate func setWaiting(_ isWaiting: Bool) {
-        let hasChanged = shared.withLock { state in
-            let isWaiting = isWaiting && state.completion != nil
-            defer { state.isWaiting = isWaiting }
-            return state.isWaiting != isWaiting
-        }
-        if hasChanged { clock.recordWork(isWaiting ? -1 : 1) }
     }
 
     private func schedule(after delay: Duration, _ target: any AlarmTarget) {
@@ -113,9 +99,13 @@ final class MockDataTask: DataTask, AlarmTarget {
         if !shared.withLock({ $0.watch(alarm) }) { clock.cancel(alarm) }
     }
 
-    fileprivate func deliver(_ answer: Answer) {
+    fileprivate func deliver(inBackground answer: Answer) {
+        clock.async { [self] in deliver(answer) }
+    }
+
+    private func deliver(_ answer: Answer) {
         let result = answer.result
-        if result.2 is NoAnswer { return setWaiting(true) }  // completed by the timeout or by cancel()
+        if result.2 is NoAnswer { return }  // completed by the timeout or by cancel()
         if let chunks = result.2 as? MockChunks { return deliver(chunks, result.1, answer.trailers) }
         end(.completed)?(result, answer.trailers)
     }
@@ -128,7 +118,7 @@ final class MockDataTask: DataTask, AlarmTarget {
         }
         for alarm in alarms { clock.cancel(alarm) }
         if let delivery, let response { delivery.receive(ResponseHead(response), length: nil) }
-        let body = Task { [self, clock] in
+        let body = Task(executorPreference: clock.executor) { [self, clock] in
             let collected = CollectedBody()
             do {
                 let take: MockChunks.Take = { [delivery] chunk in
@@ -161,7 +151,7 @@ final class MockDataTask: DataTask, AlarmTarget {
 
     func cancel() {
         guard let completion = end(.canceling) else { return }
-        DispatchQueue.global().async { [self] in
+        clock.async { [self] in
             shared.withLock { $0.phase = .completed }
             completion((nil, nil, URLError(.cancelled)), [:])
         }
@@ -170,13 +160,12 @@ final class MockDataTask: DataTask, AlarmTarget {
     /// Completes the task with `URLError.timedOut`.
     func ring() {
         guard let completion = end(.completed) else { return }
-        DispatchQueue.global().async { completion((nil, nil, URLError(.timedOut)), [:]) }
+        clock.async { completion((nil, nil, URLError(.timedOut)), [:]) }
     }
 
     private func end(_ phase: DataTaskState) -> Completion? {
         guard let (completion, alarms, body) = shared.withLock({ $0.end(phase) }) else { return nil }
         for alarm in alarms { clock.cancel(alarm) }
-        setWaiting(false)
         body?.cancel()
         return completion
     }
@@ -191,10 +180,7 @@ private final class DelayedAnswer: AlarmTarget {
         (self.task, self.answer) = (task, answer)
     }
 
-    func ring() {
-        task.setWaiting(false)
-        DispatchQueue.global().async { [self] in task.deliver(answer) }
-    }
+    func ring() { task.deliver(inBackground: answer) }
 }
 
 /// The bytes of a body that is delivered as a whole.

@@ -79,7 +79,7 @@ public final class MockSession: MockableSession, StreamingSession {
     /// There are no metrics or interim heads.
     public func streamTask(request: any URLRequestEncodable, receiver: any BodyReceiver) -> any StreamTask {
         let mayPause = receiver.mayPause
-        return DeliveringTask(receiver) { delivery in
+        return DeliveringTask(receiver, clock) { delivery in
             let sent = (request as? EncodedRequest)?.bodyCount ?? request.urlRequestValue.httpBody?.count ?? 0
             return MockDataTask(clock: clock, delivery: delivery) { result, trailers in
                 let (data, response, error) = result

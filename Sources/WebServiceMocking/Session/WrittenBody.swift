@@ -10,6 +10,8 @@ final class WrittenBody: Sendable {
         var failure: (any Error)?
         /// The Swift task on which the thread waits.
         var work: Task<Void, Never>?
+        /// Present while the thread runs, but not while it waits.
+        var token: WorkCount.Token?
     }
 
     private let state = Mutex(State())
@@ -45,19 +47,32 @@ final class WrittenBody: Sendable {
         }?.cancel()
     }
 
+    /// - Returns: The old token, to be released outside the lock.
+    @discardableResult
+    fileprivate func replaceToken(by token: WorkCount.Token?) -> WorkCount.Token? {
+        state.withLock { state in
+            defer { state.token = token }
+            return state.token
+        }
+    }
+
     /// Runs an operation in a Swift task and blocks the thread until it ends.
     ///
     /// - Returns: Whether the body can continue.
     private func wait(_ operation: @escaping @Sendable () async throws -> Void) -> Bool {
         let end = DispatchSemaphore(value: 0)
-        let work = Task { [self] in
+        var token = replaceToken(by: nil)
+        let work = Task(executorPreference: clock.executor) { [self] in
             do { try await operation() } catch { state.withLock { $0.failure = $0.failure ?? error } }
+            replaceToken(by: clock.beginWork())
             end.signal()
         }
         let isCancelled = state.withLock { state in
             state.work = work
             return state.isCancelled
         }
+        withExtendedLifetime(token) {}  // until the task counts
+        token = nil
         if isCancelled { work.cancel() }
         end.wait()
         return state.withLock { $0.failure == nil && !$0.isCancelled }
@@ -71,9 +86,11 @@ extension MockChunks {
             let body = WrittenBody(take, clock)
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                    body.replaceToken(by: clock.beginWork())
                     DispatchQueue.global().async {
                         let result = Result { try writer(MockBodyWriter(output: .session(body))) }
                         continuation.resume(with: body.failure.map { .failure($0) } ?? result)
+                        body.replaceToken(by: nil)
                     }
                 }
             } onCancel: {

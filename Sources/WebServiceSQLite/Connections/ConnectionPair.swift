@@ -48,8 +48,10 @@ final class ConnectionPair: Sendable {
     ) async throws -> Value {
         // The timeout includes the time in the queue, so that waits for the database do not add up.
         let end = clock.now.addingSaturated(patience)
+        let token = WorkCount.current?.begin()
         return try await withCheckedThrowingContinuation { continuation in
             let body: @Sendable () -> Void = {
+                defer { withExtendedLifetime(token) {} }
                 do {
                     let (value, checkpointIsDue) = try self.perform(slot, until: end) {
                         (try work($0), $0.takeCheckpointIsDue())

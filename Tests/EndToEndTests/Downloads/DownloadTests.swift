@@ -160,11 +160,11 @@ struct DownloadTests {
             baseURLString: fixture.server.baseURLString, passthroughDelegate: nil, timekeeper: clock)
         service.session = fixture.service.session
         let rates = Mutex<[Double]>([])
-        let start = clock.now
+        let start = clock.instant
         _ = try await service.GET("/a.iso").download(to: fixture.destination, bytesPerSecond: 500_000)
             .onProgress { progress in rates.withLock { $0.append(progress.bytesPerSecond ?? 0) } }.value
         #expect(try fixture.fileHas(fixture.content))
-        let seconds = Double(clock.now - start) / 1e9
+        let seconds = Double(clock.instant - start) / 1e9
         #expect(seconds > 1.85)
         #expect(seconds < 2.1)
         let last = try #require(rates.withLock { $0.last })
@@ -236,10 +236,10 @@ private final class HurriedClock: Timekeeper {
     private let alarms = AlarmTimer()
     private let time = Mutex<UInt64>(1_000_000_000)
 
-    var now: UInt64 { time.withLock { $0 } }
+    var instant: UInt64 { time.withLock { $0 } }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        let end = now.addingSaturated(delay)
+        let end = instant.addingSaturated(delay)
         let alarm = alarms.add(at: end, target).alarm
         guard delay < .seconds(10) else { return alarm }
         DispatchQueue.global().async { [self] in

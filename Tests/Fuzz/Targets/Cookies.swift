@@ -62,7 +62,7 @@ private final class FixedDate: Timekeeper {
 
     init(_ date: Date) { self.date = date }
 
-    var now: UInt64 { TaskClock.system.now }
+    var instant: UInt64 { TaskClock.system.now }
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
         TaskClock.system.schedule(after: delay, target)
     }

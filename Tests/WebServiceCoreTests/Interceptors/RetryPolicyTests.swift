@@ -121,11 +121,11 @@ struct RetryPolicyTests {
         let service = WebService.make(session, timekeeper: clock)
         service.interceptors = [policy]
         service.options.timeout = .seconds(timeout)
-        let start = clock.now
+        let start = clock.instant
         let task = service.GET("/x").data()
         let error = await #expect(throws: URLError.self) { try await task.value }
         #expect(error?.code == .timedOut)
-        let duration = Double(clock.now - start) / 1e9
+        let duration = Double(clock.instant - start) / 1e9
         #expect(duration <= 3 * timeout + 0.001)
         #expect(session.exchanges.values.count >= 1)
         let detail = try #require(task.task.timeline.events.last { $0.kind == .noRetry }).detail

@@ -24,7 +24,7 @@ struct ExchangeLogTests {
         arguments: [false, true])
     func interruptedAttempt(isInFlight: Bool) throws {
         let log = ExchangeLog(TaskClock(clock))
-        log.begin(at: clock.now)
+        log.begin(at: clock.instant)
         let request = try Request(url: "https://h/").encode()
         try log.willSend(request)
         clock.advance(by: .seconds(1))
@@ -42,7 +42,7 @@ struct ExchangeLogTests {
     @Test("Attempts and other events at the same instant keep their order")
     func simultaneousEvents() throws {
         let log = ExchangeLog(TaskClock(clock))
-        log.begin(at: clock.now)
+        log.begin(at: clock.instant)
         let request = try Request(url: "https://h/").encode()
         for _ in 0..<2 {
             try log.willSend(request)
@@ -68,7 +68,7 @@ struct ExchangeLogTests {
     func lateAttempt() throws {
         let log = ExchangeLog(TaskClock(clock))
         let recorder = EventRecorder()
-        log.begin(at: clock.now)
+        log.begin(at: clock.instant)
         log.observe(by: [recorder], Request(url: "https://h/"))
         _ = log.end(.failure(TestError()))
         try log.willSend(try Request(url: "https://h/").encode())
@@ -80,9 +80,9 @@ struct ExchangeLogTests {
     func datesWithoutResume() {
         let date = Date(timeIntervalSince1970: 1_000)
         let log = ExchangeLog(TaskClock(TestTimekeeper(clock, date: { date })))
-        log.mark(.updateUIStart, at: clock.now)
+        log.mark(.updateUIStart, at: clock.instant)
         clock.advance(by: .seconds(2))
-        log.mark(.updateUIEnd, at: clock.now)
+        log.mark(.updateUIEnd, at: clock.instant)
         #expect(log.record.metrics.updateUIStart == date)
         #expect(log.record.metrics.updateUIEnd == date.addingTimeInterval(2))
     }
@@ -90,7 +90,7 @@ struct ExchangeLogTests {
     @Test("An exchange that ends without a request has no end of a response")
     func nothingSent() {
         let log = ExchangeLog(TaskClock(clock))
-        log.begin(at: clock.now)
+        log.begin(at: clock.instant)
         _ = log.end(.failure(TestError()))
         #expect(log.record.metrics.responseEnd == nil)
     }

@@ -86,7 +86,7 @@ struct ExchangeTableTests {
         weak var released: ExchangeTable?
         let errors = Collected<URLError.Code?>()
         do {
-            let table = ExchangeTable(configuration: configuration)
+            let table = ExchangeTable(configuration: configuration, .system)
             released = table
             let request = URLRequest(url: URL(string: "http://127.0.0.1:1/") ?? URL(fileURLWithPath: "/"))
             let delivery = BodyDelivery(

@@ -21,7 +21,7 @@ final class TestTimekeeper: Timekeeper {
         readDate = date
     }
 
-    var now: UInt64 { base.now }
+    var instant: UInt64 { base.now }
     var date: Date { readDate() }
 
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {

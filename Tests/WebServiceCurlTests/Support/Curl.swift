@@ -11,6 +11,12 @@ extension WebService {
         self.init(baseURLString: server.baseURLString)
         self.session = session
     }
+
+    /// A service over a CurlSession, both with a test clock.
+    convenience init(_ server: MockServer, _ clock: TestClock) throws {
+        self.init(baseURLString: server.baseURLString, clock: clock)
+        session = try CurlSession(timekeeper: clock)
+    }
 }
 
 extension CurlSession {

@@ -157,10 +157,10 @@ struct MockEndpointTests {
 private final class EndpointClock: Timekeeper {
     private let alarms = AlarmTimer()
     private let time = Mutex<UInt64>(1)
-    var now: UInt64 { time.withLock { $0 } }
+    var instant: UInt64 { time.withLock { $0 } }
     var pending: Int { alarms.count }
     func schedule(after delay: Duration, _ target: any AlarmTarget) -> Alarm {
-        alarms.add(at: now.addingSaturated(delay), target).alarm
+        alarms.add(at: instant.addingSaturated(delay), target).alarm
     }
     func cancel(_ alarm: Alarm) { alarms.cancel(alarm) }
     func advance(by duration: Duration) {

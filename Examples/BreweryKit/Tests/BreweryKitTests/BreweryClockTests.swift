@@ -18,7 +18,7 @@ import FoundationNetworking
         silence.wire = .noAnswer
         mock.on(.any, silence).times(1)
         let client = BreweryClient(service: mock.service)
-        let brewers = Task { try await client.brewers(in: "vermont") }
+        let brewers = Task(executorPreference: clock.executor) { try await client.brewers(in: "vermont") }
         await clock.advance(by: .seconds(61))
         let error = await #expect(throws: URLError.self) { try await brewers.value }
         #expect(error?.code == .timedOut)

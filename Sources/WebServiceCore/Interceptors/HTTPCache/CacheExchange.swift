@@ -184,7 +184,8 @@ struct CacheExchange: Sendable {
         request.options.cachePolicy = .reloadRevalidatingCacheData
         request.headers[.ifNoneMatch] = nil
         request.headers["If-Modified-Since"] = nil
-        Task { [cache, key, account, service = next.context.service, request, id = next.context.log.id] in
+        let service = next.context.service
+        Task(executorPreference: service.clock.executor) { [cache, key, account, request, id = next.context.log.id] in
             let task = SessionTask(service, request)
             task.context.log.setParent(id)
             // The credentials that the request already carries belong to this account.

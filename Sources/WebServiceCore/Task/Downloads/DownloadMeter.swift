@@ -34,7 +34,7 @@ final class DownloadMeter: Sendable {
     /// - Throws: `CancellationError`.
     func add(_ count: Int) async throws {
         guard let delay = report(count), delay > .zero else { return }
-        try await context.clock.sleep(for: delay, isWork: true)
+        try await context.clock.sleep(for: delay)
     }
 
     /// - Returns: The delay before the next bytes; `nil` if there is no limit.

@@ -33,14 +33,11 @@ final class DownloadRun: Prelude {
         task.observe(pipeline.delegateReference)
         task.context.log.observe(by: pipeline.observers, request)
         task.shared.withLock { $0.attach(self) }
-        let clock = task.context.clock
-        clock.recordWork(1, tasks: 1)
-        let work = Task(executorPreference: BlockingExecutor.shared) {
+        let work = Task(executorPreference: task.context.clock.executor ?? BlockingExecutor.shared) {
             let result = await self.result()
             self.end()
             self.answer.set(result)
             self.task.complete(result.map(\.response))
-            clock.recordWork(-1, tasks: -1)
         }
         task.attach(.preparation(work), deadline: request.options.deadline)
     }

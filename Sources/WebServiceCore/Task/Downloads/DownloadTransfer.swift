@@ -107,7 +107,7 @@ struct DownloadTransfer {
                         request, after: interruption.underlying, attempt: fruitless.attempt,
                         spent: fruitless.spent(now), in: context)
                 else { throw interruption.underlying }
-                try await context.pause(for: pause, isWork: true)
+                try await context.pause(for: pause)
             }
         }
     }

@@ -43,6 +43,11 @@ struct EventConnection: ElementSource {
     }
 
     mutating func next() async throws -> ServerSentEvent? {
+        guard let executor = service.clock.executor else { return try await nextEvent() }
+        return try await withTaskExecutorPreference(executor) { try await nextEvent() }
+    }
+
+    private mutating func nextEvent() async throws -> ServerSentEvent? {
         while !isOver {
             switch try await step() {
             case .event(let event):

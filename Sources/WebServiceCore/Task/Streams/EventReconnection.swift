@@ -26,7 +26,7 @@ public struct EventReconnection: Sendable {
         ///   - failures: The number of consecutive connections that ended without an event.
         ///   - time: The reconnection time of the stream; `nil` if it has not set one.
         ///   - clock: The clock of the service.
-        func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock = .system) -> Duration {
+        func delay(after failures: Int, _ time: Duration?, _ clock: TaskClock) -> Duration {
             let factor = 1 << min(max(failures - 1, 0), 32)
             let single = max(time ?? base, base)
             let whole = single > maximum / factor ? maximum : single * factor

@@ -33,6 +33,9 @@ final class EarlyValue<Value: Sendable>: Prelude {
     }
 
     private let state = Mutex(State())
+    private let clock: TaskClock
+
+    init(_ clock: TaskClock) { self.clock = clock }
 
     /// Adds an observer. One that is added after the end is never called, because a newer value is
     /// available.
@@ -67,7 +70,7 @@ final class EarlyValue<Value: Sendable>: Prelude {
     }
 
     private func tell() {
-        Task {
+        Task(executorPreference: clock.executor) { [self] in
             while true {
                 switch state.withLock({ $0.next() }) {
                 case .tell(let value, let observers): for observer in observers { await observer(value) }

@@ -27,9 +27,15 @@ public final class PassiveTask<Value: Sendable>: Sendable {
     ///
     /// - Parameter onCancel: Called once, on the cancelling thread, if the task is cancelled before
     ///   it is complete. Defaults to `nil`.
-    public init(onCancel: (@Sendable () -> Void)? = nil) {
+    public convenience init(onCancel: (@Sendable () -> Void)? = nil) {
+        self.init(timekeeper: nil, onCancel: onCancel)
+    }
+
+    /// - Parameter timekeeper: Measures the task's timeline; `nil` for the system clock.
+    package init(timekeeper: (any Timekeeper)?, onCancel: (@Sendable () -> Void)? = nil) {
         let answer = Answer<Value>()
-        let exchange = SessionTask(PassiveService.shared) { _ in }
+        let service = timekeeper.map { PassiveService(TaskClock($0)) } ?? .shared
+        let exchange = SessionTask(service) { _ in }
         exchange.attach(.exchange(CancelHook(onCancel: onCancel ?? {})))
         self.answer = answer
         task = TypedTask(exchange, ResponseRules(.any), isOwn: true) { input in
@@ -77,14 +83,16 @@ extension Response.Source {
 
 /// The service of passive tasks. It sends no requests.
 private final class PassiveService: PipelineSource {
-    static let shared = PassiveService()
+    static let shared = PassiveService(.system)
 
-    let clock = TaskClock.system
+    let clock: TaskClock
     let baseOrigin: Origin? = nil
     let pipeline = Pipeline()
     let errorMapper: (any ErrorMapper)? = nil
     let decoder: any BodyDecoder = JSONDecoder()
     let encoder: any BodyEncoder & Sendable = JSONEncoder()
+
+    init(_ clock: TaskClock) { self.clock = clock }
 }
 
 /// Calls a closure when a task is cancelled.

@@ -116,7 +116,7 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
         completion: @escaping @MainActor @Sendable (_ result: Result<Page<Item, Position>?, any Error>) -> Void
     ) -> Task<Void, Never> {
         let turn = turns.enter()
-        return Task {
+        return Task(executorPreference: WorkCount.current) { [self] in
             defer { turns.leave(turn) }
             let result: Result<Page<Item, Position>?, any Error>
             do { result = .success(try await move(turn)) } catch { result = .failure(error) }
@@ -177,7 +177,8 @@ public final class Paginator<Item: Sendable, Position: Hashable & Codable & Send
             if isAwaited { shared.flight?.isAwaited = true }
             if let flight = shared.flight { return flight }
             shared.lastID += 1
-            let task = Task { [load, position = shared.saved.position, itemsPerPage = shared.saved.itemsPerPage] in
+            let (position, itemsPerPage) = (shared.saved.position, shared.saved.itemsPerPage)
+            let task = Task(executorPreference: WorkCount.current) { [load] in
                 do {
                     return try await load(position, itemsPerPage)
                 } catch is CancellationError {

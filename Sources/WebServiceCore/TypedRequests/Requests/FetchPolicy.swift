@@ -46,7 +46,7 @@ extension WebService {
         if fetchPolicy == .cacheOnly { return stored(request, maximumAge: maximumAge).map(\.value) }
         let core = core
         let answer = Answer<Request.Output>()
-        let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>() : nil
+        let early = fetchPolicy == .cacheThenServer ? EarlyValue<Request.Output>(core.clock) : nil
         let task = SessionTask(core) { task in
             let typed = core.configuration.typed
             let id = core.observe(task, Request.self)
@@ -54,7 +54,7 @@ extension WebService {
             let otherwise: @Sendable (RequestRegistry.Delivery) -> Void = { delivery in
                 let id = ExchangeLog.makeID()
                 core.registry.beginRead(id, task)
-                let work = Task {
+                let work = Task(executorPreference: core.clock.executor) {
                     await core.readInstead(of: delivery, request, maximumAge, typed, task, answer)
                     core.registry.endRead(id)
                 }
@@ -83,7 +83,7 @@ extension ServiceCore {
         _ request: Request, _ maximumAge: Duration?, _ typed: TypedConfiguration,
         _ early: EarlyValue<Request.Output>, _ context: ExchangeContext
     ) {
-        Task {
+        Task(executorPreference: clock.executor) { [self] in
             // An error has already been reported.
             guard let (stored, _) = try? await read(request, maximumAge, typed, context) else { return }  // see above
             early.announce(stored)

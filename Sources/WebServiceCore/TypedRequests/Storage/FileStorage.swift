@@ -154,8 +154,10 @@ public final class FileStorage: ResponseStorage {
     func perform<Result: Sendable>(
         _ complaint: String, _ work: @escaping @Sendable () throws -> Result
     ) async throws -> Result {
-        try await withCheckedThrowingContinuation { continuation in
+        let token = WorkCount.current?.begin()
+        return try await withCheckedThrowingContinuation { continuation in
             let body: @Sendable () -> Void = {
+                defer { withExtendedLifetime(token) {} }
                 do {
                     continuation.resume(returning: try work())
                 } catch let failure as SystemFailure {

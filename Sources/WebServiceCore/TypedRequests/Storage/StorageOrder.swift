@@ -71,7 +71,7 @@ final class StorageOrder: Sendable {
         let before = state.before(key)
         state.lastID += 1
         let id = state.lastID
-        let task = Task {
+        let task = Task(executorPreference: WorkCount.current) {
             for change in before { await change.task.value }
             await work()
             self.state.withLock { $0.remove(id, key) }
@@ -90,7 +90,9 @@ final class StorageOrder: Sendable {
     ///
     /// - Returns: Whether they are complete.
     func settled(_ clock: TaskClock) async -> Bool {
-        await Task { (try? await clock.storageValue { await self.settled(nil) }) != nil }.value  // nil on timeout
+        await Task(executorPreference: clock.executor) {
+            (try? await clock.storageValue { await self.settled(nil) }) != nil  // nil on timeout
+        }.value
     }
 
     /// Makes a change and waits for it, even in a cancelled task.
@@ -99,6 +101,8 @@ final class StorageOrder: Sendable {
     ///   and immediately if too many changes are pending.
     func makeChange(_ key: StorageKey?, _ clock: TaskClock, _ work: @escaping @Sendable () async -> Void) async throws {
         let change = try change(key, orElse: work, work)
-        try await Task { try await clock.storageValue { await change.value } }.value
+        try await Task(executorPreference: clock.executor) {
+            try await clock.storageValue { await change.value }
+        }.value
     }
 }

@@ -13,12 +13,12 @@ struct ResponseCacheHangTests {
     private func turning<Value: Sendable>(
         _ clock: ManualTimekeeper, _ operation: @escaping @Sendable () async throws -> Value
     ) async -> (result: Result<Value, any Error>, seconds: UInt64) {
-        let start = clock.now
+        let start = clock.instant
         let result = Mutex<Result<Value, any Error>?>(nil)
         let task = Task {
             let outcome: Result<Value, any Error>
             do { outcome = .success(try await operation()) } catch { outcome = .failure(error) }
-            let seconds = (clock.now - start) / 1_000_000_000
+            let seconds = (clock.instant - start) / 1_000_000_000
             result.withLock { $0 = outcome }
             return seconds
         }
@@ -175,7 +175,7 @@ struct ResponseCacheHangTests {
             await withTaskGroup(of: Duration?.self) { group in
                 for _ in 0..<200 {
                     group.addTask {
-                        let start = clock.now
+                        let start = clock.instant
                         do {
                             if isAll {
                                 try await fixture.cache.removeAll()
@@ -185,7 +185,7 @@ struct ResponseCacheHangTests {
                             return nil
                         } catch {
                             return (error as? WebServiceError)?.code == .storage
-                                ? .nanoseconds(Int64(clock.now - start)) : nil
+                                ? .nanoseconds(Int64(clock.instant - start)) : nil
                         }
                     }
                 }
