@@ -128,9 +128,11 @@ struct BreweryTests {
     func verbose() async throws {
         let run = try await brewery("--verbose")
         #expect(run.status == 0)
-        #expect(run.output.components(separatedBy: "--> ").count == 21)
+        let requests = run.output.components(separatedBy: "--> ")
         let responses = run.output.components(separatedBy: "<-- ").filter { !$0.hasPrefix("head ") }
-        #expect(responses.count == 21)
+        // On a busy machine, a request starts after the one that it would have joined has ended.
+        #expect([21, 22].contains(requests.count))
+        #expect(responses.count == requests.count)
         #expect(run.output.contains(" failure: "))
     }
 

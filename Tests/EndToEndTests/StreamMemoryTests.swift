@@ -24,7 +24,7 @@ struct StreamMemoryTests {
 
     @Test("An idle stream needs at most 30 KB and no processor time", .covers("S-26", "S-35"))
     func idle() async throws {
-        let count = isSoak ? 10_000 : 400
+        let count = isSoak ? 10_000 : 250
         let numbers = try await measure("idle", "http://127.0.0.1", "\(count)")
         print("\(count) idle streams: \(numbers)")
         #expect(numbers["ended"] == count + 1)

@@ -239,8 +239,14 @@ struct StreamTests {
             }
         }
         defer { server.stop() }
-        let log = try await session.service(server).GET("/").setDeadline(.seconds(15)).stream().value
-        let error = await #expect(throws: WebServiceError.self) { for try await _ in log.body {} }
+        let clock = TestClock()
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = try session.session()
+        let log = try await service.GET("/").setDeadline(.seconds(15)).stream().value
+        var chunks = log.body.makeAsyncIterator()
+        #expect(try await chunks.next() == Data("first".utf8))
+        await clock.advance(by: .seconds(15))
+        let error = await #expect(throws: WebServiceError.self) { try await chunks.next() }
         #expect(error?.code == .deadline)
     }
 
