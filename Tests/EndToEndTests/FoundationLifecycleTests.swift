@@ -74,26 +74,6 @@ struct FoundationLifecycleTests {
         #expect(server.receivedRequests.count == 1)
     }
 
-    @Test(
-        "Cancellation, deadline and timeout are prompt while a TLS handshake hangs",
-        arguments: FoundationBacked.allCases)
-    func hangingHandshake(kind: FoundationBacked) async throws {
-        let listener = try SilentListener()
-        let service = WebService("https://127.0.0.1:\(listener.port)", session: kind.session)
-        let start = ContinuousClock.now
-        let late = await service.GET("/").setDeadline(.milliseconds(200)).answer()
-        #expect((late.error as? WebServiceError)?.code == .deadline)
-        let errors = Collected<URLError.Code?>()
-        let task = service.GET("/").responseError { errors.add(($0 as? URLError)?.code) }
-        _ = try await listener.serveOne { task.resume() }
-        task.cancel()
-        #expect(await errors.wait() == [.cancelled])
-        #expect(start.duration(to: .now) < .seconds(5))
-        if kind == .foundationSession {
-            #expect(await service.GET("/").setTimeout(.milliseconds(200)).answer().urlErrorCode == .timedOut)
-        }
-    }
-
     @Test("No file appears in the home folder", .covers("F17"))
     func homeFolder() async throws {
         let home = TemporaryFolder.forTest().url

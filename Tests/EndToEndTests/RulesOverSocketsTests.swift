@@ -203,27 +203,4 @@ struct RulesOverSocketsTests {
         #expect(answer.urlErrorCode == .resourceUnavailable)
         #expect(server.connectionCount == 0)
     }
-
-    @Test(
-        "The server sees the connection end after a cancellation", .covers("H-16"),
-        arguments: FoundationBacked.allCases)
-    func cancelReachesTheWire(kind: FoundationBacked) async throws {
-        let listener = try SilentListener()
-        let service = WebService("http://127.0.0.1:\(listener.port)", session: kind.session)
-        var delays: [Duration] = []
-        for _ in 0..<20 {
-            let task = service.GET("/").data()
-            async let ended = listener.serveOne { task.resume() }
-            let connection = try await ended
-            let start = ContinuousClock.now
-            task.cancel()
-            delays.append(start.duration(to: try await connection.end()))
-            let result = await task.result
-            #expect(throws: URLError(.cancelled)) { try result.get() }
-        }
-        print(
-            "cancellation to close over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)"
-        )
-        #expect(delays.sorted()[10] < .seconds(1))
-    }
 }

@@ -21,14 +21,14 @@ final class SilentListener: Sendable {
     struct Connection: Sendable {
         fileprivate let descriptor: Int32
 
-        /// Waits until the peer closes the connection, and returns that instant.
-        func end() async throws -> ContinuousClock.Instant {
+        /// Waits until the peer closes the connection.
+        func end() async throws {
             try await onOwnThread {
                 defer { close(descriptor) }
                 var bytes = [UInt8](repeating: 0, count: 1024)
                 while true {
                     let count = recv(descriptor, &bytes, bytes.count, 0)
-                    if count == 0 || count < 0 && errno == ECONNRESET { return ContinuousClock.now }
+                    if count == 0 || count < 0 && errno == ECONNRESET { return }
                     if count < 0 && errno != EINTR { throw Failure(errno: errno) }
                 }
             }

@@ -14,11 +14,10 @@ struct StreamEdgeTests {
         WebService(server.baseURLString, session: try CurlSession())
     }
 
-    /// Returns when a duration has elapsed.
-    private func elapse(_ milliseconds: Int) async {
-        await withCheckedContinuation { continuation in
-            DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(milliseconds)) { continuation.resume() }
-        }
+    /// Returns when the loop of a session has handled what has happened before.
+    private func roundTrip(_ session: any Session) async throws {
+        let server = try MockServer.forTest { _ in MockResponse(statusCode: 200) }
+        for _ in 0..<2 { _ = try await WebService(server.baseURLString, session: session).GET("/").data().value }
     }
 
     /// Reads a body to its end.
@@ -33,9 +32,12 @@ struct StreamEdgeTests {
     @Test("The idle timeout does not run while the reader pauses", .covers("S-04"))
     func slowReader() async throws {
         let server = try MockServer.forTest { _ in MockResponse(statusCode: 200, data: Data(count: 8 << 20)) }
-        let task = try service(server).GET("/").setTimeout(.seconds(1))
-        let body = try await task.stream(bufferSize: 10_000).value.body
-        await elapse(2_500)
+        let clock = TestClock()
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = try CurlSession(timekeeper: clock)
+        let body = try await service.GET("/").setTimeout(.seconds(30)).stream(bufferSize: 10_000).value.body
+        try await roundTrip(service.session)
+        await clock.advance(by: .seconds(100))
         #expect(await read(body) == (Data(count: 8 << 20), nil))
     }
 
@@ -231,9 +233,10 @@ struct StreamEdgeTests {
             response.wire = .untilClose
             return response
         }
-        let body = try await service(server).GET("/").stream(bufferSize: 1_000).value.body
-        await eventually("the server has closed") { server.openConnectionCount == 0 || server.connectionCount == 1 }
-        await elapse(300)
+        let service = try service(server)
+        let body = try await service.GET("/").stream(bufferSize: 1_000).value.body
+        await eventually("the server has closed") { server.openConnectionCount == 0 }
+        try await roundTrip(service.session)
         #expect(await read(body) == (Data(repeating: 7, count: 100_000), nil))
     }
 
@@ -269,9 +272,10 @@ struct StreamEdgeTests {
                 while true { try body.write(Data(count: 100_000)) }
             }
         }
-        let task = try service(server).GET("/").stream(bufferSize: 1)
+        let service = try service(server)
+        let task = service.GET("/").stream(bufferSize: 1)
         let body = try await task.value.body
-        await elapse(100)
+        try await roundTrip(service.session)
         task.cancel()
         await eventually("the server sees the end of the connection") { closed.value == 1 }
         #expect(await read(body).code == .cancelled)
@@ -298,14 +302,16 @@ struct StreamEdgeTests {
             }
             for task in tasks { task.resume() }
             for task in tasks {
-                DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(.random(in: 0...20_000))) {
+                let delay = Int.random(in: 0...10_000)
+                DispatchQueue.global().async {
+                    for _ in 0..<delay { sched_yield() }
                     task.cancel()
                     task.receiveMore()
                 }
             }
             await eventually("every exchange ends") { ends.count >= (round + 1) * 8 }
         }
-        await elapse(100)
+        try await roundTrip(session)
         let (count, isOnce, results) = ends.summary
         print("\(rounds) races: \(results)")
         #expect(count == rounds)

@@ -225,8 +225,7 @@ struct CookbookSnippets {
             return text
         }
         let feed = Task { _ = try await readFeed() }
-        let end = ContinuousClock.now + .seconds(30)
-        while mock.receivedRequests.count < 4, ContinuousClock.now < end { await Task.yield() }
+        await eventually("all requests arrive") { mock.receivedRequests.count == 4 }
 
         try await store.clear()
         authentication.clear()

@@ -33,7 +33,7 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     defer { try? FileManager.default.removeItem(at: folder) }  // a leftover in the temporary folder
     let key = StorageKey(identifier: "key")
     let storage = try FileStorage(folder: folder)
-    try await storage.store(StorageEntry(.raw(Data("value".utf8)), date: Date()), for: key)
+    try await storage.store(StorageEntry(.raw(Data("value".utf8)), date: Date(timeIntervalSince1970: 0)), for: key)
     let service = WebService(baseURLString: server.baseURLString)
     switch kind {
     case "foundationSession": service.session = FoundationSession()
@@ -72,7 +72,7 @@ func probeFork(_ kind: String, _ ending: String) async throws {
     tell("child: status \(status)")
     gate.signal()
     tell("parent: \(try await slow.value) \(try await service.GET("/fast").string().value)")
-    try await storage.store(StorageEntry(.raw(Data("newer".utf8)), date: Date()), for: key)
+    try await storage.store(StorageEntry(.raw(Data("newer".utf8)), date: Date(timeIntervalSince1970: 0)), for: key)
     if let data = try await storage.entry(for: key)?.data { tell("stored: \(String(decoding: data, as: UTF8.self))") }
     server.stop()
 }

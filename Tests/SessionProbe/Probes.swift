@@ -72,7 +72,7 @@ struct Probe: Sendable {
         session.invalidateAndCancel()
         let completions = Counter()
         session.dataTask(with: url) { _, _, _ in completions.add() }.resume()
-        return await completions.reaches(1, within: .seconds(5)) ? .holds : .broken
+        return await completions.reaches(1, within: .seconds(3)) ? .holds : .broken
     }
 
     /// Receives a body in 2.5 seconds, in parts 0.1 seconds apart, with a limit of 1 second.
@@ -155,7 +155,7 @@ struct Probe: Sendable {
         task.resume()
         _ = await completions.reaches(1, within: .seconds(1))
         Thread.detachNewThread { task.cancel() }
-        return await completions.reaches(1, within: .seconds(5)) ? .holds : .broken
+        return await completions.reaches(1, within: .seconds(3)) ? .holds : .broken
     }
 
     private static func floodAndAnotherSession() async throws -> Outcome {
@@ -171,7 +171,7 @@ struct Probe: Sendable {
                 completions.add()
             }.resume()
         }
-        return await completions.reaches(1, within: .seconds(5)) ? .holds : .broken
+        return await completions.reaches(1, within: .seconds(3)) ? .holds : .broken
     }
 
     // MARK: FoundationSession
@@ -180,16 +180,13 @@ struct Probe: Sendable {
         let server = try floodingServer()
         let service = WebService(baseURLString: "http://127.0.0.1:\(server.port)")
         service.session = FoundationSession()
-        let start = ContinuousClock.now
-        let flooded = service.GET("/endless").setDeadline(.seconds(1)).data()
+        let flooded = service.GET("/endless").setDeadline(.milliseconds(500)).data()
         guard case .failure(let error) = await flooded.result else { return .broken }
-        tell(
-            "the endless body: \((error as? WebServiceError)?.code.description ?? "\(error)") after \(start.duration(to: .now))"
-        )
+        tell("the endless body: \((error as? WebServiceError)?.code.description ?? "\(error)")")
         let before = residentBytes()
         for _ in 0..<3 {
             let sent = ContinuousClock.now
-            let task = service.GET("/next").setDeadline(.seconds(1)).string()
+            let task = service.GET("/next").setDeadline(.milliseconds(500)).string()
             task.resume()
             let resumed = sent.duration(to: .now)
             let result = await task.result
@@ -197,9 +194,9 @@ struct Probe: Sendable {
             tell("the next request: \(result), resumed in \(resumed), ended after \(elapsed)")
             guard resumed < .milliseconds(500), elapsed < .seconds(5) else { return .broken }
         }
-        _ = await Counter().reaches(1, within: .seconds(5))
+        _ = await Counter().reaches(1, within: .seconds(2))
         let growth = residentBytes() - before
-        tell("memory in 8 seconds: \(growth / 1024) KiB more")
+        tell("memory: \(growth / 1024) KiB more")
         return growth < 16 << 20 ? .holds : .broken
     }
 
@@ -280,17 +277,13 @@ struct Probe: Sendable {
         let service = WebService(baseURLString: "http://127.0.0.1:9/")
         let retry = RetryPolicy(maximumAttempts: 2, baseDelay: .milliseconds(1))
         for url in ["http://127.0.0.1:9/", "http://name.invalid/"] {
-            let start = ContinuousClock.now
-            let task = service.GET(url).intercepted(by: retry).setDeadline(.seconds(30)).data()
+            let task = service.GET(url).intercepted(by: retry).setDeadline(.seconds(15)).data()
             guard case .failure(let error) = await task.result, let urlError = error as? URLError else {
                 return .broken
             }
             let attempts = task.task.timeline.events.count { $0.kind == .attempt }
-            let elapsed = start.duration(to: .now)
-            tell("\(url): URLError \(urlError.code.rawValue), \(attempts) attempts, \(elapsed)")
-            guard RetryPolicy.defaultErrorCodes.contains(urlError.code), attempts == 2, elapsed < .seconds(15) else {
-                return .broken
-            }
+            tell("\(url): URLError \(urlError.code.rawValue), \(attempts) attempts")
+            guard RetryPolicy.defaultErrorCodes.contains(urlError.code), attempts == 2 else { return .broken }
         }
         return .holds
     }

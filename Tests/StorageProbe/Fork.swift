@@ -45,7 +45,7 @@ func writeInFork(_ storage: any ResponseStorage, _ count: Int, _ seed: Int) asyn
     @Sendable func write(_ range: Range<Int>, _ seed: Int) async throws {
         for number in range {
             try await storage.store(
-                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()),
+                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date(timeIntervalSince1970: 0)),
                 for: StorageKey(identifier: "\(seed)/\(number)"))
         }
     }

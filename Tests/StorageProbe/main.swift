@@ -62,7 +62,7 @@ func steps(of storage: any ResponseStorage) async -> Int32 {
     }
     await step(1) { try await storage.entry(for: a)?.data == old }
     await step(2) {
-        try await storage.store(StorageEntry(.raw(new), date: Date()), for: a)
+        try await storage.store(StorageEntry(.raw(new), date: Date(timeIntervalSince1970: 0)), for: a)
         return true
     }
     let isStored = status & 2 != 0
@@ -95,12 +95,12 @@ do {
     for number in 0..<count {
         if arguments[2] == "write" {
             try await storage.store(
-                StorageEntry(.raw(payload(number, seed)), date: Date()),
+                StorageEntry(.raw(payload(number, seed)), date: Date(timeIntervalSince1970: 0)),
                 for: StorageKey(identifier: "entry \(number % 16)"))
             tell("ack \(number)")
         } else {
             try await storage.store(
-                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date()),
+                StorageEntry(.raw(Data("\(seed) \(number)".utf8)), date: Date(timeIntervalSince1970: 0)),
                 for: StorageKey(identifier: "\(seed)/\(number)"))
         }
     }

@@ -228,33 +228,6 @@ struct CurlConnectionTests {
         #expect(slow.transport?.isConnectionReused == isReused)
     }
 
-    @Test(
-        "Continuous requests abandon an HTTP/2 connection that has become silent",
-        .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
-    func silentUnderLoad() async throws {
-        let server = try SecureServer()
-        let relay = try Relay(to: server.port)
-        defer { relay.stop() }
-        let service = WebService(baseURLString: "https://localhost:\(relay.port)")
-        service.session = try CurlSession {
-            $0.proxy = .none
-            $0.tls.trustedCertificatesFile = server.path("ca.pem")
-        }
-        #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
-        relay.silence()
-        let (first, last) = (Box<Int?>(nil), Box(0))
-        // One request is always in flight: each request starts before the previous one ends.
-        for number in 0..<40 where first.value == nil {
-            service.GET("/").setTimeout(.milliseconds(500)).string().onCompletion { result in
-                if case .success = result { first.change { $0 = $0 ?? number } }
-                last.change { $0 += 1 }
-            }.resume()
-            try await TaskClock.system.sleep(for: .milliseconds(100))
-        }
-        #expect(first.value != nil)
-        #expect(relay.connectionCount == 2)
-    }
-
     @Test("Several Cookie fields are combined into one, with GET and with a body")
     func cookies() async throws {
         let server = try MockServer.forTest { MockResponse($0.headers.values(for: "Cookie").joined(separator: "|")) }

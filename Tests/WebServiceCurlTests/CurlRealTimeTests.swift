@@ -157,7 +157,7 @@ struct CurlRealTimeTests {
         .enabled(if: !isSanitized, "the thread sanitizer slows the test down")
     )
     func stalledLoop() async throws {
-        let count = 200
+        let count = 100
         let gate = DispatchSemaphore(value: 0)
         let sent = Box(0)
         let server = try MockServer { request in
@@ -173,25 +173,50 @@ struct CurlRealTimeTests {
             $0.maximumIdleConnections = count + 1
         }
         let service = WebService(server, session)
-        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(5)).string().resume() }
+        let tasks = (0..<count).map { _ in service.GET("/").setTimeout(.seconds(3)).string().resume() }
         await eventually("all arrive") { server.receivedRequests.count == count }
-        let hasStalled = Box(false)
-        let stall = service.GET("/stall").onProgress { _ in
-            // On the loop's thread: no bytes are handled for longer than the idle timeout, while
-            // all responses arrive.
-            let isFirst = hasStalled.withValue { value in
-                defer { value = true }
-                return !value
-            }
-            guard isFirst else { return }
-            let end = ContinuousClock.now + .milliseconds(5_200)
-            for _ in 0..<count { gate.signal() }
-            while ContinuousClock.now < end || sent.value < count { sched_yield() }
-        }.string()
-        #expect(try await stall.value == "stalled")
+        let stall = await withCheckedContinuation { continuation in
+            session.responseTask(request: Request(.GET, url: server.baseURLString + "/stall"), progress: nil) {
+                result, _ in
+                // On the loop's thread: no bytes are handled for longer than the idle timeout,
+                // while all responses arrive.
+                let end = ContinuousClock.now + .milliseconds(3_200)
+                for _ in 0..<count { gate.signal() }
+                while ContinuousClock.now < end || sent.value < count { sched_yield() }
+                continuation.resume(returning: result.map(\.data))
+            }.resume()
+        }
+        #expect(try stall.get() == Data("stalled".utf8))
         var timedOut = 0
         for task in tasks where await task.result.urlErrorCode == .timedOut { timedOut += 1 }
         #expect(timedOut == 0)
         for task in tasks { #expect(await (try? task.value) == "ale") }
+    }
+
+    @Test(
+        "Continuous requests abandon an HTTP/2 connection that has become silent",
+        .enabled(if: SecureServer.isAvailable, "nginx and openssl are needed"))
+    func silentUnderLoad() async throws {
+        let server = try SecureServer()
+        let relay = try Relay(to: server.port)
+        defer { relay.stop() }
+        let service = WebService(baseURLString: "https://localhost:\(relay.port)")
+        service.session = try CurlSession {
+            $0.proxy = .none
+            $0.tls.trustedCertificatesFile = server.path("ca.pem")
+        }
+        #expect(try await service.GET("/").string().value.hasPrefix("HTTP/2.0"))
+        relay.silence()
+        let (first, last) = (Box<Int?>(nil), Box(0))
+        // One request is always in flight: each request starts before the previous one ends.
+        for number in 0..<40 where first.value == nil {
+            service.GET("/").setTimeout(.milliseconds(500)).string().onCompletion { result in
+                if case .success = result { first.change { $0 = $0 ?? number } }
+                last.change { $0 += 1 }
+            }.resume()
+            try await TaskClock.system.sleep(for: .milliseconds(100))
+        }
+        #expect(first.value != nil)
+        #expect(relay.connectionCount == 2)
     }
 }

@@ -77,25 +77,6 @@ struct SharingTests {
         }
     }
 
-    @Test("Concurrent writes wait for a busy database together, and not one after another", .covers("H-39"))
-    func patienceOfMany() async throws {
-        try await withScratchFolder { folder in
-            let file = folder.appendingPathComponent("a.db")
-            let storage = try SQLiteStorage(file: file, clock: .system, patience: .seconds(1))
-            try await storage.put("old", "a")
-            let foreigner = try Foreigner(file)
-            try foreigner.run("BEGIN IMMEDIATE")
-            let start = ContinuousClock.now
-            let writes = (0..<60).map { _ in Task { try await storage.put("new", "a") } }
-            for write in writes { await expectFailure(.storage) { try await write.value } }
-            // One after another, they would take a minute.
-            #expect(start.duration(to: .now) < .seconds(30))
-            try foreigner.run("COMMIT")
-            try await storage.put("new", "a")
-            #expect(try await storage.text("a") == "new")
-        }
-    }
-
     @Test(
         "64 tasks write and read concurrently, over one storage and over several",
         arguments: [StorageDurability.process, .power])

@@ -55,7 +55,7 @@ struct ExchangeLogTests {
     @Test("The time of an event is not before that of the previous one, also if another thread read the clock earlier")
     func lateEvents() {
         let exchange = ObservedExchange(
-            id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date())
+            id: 1, parent: nil, request: nil, type: nil, isComposite: false, date: Date(timeIntervalSince1970: 0))
         var queue = EventQueue(exchange, [], start: 10)
         let events = ([10, 15, 12, 16, 3] as [UInt64]).map { instant in
             defer { _ = queue.next() }

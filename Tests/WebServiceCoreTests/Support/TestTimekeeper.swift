@@ -14,7 +14,7 @@ final class TestTimekeeper: Timekeeper {
     ///   - pause: Waits for the delay of an alarm, which then fires unless an error is thrown.
     init(
         _ base: (any Timekeeper)? = nil, pause: (@Sendable (Duration) async throws -> Void)? = nil,
-        date: @escaping @Sendable () -> Date = { Date() }
+        date: @escaping @Sendable () -> Date = { TaskClock.system.date }
     ) {
         self.base = TaskClock(base)
         self.pause = pause
@@ -58,7 +58,7 @@ extension RetryPolicy {
     /// Creates a policy that calls a closure in place of each pause.
     init(
         maximumAttempts: Int = 3, baseDelay: Duration = .milliseconds(500), budget: Duration = .seconds(60),
-        retryBudget: RetryBudget? = nil, date: @escaping @Sendable () -> Date = { Date() },
+        retryBudget: RetryBudget? = nil, date: @escaping @Sendable () -> Date = { TaskClock.system.date },
         random: @escaping @Sendable () -> Double = { Double.random(in: 0...1) },
         pause: @escaping @Sendable (Duration) async throws -> Void
     ) {

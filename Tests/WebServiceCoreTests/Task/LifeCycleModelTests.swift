@@ -206,11 +206,7 @@ struct LifeCycleModelTests {
         ///
         /// - Returns: A description of the difference, or `nil` if there is none.
         func settle() async -> String? {
-            let end = ContinuousClock.now + .seconds(60)
-            while !isSettled {
-                guard ContinuousClock.now < end else { return divergence }
-                await Task.yield()
-            }
+            guard await becomesTrue({ isSettled }) else { return divergence }
             return box.events.values == model.events ? nil : divergence
         }
 
@@ -218,12 +214,7 @@ struct LifeCycleModelTests {
         func waitUntilFreed() async -> String? {
             session?.exchanges.removeAll()  // the completions retain the task and the session
             (task, service, session) = (nil, nil, nil)
-            let end = ContinuousClock.now + .seconds(60)
-            while !isFreed {
-                guard ContinuousClock.now < end else { return "not deallocated after \(operations)" }
-                await Task.yield()
-            }
-            return nil
+            return await becomesTrue { isFreed } ? nil : "not deallocated after \(operations)"
         }
 
         private var divergence: String {

@@ -79,17 +79,6 @@ import WebServiceCore
         #expect(reply == whole)
     }
 
-    @Test("A throttled response arrives complete, at its rate", .covers("H-04"))
-    func throttle() throws {
-        let server = try server(.throttle(bytesPerSecond: 1_000))
-        let client = try RawClient(server)
-        let start = ContinuousClock.now
-        client.send(get + get)
-        for _ in 0..<2 { #expect(client.read(count: whole.utf8.count) == whole) }
-        #expect(start.duration(to: .now) >= .milliseconds(60))  // 82 bytes in pieces of 10, without the last pauses
-        #expect(server.connectionCount == 1)
-    }
-
     @Test("Surplus bytes follow the response on a connection that stays open", .covers("C-47"))
     func surplus() throws {
         let server = try server(.surplus(Data("HTTP/1.1 200 OK\r\n".utf8)))

@@ -65,21 +65,6 @@ import WebServiceCore
         await eventually("the connection has ended") { server.openConnectionCount == 0 }
     }
 
-    @Test(
-        "A drip is the complete response in pieces, and the connection stays open", .covers("H-04"),
-        arguments: [-1, 1, 7, 40, 41, Int.max])
-    func drip(size: Int) throws {
-        let server = try server(.drip(size: size, pause: .milliseconds(1)))
-        let client = try RawClient(server)
-        client.send(get + get)  // pending input neither ends a pause nor is lost
-        for _ in 0..<2 {
-            let start = ContinuousClock.now
-            #expect(client.read(count: whole.utf8.count) == whole)
-            #expect(size > 1 || start.duration(to: .now) >= .milliseconds(20))
-        }
-        #expect(server.connectionCount == 1)
-    }
-
     @Test("A drip pauses between its pieces until the client stops sending or the server stops", .covers("H-04"))
     func dripPause() async throws {
         let server = try server(.drip(size: 10, pause: .seconds(1000)))

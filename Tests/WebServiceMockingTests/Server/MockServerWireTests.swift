@@ -121,7 +121,7 @@ import WebServiceCore
         var wrong = response(200)
         wrong.version = "HTTP/1.1 200 OK\r\nInjected: yes\r\n"
         #expect(try reply(wrong).hasPrefix("HTTP/1.1 500 "))
-        let text = try reply(MockResponse(statusCode: 200, json: Date()))
+        let text = try reply(MockResponse(statusCode: 200, json: Date(timeIntervalSince1970: 0)))
         #expect(text.hasPrefix("HTTP/1.1 500 "))
         #expect(text.contains("encoding: "))
     }

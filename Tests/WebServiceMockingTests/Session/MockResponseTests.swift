@@ -9,7 +9,7 @@ import WebServiceMocking
 
     @Test("JSON that cannot be encoded is an error, not an empty success")
     func unwritableJSON() async {
-        for json: Any in [Double.nan, ["since": Date()], [Data()]] {
+        for json: Any in [Double.nan, ["since": Date(timeIntervalSince1970: 0)], [Data()]] {
             let (data, response, error) = MockResponse(statusCode: 200, json: json).dataTaskResult(request: request)
             #expect((error as? WebServiceError)?.code == .encoding)
             #expect(data == nil)
@@ -19,7 +19,7 @@ import WebServiceMocking
 
     @Test("Data that is set later replaces JSON that could not be encoded")
     func replacedJSON() {
-        var response = MockResponse(statusCode: 200, json: Date())
+        var response = MockResponse(statusCode: 200, json: Date(timeIntervalSince1970: 0))
         response.data = Data("1".utf8)
         let (data, _, error) = response.dataTaskResult(request: request)
         #expect(data == Data("1".utf8))

@@ -141,9 +141,9 @@ import WebServiceMocking
     func linear() async throws {
         let session = MockSession()
         for number in 0..<10_000 { session.on(.GET, "/users/\(number)", 200) }
-        let start = ContinuousClock.now
+        let start = processorTime(of: .process)
         for _ in 0..<5 { _ = await session.answer(to: try get("http://a.test/users/none")) }
-        #expect(start.duration(to: .now) < .seconds(5))
+        #expect(processorTime(of: .process) - start < 5)
         #expect(await session.answer(to: try get("http://a.test/users/0")).status == 200)
     }
 }

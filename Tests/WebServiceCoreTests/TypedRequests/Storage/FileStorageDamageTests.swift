@@ -148,7 +148,9 @@ struct FileStorageDamageTests {
             let file = path.appendingPathComponent("name")
             try Data("bad".utf8).write(to: file)
             let status = try #require(try folder.status(of: "name"))
-            try folder.replace("name", with: Data("new".utf8), through: "temporary", date: Date(), synchronize: false)
+            try folder.replace(
+                "name", with: Data("new".utf8), through: "temporary", date: Date(timeIntervalSince1970: 0),
+                synchronize: false)
             try folder.remove("name", ifStill: status, aside: "aside")
             #expect(try Data(contentsOf: file) == Data("new".utf8))
             #expect(try names(in: path) == ["name"])

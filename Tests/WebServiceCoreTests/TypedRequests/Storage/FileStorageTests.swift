@@ -162,7 +162,8 @@ struct FileStorageTests {
         try await withScratchFolder { folder in
             let storage = try FileStorage(folder: folder, prefix: "list-", format: .bare)
             let key = StorageKey(identifier: "a")
-            try await storage.store(StorageEntry(.value(Data("[1]".utf8)), date: Date()), for: key)
+            try await storage.store(
+                StorageEntry(.value(Data("[1]".utf8)), date: Date(timeIntervalSince1970: 0)), for: key)
             let file = folder.appendingPathComponent("list-\(key.fileName).entry")
             #expect(try Data(contentsOf: file) == Data("[1]".utf8))
             try Data("[2]".utf8).write(to: file)

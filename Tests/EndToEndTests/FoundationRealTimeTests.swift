@@ -1,0 +1,52 @@
+import Foundation
+import TestSupport
+import Testing
+import WebServiceCore
+
+/// How soon tasks of Foundation end.
+@Suite("Sessions of Foundation: real time", .permit)
+struct FoundationRealTimeTests {
+    @Test(
+        "The server sees the connection end after a cancellation", .covers("H-16"),
+        arguments: FoundationBacked.allCases)
+    func cancelReachesTheWire(kind: FoundationBacked) async throws {
+        let listener = try SilentListener()
+        let service = WebService("http://127.0.0.1:\(listener.port)", session: kind.session)
+        var delays: [Duration] = []
+        for _ in 0..<20 {
+            let task = service.GET("/").data()
+            async let ended = listener.serveOne { task.resume() }
+            let connection = try await ended
+            let start = ContinuousClock.now
+            task.cancel()
+            try await connection.end()
+            delays.append(start.duration(to: .now))
+            let result = await task.result
+            #expect(throws: URLError(.cancelled)) { try result.get() }
+        }
+        print(
+            "cancellation to close over \(kind): median \(delays.sorted()[10]), longest \(delays.max() ?? .zero)"
+        )
+        #expect(delays.sorted()[10] < .seconds(1))
+    }
+
+    @Test(
+        "Cancellation, deadline and timeout are prompt while a TLS handshake hangs",
+        arguments: FoundationBacked.allCases)
+    func hangingHandshake(kind: FoundationBacked) async throws {
+        let listener = try SilentListener()
+        let service = WebService("https://127.0.0.1:\(listener.port)", session: kind.session)
+        let start = ContinuousClock.now
+        let late = await service.GET("/").setDeadline(.milliseconds(200)).answer()
+        #expect((late.error as? WebServiceError)?.code == .deadline)
+        let errors = Collected<URLError.Code?>()
+        let task = service.GET("/").responseError { errors.add(($0 as? URLError)?.code) }
+        _ = try await listener.serveOne { task.resume() }
+        task.cancel()
+        #expect(await errors.wait() == [.cancelled])
+        #expect(start.duration(to: .now) < .seconds(5))
+        if kind == .foundationSession {
+            #expect(await service.GET("/").setTimeout(.milliseconds(200)).answer().urlErrorCode == .timedOut)
+        }
+    }
+}
