@@ -302,9 +302,9 @@ struct StreamEdgeTests {
             }
             for task in tasks { task.resume() }
             for task in tasks {
-                let delay = Int.random(in: 0...10_000)
                 DispatchQueue.global().async {
-                    for _ in 0..<delay { sched_yield() }
+                    var delay = Int.random(in: 0...1_000_000)
+                    while delay > 0 { delay -= 1 }
                     task.cancel()
                     task.receiveMore()
                 }

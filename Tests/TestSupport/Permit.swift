@@ -93,7 +93,8 @@ extension Trait where Self == Permit {
 
 /// The permits of the process. A test that takes all of them runs when no other test waits.
 private final class Permits: Sendable {
-    static let shared = Permits(max(2, ProcessInfo.processInfo.activeProcessorCount))
+    /// Many tests wait for sockets and processes, so one more of them runs than there are processors.
+    static let shared = Permits(max(2, ProcessInfo.processInfo.activeProcessorCount) + 1)
 
     private struct State {
         var free: Int

@@ -67,7 +67,7 @@ struct RedactionNamesTests {
     }
 
     @Test(
-        "Processor time is linear for a body of 64 KB of any piece", .covers("C-363"),
+        "Processor time is linear for a body of one piece, repeated", .covers("C-363"),
         arguments: [
             "a=", "<", "{\"a\":", "\"", "data: {\n", "a=%3D&", "token=", "token: ", "key={", "token={", "<a \"", "<a",
             "<token>", "//a@", "\\\"", "[", "\\", "token:\"", "bearer ", "-----BEGIN PRIVATE KEY", "data: a\n",
@@ -75,7 +75,7 @@ struct RedactionNamesTests {
             "<name>", "{\"b\":\"\\u0061=", "x-", "{\"tokens\":[",
         ])
     func linear(piece: String) {
-        let size = 64 << 10
+        let size = (isSoak ? 64 : 24) << 10
         func time(_ piece: String) -> Double {
             let body = Data(String(repeating: piece, count: size / piece.utf8.count).utf8)
             return [

@@ -235,7 +235,7 @@ struct LifeCycleModelTests {
         .covers("C-34"),
         arguments: [false, true])
     func model(isAuthenticated: Bool) async {
-        let count = (isSoak ? 500_000 : 5_000) / Self.scale
+        let count = (isSoak ? 500_000 : 2_000) / Self.scale
         let lanes = 50
         for batch in 0..<(count / lanes) {
             var random = SeededGenerator(seed: UInt64(batch) * 2 + (isAuthenticated ? 1 : 0))
