@@ -57,17 +57,20 @@ extension TextRedactor {
         return secret.isEmpty ? nil : secret.indices
     }
 
-    /// Redacts the words after `machine` in a file of passwords, such as `.netrc`.
+    /// Redacts the words after `machine` or `default` in a file of passwords, such as `.netrc`.
     ///
+    /// - Parameter hasHost: Whether the first word is a host, as after `machine`.
     /// - Returns: The index after them.
-    mutating func netrc(_ range: Range<Int>) -> Int {
+    mutating func netrc(_ range: Range<Int>, hasHost: Bool) -> Int {
         func word(after index: Int) -> Range<Int> {
             let start = bytes[index..<range.upperBound].firstIndex { !Self.isBlank($0) } ?? range.upperBound
             return start..<(bytes[start..<range.upperBound].firstIndex(where: Self.isBlank) ?? range.upperBound)
         }
-        let host = word(after: range.lowerBound)
+        let host = hasHost ? word(after: range.lowerBound) : range.lowerBound..<range.lowerBound
         var index = range.lowerBound
         var key = word(after: host.upperBound)
+        // `default password rules` is a text.
+        guard hasHost || bytes[key].elementsEqual("login".utf8) else { return index }
         while ["login", "password", "account"].contains(where: { bytes[key].elementsEqual($0.utf8) }) {
             if index == range.lowerBound { scan(host, .value) }
             let value = word(after: key.upperBound)

@@ -52,10 +52,11 @@ extension TextRedactor {
             replace(secret)
             return secret.upperBound
         }
-        if syntax == .text, word.count == 7, begins("machine", at: name.lowerBound, before: end),
-            isLineStart(name.lowerBound, range)
-        {
-            return netrc(name.upperBound..<end)
+        if syntax == .text, word.count == 7, isLineStart(name.lowerBound, range) {
+            let hasHost = begins("machine", at: name.lowerBound, before: end)
+            if hasHost || begins("default", at: name.lowerBound, before: end) {
+                return netrc(name.upperBound..<end, hasHost: hasHost)
+            }
         }
         guard let place = separator(after: name, end, syntax) else { return name.upperBound }
         var start = place.after
@@ -117,9 +118,9 @@ extension TextRedactor {
         let quote = byte(index) == UInt8(ascii: "\\") ? (index..<end).first { bytes[$0] != UInt8(ascii: "\\") } : index
         let hasQuote = Self.isQuote(byte(quote ?? end))
         if hasQuote { index = (quote ?? index) + 1 }
-        let isEntity = begins(Self.quoteEntity, at: index, before: end)
-        if isEntity { index += Self.quoteEntity.count }
-        let isQuoted = hasQuote || isEntity
+        let entity = quoteEntity(at: index, before: end)
+        index += entity?.count ?? 0
+        let isQuoted = hasQuote || entity != nil
         if syntax != .value || isQuoted { while ASCII.isSpaceOrTab(byte(index)) { index += 1 } }
         switch byte(index) {
         case UInt8(ascii: "="):
@@ -135,7 +136,13 @@ extension TextRedactor {
 
     // MARK: Values
 
-    private static let quoteEntity = Array("&quot;".utf8)
+    /// Returns the reference to a quotation mark at an index, as in attributes of HTML.
+    private func quoteEntity(at index: Int, before end: Int) -> [UInt8]? {
+        guard index < end, bytes[index] == UInt8(ascii: "&") else { return nil }
+        return Self.quoteEntities.first { begins($0, at: index, before: end) }
+    }
+
+    private static let quoteEntities = ["&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"].map { Array($0.utf8) }
 
     /// Returns the content of a value, and the index after it.
     private func extent(_ range: Range<Int>, _ syntax: Syntax, isLine: Bool, isField: Bool)
@@ -147,13 +154,17 @@ extension TextRedactor {
         switch bytes[index] {
         case UInt8(ascii: "\\"), UInt8(ascii: "&"):
             // A string within a string, such as JSON in a log or in an attribute of HTML.
-            let isEntity = begins(Self.quoteEntity, at: index, before: end)
+            let entity = quoteEntity(at: index, before: end)
             let quote = (index..<end).first { bytes[$0] != UInt8(ascii: "\\") } ?? end
-            guard isEntity || quote < end && Self.isQuote(bytes[quote]) else { break }
-            let closing = isEntity ? Self.quoteEntity : Array(bytes[index...quote])
-            var last = index + closing.count
-            while last < end, !(bytes[last] == closing.first && begins(closing, at: last, before: end)) { last += 1 }
-            return (index + closing.count..<last, min(last + closing.count, end))
+            guard entity != nil || quote < end && Self.isQuote(bytes[quote]) else { break }
+            let closing = entity ?? Array(bytes[index...quote])
+            let start = index + closing.count
+            var last = start
+            while last < end, !(bytes[last] == closing.first && begins(closing, at: last, before: end)) {
+                last += entity != nil && bytes[last] == UInt8(ascii: "\\") ? 2 : 1
+            }
+            last = min(last, end)
+            return (start..<last, min(last + closing.count, end))
         case UInt8(ascii: "\""), UInt8(ascii: "'"):
             let quote = bytes[index]
             let isBlock = begins([quote, quote, quote], at: index, before: end)

@@ -134,7 +134,9 @@ public final class TestClock: Clock {
 
     /// Suspends the Swift task until the clock has advanced to an instant.
     ///
-    /// - Parameter tolerance: Has no effect.
+    /// - Parameters:
+    ///   - deadline: The instant; one that has passed does not suspend the task.
+    ///   - tolerance: Has no effect.
     /// - Throws: `CancellationError` as soon as the Swift task is cancelled.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try await TaskClock(self).sleep(for: now.duration(to: deadline))

@@ -1,0 +1,92 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import WebServiceCore
+
+@Suite("Redaction of text", .permit)
+struct TextRedactorTests {
+    private func text(_ text: String) -> String? {
+        Redaction.standard.body(Data(text.utf8), contentType: "text/plain")
+    }
+
+    @Test(
+        "The content of a private key is redacted, up to the end of the text if its last line is missing",
+        .covers("C-360"),
+        arguments: [
+            (
+                "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\nale",
+                "-----BEGIN PRIVATE KEY-----\n[redacted]\n-----END PRIVATE KEY-----\nale"
+            ),
+            ("-----BEGIN EC PRIVATE KEY-----\ncanary", "-----BEGIN EC PRIVATE KEY-----\n[redacted]"),
+            (
+                "-----BEGIN CERTIFICATE-----\nale\n-----END CERTIFICATE-----",
+                "-----BEGIN CERTIFICATE-----\nale\n-----END CERTIFICATE-----"
+            ),
+        ])
+    func privateKeys(body: String, expected: String) {
+        #expect(text(body) == expected)
+    }
+
+    @Test(
+        "Credentials after a scheme are redacted, and challenges and words are not", .covers("C-360"),
+        arguments: [
+            ("sent Bearer canary-0123 to", "sent Bearer [redacted] to"), ("basic Y2FuYXJ5OjE=", "basic [redacted]"),
+            ("Bearer realm=\"ale\"", "Bearer realm=\"ale\""), ("the bearer of messages", "the bearer of messages"),
+            ("Basic knowledge", "Basic knowledge"), ("bearer", "bearer"),
+        ])
+    func schemes(body: String, expected: String) {
+        #expect(text(body) == expected)
+    }
+
+    @Test(
+        "The tokens of bots and the paths of webhooks are redacted", .covers("C-360"),
+        arguments: [
+            ("/bot123456:canary-0123456789/send", "/bot123456:[redacted]/send"),
+            ("123456:AAcanary0123456789canary0123456789c", "123456:[redacted]"),
+            ("123456:AAcanary", "123456:AAcanary"), ("bot12345:0123456789abcdefg", "bot12345:0123456789abcdefg"),
+            ("https://hooks.slack.com/canary/0", "https://hooks.slack.com/[redacted]"),
+            ("https://discord.com/api/webhooks/1/canary ale", "https://discord.com/api/webhooks/[redacted] ale"),
+            ("https://discord.com/api/guides/1", "https://discord.com/api/guides/1"),
+            ("https://hooks.slack.com/", "https://hooks.slack.com/"),
+        ])
+    func addresses(body: String, expected: String) {
+        #expect(text(body) == expected)
+    }
+
+    @Test(
+        "The passwords of a .netrc file are redacted, and its hosts and names are not", .covers("C-360"),
+        arguments: [
+            ("machine a.test login ann password canary", "machine a.test login ann password [redacted]"),
+            (
+                "machine a.test\n  login ann\n  account canary\n  password canary\nmachine b.test password canary",
+                "machine a.test\n  login ann\n  account [redacted]\n  password [redacted]\n"
+                    + "machine b.test password [redacted]"
+            ),
+            ("default login ann password canary", "default login ann password [redacted]"),
+            ("machine learning needs a password", "machine learning needs a password"),
+            ("the default login page", "the default login page"), ("default password rules", "default password rules"),
+        ])
+    func passwordFiles(body: String, expected: String) {
+        #expect(text(body) == expected)
+    }
+
+    @Test(
+        "Values in quotation marks that are references of HTML are redacted to their end", .covers("C-360"),
+        arguments: ["&quot;", "&#34;", "&#x22;", "&apos;", "&#39;", "&#x27;"])
+    func references(quote: String) {
+        let attribute = "{\(quote)token\(quote): \(quote)canary\\\(quote)canary\(quote), \(quote)a\(quote): 1}"
+        #expect(text(attribute) == attribute.replacingOccurrences(of: "canary\\\(quote)canary", with: "[redacted]"))
+    }
+
+    @Test(
+        "The value after a name that is a value is redacted", .covers("C-360"),
+        arguments: [
+            ("- name: API_KEY\n  value: canary\n", "- name: API_KEY\n  value: [redacted]\n"),
+            ("- name: CITY\n  value: ale\n", "- name: CITY\n  value: ale\n"),
+            ("key: token\nother: 1\nvalue: ale\n", "key: token\nother: 1\nvalue: ale\n"),
+        ])
+    func pairs(body: String, expected: String) {
+        #expect(text(body) == expected)
+    }
+}
