@@ -84,12 +84,14 @@ extension SessionTask {
         if case .success(let response) = result, response.isStreamed { progress = nil }  // ends with the body
         if let alarm = action.alarm { context.clock.cancel(alarm) }
         context.gate.end()
+        // First, so that a request that follows the result does not use the connection that the
+        // session is about to close.
+        if action.cancelsWork { action.work?.cancel() }
         if progress == nil, action.early == nil {
             proceed(action)
         } else {
             finish(progress) { self.finish(action.early) { self.proceed(action) } }
         }
-        if action.cancelsWork { action.work?.cancel() }
     }
 
     /// Finishes the delivery that precedes the handlers, then calls the closure.

@@ -33,6 +33,21 @@ struct SessionTaskOutcomeTests {
         await eventually("the task completes") { task.state == .completed }
     }
 
+    @Test(
+        "The request is cancelled before the result is delivered, so that the next one does not use its connection",
+        .covers("H-220"), arguments: [true, false])
+    func cancelledFirst(byDeadline: Bool) async {
+        let session = SlowlyCancelledSession()
+        let clock = WebServiceMocking.TestClock()
+        let service = WebService(baseURLString: "https://api.test", clock: clock)
+        service.session = session
+        let task = service.GET("/x").setDeadline(.seconds(5)).responseError { _ in _ = session.isDelivered.set() }
+        task.resume()
+        if byDeadline { await clock.advance(by: .seconds(5)) } else { task.cancel() }
+        await eventually("the handler runs") { session.isDelivered.isSet }
+        #expect(await !session.wasDeliveredBefore.value)
+    }
+
     @Test("Cancelling before resume runs the error handlers and sends nothing", .covers("H-20"))
     func cancelBeforeResume() async {
         let errors = Collected<URLError.Code?>()
@@ -246,4 +261,22 @@ struct SessionTaskOutcomeTests {
         #expect(metrics.responseJSONTime == nil)
         #expect(metrics.updateUITime == nil)
     }
+}
+
+/// A session whose tasks leave some time for handlers before they are cancelled.
+private final class SlowlyCancelledSession: Session, DataTask {
+    let isDelivered = OnceFlag()
+    let wasDeliveredBefore = Once<Bool>()
+
+    var state: DataTaskState { .running }
+    func resume() {}
+    func suspend() {}
+    func cancel() {
+        for _ in 0..<100_000 where !isDelivered.isSet { sched_yield() }
+        wasDeliveredBefore.set(isDelivered.isSet)
+    }
+
+    func dataTask(
+        request: any URLRequestEncodable, completion: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> any DataTask { self }
 }
