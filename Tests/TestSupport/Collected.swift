@@ -5,7 +5,7 @@ import WebServiceCore
 package final class Collected<Value: Sendable>: Sendable {
     private struct State {
         var values: [Value] = []
-        var waiters: [(count: Int, continuation: CheckedContinuation<[Value], Never>)] = []
+        var waiters: [(count: Int, continuation: CheckedContinuation<Int, Never>)] = []
     }
 
     private let state = Mutex(State())
@@ -15,14 +15,14 @@ package final class Collected<Value: Sendable>: Sendable {
     package var values: [Value] { state.withLock { $0.values } }
 
     package func add(_ value: Value) {
-        let ready = state.withLock { state -> [(CheckedContinuation<[Value], Never>, [Value])] in
+        let (ready, count) = state.withLock { state in
             state.values.append(value)
             let count = state.values.count
             let ready = state.waiters.filter { $0.count <= count }
             state.waiters.removeAll { $0.count <= count }
-            return ready.map { ($0.continuation, state.values) }
+            return (ready, count)
         }
-        for (continuation, values) in ready { continuation.resume(returning: values) }
+        for waiter in ready { waiter.continuation.resume(returning: count) }
     }
 
     package func removeAll() {
@@ -36,14 +36,17 @@ package final class Collected<Value: Sendable>: Sendable {
     /// Waits until the list contains at least `count` values and returns all values.
     @discardableResult
     package func wait(for count: Int = 1) async -> [Value] {
-        await withCheckedContinuation { continuation in
-            let values = state.withLock { state -> [Value]? in
-                if state.values.count >= count { return state.values }
+        let reached = await withCheckedContinuation { continuation in
+            let reached = state.withLock { state -> Int? in
+                if state.values.count >= count { return state.values.count }
                 state.waiters.append((count, continuation))
                 return nil
             }
-            if let values { continuation.resume(returning: values) }
+            if let reached { continuation.resume(returning: reached) }
         }
+        // The thread sanitizer does not know that a continuation orders its resumption before its
+        // end if it is resumed at once, but knows locks.
+        return Array(values.prefix(reached))
     }
 }
 

@@ -69,11 +69,9 @@ struct CurlEarlyResponseTests {
     }
 
     private func response(to request: Request, over session: CurlSession) async -> Result<Response, any Error> {
-        await withCheckedContinuation { continuation in
-            session.responseTask(request: request, progress: nil) { result, _ in
-                continuation.resume(returning: result)
-            }.resume()
-        }
+        let results = Collected<Result<Response, any Error>>()
+        session.responseTask(request: request, progress: nil) { result, _ in results.add(result) }.resume()
+        return await results.wait()[0]
     }
 
     /// Returns the status that curl's own tool has received; `nil` if it has failed.
