@@ -53,7 +53,9 @@ struct EventStreamTests {
         #expect(error?.message.contains("4") == true)
     }
 
-    @Test("Parts are delivered as they arrive", .covers("P-05"), arguments: RealSession.streaming)
+    @Test(
+        "Parts whose delimiter is split between two chunks are read, with their header fields", .covers("P-05"),
+        arguments: RealSession.streaming)
     func parts(session: RealSession) async throws {
         let server = try MockServer.forTest { _ in
             Self.pieces(

@@ -127,7 +127,8 @@ struct MultipartTests {
         #expect(await task.answer().status == 201)
         let received = server.receivedRequests
         #expect(received.map(\.path) == ["/a", "/a", "/b"])
-        #expect(received.allSatisfy { $0.body == received[0].body && $0.headers[.contentType] == form.contentType })
+        #expect(received.allSatisfy { $0.body == received[0].body })
+        #expect(received.allSatisfy { $0.headers[.contentType] == form.contentType })
         #expect(received[0].body.count > 100_000)
     }
 

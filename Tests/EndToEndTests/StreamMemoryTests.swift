@@ -42,7 +42,7 @@ struct StreamMemoryTests {
             try #require(truncate(file.path, off_t(length)) == 0)
             let numbers = try await measure("upload", "http://127.0.0.1", file.path)
             #expect(numbers["bytes"] == length)
-            peaks.append(numbers["peak"] ?? 0)
+            peaks.append(try #require(numbers["peak"]))
         }
         print("peak memory of uploads of 1 MiB and \(size >> 20) MiB: \(peaks) KiB")
         #expect(peaks[1] - peaks[0] <= 2_048)
@@ -64,7 +64,7 @@ struct StreamMemoryTests {
             let rate = sizes[1] / (isSoak ? 60 : 2)
             let numbers = try await measure("read", server.baseURLString + "/\(index)", "\(rate)")
             #expect(numbers["bytes"] == sizes[index])
-            peaks.append(numbers["peak"] ?? 0)
+            peaks.append(try #require(numbers["peak"]))
         }
         print("peak memory of slow readers of \(sizes.map { $0 >> 20 }) MiB: \(peaks) KiB")
         #expect(peaks[1] - peaks[0] <= 2_048)
@@ -89,7 +89,7 @@ struct StreamMemoryTests {
         for index in 0...1 {
             let numbers = try await measure("read", server.baseURLString + "/\(index)", "0")
             #expect(numbers["bytes"] == sizes[index])
-            peaks.append(numbers["peak"] ?? 0)
+            peaks.append(try #require(numbers["peak"]))
         }
         print("peak memory of compressed bodies of \(sizes.map { $0 >> 20 }) MiB: \(peaks) KiB")
         #expect(peaks[1] - peaks[0] <= 2_048)

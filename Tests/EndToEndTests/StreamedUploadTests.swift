@@ -42,7 +42,7 @@ struct StreamedUploadTests {
     }
 
     @Test(
-        "A paused response stays paused while the request body continues", .covers("U-03"))
+        "The request body continues while the response is not read", .covers("U-03"))
     func bothDirections() async throws {
         let server = try MockServer.forTest()
         let received = StreamTests.Count()
@@ -270,7 +270,8 @@ struct StreamedUploadTests {
             .data().value
         let sent = values.withLock { $0 }
         #expect(sent.last?.bytesSent == 400_000)
-        #expect(sent.allSatisfy { $0.bytesSent <= 400_000 && $0.bytesToSend == 400_000 })
+        #expect(sent.allSatisfy { $0.bytesSent <= 400_000 })
+        #expect(sent.allSatisfy { $0.bytesToSend == 400_000 })
         #expect(zip(sent, sent.dropFirst()).count { $1.bytesSent < $0.bytesSent } <= 1)
     }
 

@@ -48,7 +48,7 @@ enum MemoryProbe {
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?.split(separator: " ").dropFirst()
             .first
-        tell("peak \(peak ?? "0")")
+        if let peak { tell("peak \(peak)") }
         return true
     }
 

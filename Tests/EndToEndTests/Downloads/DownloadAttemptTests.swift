@@ -86,10 +86,12 @@ struct DownloadAttemptTests {
         arguments: [nil, .continuing(baseDelay: .milliseconds(2))] as [RetryPolicy?], [503, 429])
     func fewConnections(policy: RetryPolicy?, status: Int) async throws {
         let active = Mutex((now: 0, most: 0, rejected: 0))
+        let rejection = DispatchSemaphore(value: 0)
         let fixture = try DownloadFixture(0) { request, _ in
             let isAccepted = active.withLock { active in
                 guard active.now < 2 else {
                     active.rejected += 1
+                    rejection.signal()
                     return false
                 }
                 active = (active.now + 1, max(active.most, active.now + 1), active.rejected)
@@ -100,7 +102,11 @@ struct DownloadAttemptTests {
             let body = response.data
             response.headers[.contentLength] = "\(body.count)"
             response.writer = { writer in
-                writer.pause(for: .milliseconds(50))
+                // The first two requests are active until a third one is rejected.
+                if active.withLock({ $0.rejected == 0 }) {
+                    _ = rejection.wait(timeout: .now() + 20)
+                    rejection.signal()
+                }
                 let (first, last) = (body.dropLast(1_000), body.suffix(1_000))
                 do { try writer.write(first) } catch {
                     active.withLock { $0.now -= 1 }

@@ -101,12 +101,14 @@ struct DownloadNameTests {
         let fixture = try DownloadFixture(1_000)
         let content = fixture.content
         let folder = fixture.folder
+        let arrival = DispatchSemaphore(value: 0)
         fixture.serve { request, _ in
             var response = Self.suggesting("b.iso", content, request)
             let body = response.data
             response.headers[.contentLength] = "\(body.count)"
             response.writer = { writer in
                 try writer.write(body.prefix(10))
+                _ = arrival.wait(timeout: .now() + 60)
                 for name in ["b.iso", "b (1).iso"] {
                     try Data("mine".utf8).write(to: folder.appendingPathComponent(name))
                 }
@@ -114,8 +116,7 @@ struct DownloadNameTests {
             }
             return response
         }
-        let file = try await Self.download(fixture).value
-        // The file may have been created before the name was chosen.
+        let file = try await Self.download(fixture).onProgress { _ in arrival.signal() }.value
         #expect(file.url.lastPathComponent == "b (2).iso")
         #expect(try Data(contentsOf: file.url) == content)
         for name in ["b.iso", "b (1).iso"] { #expect(try Self.text(fixture, name) == "mine") }

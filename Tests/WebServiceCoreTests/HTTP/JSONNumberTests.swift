@@ -27,13 +27,14 @@ struct JSONNumberTests {
         let body = Data(#"{"id":\#(text)}"#.utf8)
         let service = WebService.make(HandSession(body))
         let task = try await service.GET("/x").json().value
-        let any = Collected<String>()
+        let any = Collected<(Int64?, UInt64?)>()
         service.GET("/x").responseJSON { json, _ in
             let id = (json as? [String: Any])?["id"]
-            any.add("\((id as? Int64).map(String.init) ?? "nil") \((id as? UInt64).map(String.init) ?? "nil")")
+            any.add((id as? Int64, id as? UInt64))
         }.resume()
-        let texts = await any.wait()
-        #expect(texts == ["\(Int64(text).map(String.init) ?? "nil") \(UInt64(text).map(String.init) ?? "nil")"])
+        let (signed, unsigned) = await any.wait()[0]
+        #expect(signed == Int64(text))
+        #expect(unsigned == UInt64(text))
         let values = [
             task["id"], try JSON.decode(Holder.self, from: body).id,
             try JSON.decode([String: JSONValue].self, from: body)["id"], try Self.value(text),

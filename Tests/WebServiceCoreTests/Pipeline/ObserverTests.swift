@@ -415,6 +415,10 @@ struct ObserverTests {
             }
         }
         #expect(recorder.exchanges.count == 200)
+        // The thread that delivers an earlier event of an exchange also delivers its end.
+        await eventually("every exchange ends") {
+            recorder.events.values.count { if case .ended = $0.kind { true } else { false } } == 200
+        }
         let all = Dictionary(grouping: recorder.events.values, by: \.exchange.id)
         for events in all.values {
             let lines = events.map { String(EventRecorder.line($0).prefix { $0 != " " }) }

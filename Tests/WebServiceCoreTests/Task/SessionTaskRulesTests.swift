@@ -159,23 +159,34 @@ struct SessionTaskRulesTests {
     @Test("Background handlers never run on the main queue, and main handlers always do")
     func queues() async {
         let task = WebService.make(HandSession(text: "{}")).GET("/x")
-            .response { _, _ in dispatchPrecondition(condition: .notOnQueue(.main)) }
-            .updateUI { _ in
-                MainActor.assertIsolated()
-                dispatchPrecondition(condition: .onQueue(.main))
-            }
-            .transform { _ in dispatchPrecondition(condition: .notOnQueue(.main)) }
-            .responseJSON { _, _ in
-                dispatchPrecondition(condition: .notOnQueue(.main))
-                throw TestError()
-            }
-            .updateErrorUI { _ in MainActor.assertIsolated() }
-            .responseError { _ in
+            .response { _, _ in
                 dispatchPrecondition(condition: .notOnQueue(.main))
                 done.add(1)
             }
+            .updateUI { _ in
+                MainActor.assertIsolated()
+                dispatchPrecondition(condition: .onQueue(.main))
+                done.add(2)
+            }
+            .transform { _ in
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                done.add(3)
+            }
+            .responseJSON { _, _ in
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                done.add(4)
+                throw TestError()
+            }
+            .updateErrorUI { _ in
+                MainActor.assertIsolated()
+                done.add(5)
+            }
+            .responseError { _ in
+                dispatchPrecondition(condition: .notOnQueue(.main))
+                done.add(6)
+            }
         _ = await MainActor.run { task.resume() }
-        await done.wait()
+        #expect(await done.wait(for: 6) == [1, 2, 3, 4, 5, 6])
     }
 
     @Test("Background handlers run while the main thread is blocked", .covers("C-42"))

@@ -7,7 +7,7 @@ import WebServiceMocking
 
 @Suite("Status of a task", .permit)
 struct SessionTaskStatusTests {
-    @Test("A typed task forwards the status of its task: state, metrics, progress and request")
+    @Test("A typed task forwards the state, metrics, progress, request, timeline and archive of its task")
     func snapshot() async throws {
         let session = MockSession()
         session.addStub(MockResponse(statusCode: 200, data: Data("four".utf8)), requestMatcher: { _ in true })

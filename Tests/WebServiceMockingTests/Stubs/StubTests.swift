@@ -185,6 +185,8 @@ import WebServiceMocking
 
     @Test("A response that is cut off fails over a session as over a server, with the bytes before it")
     func faults() async throws {
+        let clock = TestClock()
+        let session = MockSession(clock: clock)
         var response = MockResponse.text(String(repeating: "x", count: 1000))
         for (wire, code) in [
             (.disconnect, .networkConnectionLost), (.cut(after: 5), .networkConnectionLost),
@@ -195,8 +197,10 @@ import WebServiceMocking
             response.wire = wire
             session.on(.GET, "/", response)
             var request = Request(.GET, url: "http://a.test/")
-            request.options.timeout = .milliseconds(50)
-            let answer = await session.answer(to: request)
+            request.options.timeout = .seconds(50)
+            let task = Task(executorPreference: clock.executor) { [request] in await session.answer(to: request) }
+            await clock.advance(by: .seconds(50))
+            let answer = await task.value
             #expect((answer.error as? URLError)?.code == code, "\(wire)")
             #expect(answer.data?.count == (code == nil ? 1000 : nil), "\(wire)")
         }

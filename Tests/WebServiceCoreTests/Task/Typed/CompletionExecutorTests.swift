@@ -45,14 +45,19 @@ struct CompletionExecutorTests {
         let endpoint = HandEndpoint()
         let service = WebService(endpoints: [endpoint])
         let results = Collected<Bool>()
+        let isCurrent = Collected<Bool>()
         for _ in 0..<2 {
             service.perform(TextRequest())
-                .onCompletion(on: executor) { results.add(ServiceResponse($0).isCanceled && executor.isCurrent) }
+                .onCompletion(on: executor) {
+                    isCurrent.add(executor.isCurrent)
+                    results.add(ServiceResponse($0).isCanceled)
+                }
                 .resume()
         }
         for fetch in await endpoint.fetches.wait(for: 2).prefix(1) { fetch.fail(TestError()) }
         await results.wait()
         service.cancelRequests()
         #expect(await results.wait(for: 2) == [false, true])
+        #expect(isCurrent.values == [true, true])
     }
 }

@@ -141,6 +141,10 @@ struct TypedTaskTests {
         #expect(json["nothing"] == nil)
         #expect(list.array?.count == 6)
         #expect(json.object?.count == 1)
+    }
+
+    @Test("JSONValue is decoded as a part of other types, and malformed JSON is a decoding error")
+    func anyJSONDecoding() async throws {
         #expect(try await failure(service("{").GET("/x").json()).code == .decoding)
         let decoded = try await service(#"{"a":[1,true,null]}"#).GET("/x").decode([String: JSONValue].self).value
         #expect(decoded["a"] == .array([.integer(1), .bool(true), .null]))

@@ -502,9 +502,9 @@ struct RegistryTests {
         try #require(isOver == .success)
         let fetches = await endpoint.fetches.wait(for: 2).filter { !($0.request is PlainRequest) }
         for fetch in fetches { fetch.answer("one") }
-        while results.values.count < 5 {
+        await eventually("every request ends") {
             for fetch in endpoint.fetches.values { fetch.answer("one") }
-            await Task.yield()
+            return results.values.count >= 5
         }
         #expect(results.values.count { $0 == "one" } == 4)
     }
