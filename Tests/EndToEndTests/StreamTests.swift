@@ -312,6 +312,34 @@ struct StreamTests {
         silence.finish()
     }
 
+    @Test("A deadline of the service does not end a download; one of the download does", .covers("H-281"))
+    func serviceDeadlineOfDownloads() async throws {
+        let clock = TestClock()
+        let mock = MockSession(clock: clock)
+        let service = WebService(baseURLString: "https://brewery.example.com", clock: clock)
+        service.session = mock
+        service.options.deadline = .seconds(5)
+        let folder = TemporaryFolder.forTest().url
+        let (elements, feed) = AsyncStream<Data>.makeStream()
+        mock.addStub(MockResponse(statusCode: 200, chunks: elements))
+        let download = service.GET("/file").setTimeout(.seconds(100)).download(to: folder.appendingPathComponent("a"))
+        download.resume()
+        feed.yield(Data("one".utf8))
+        await clock.advance(by: .seconds(20))
+        feed.finish()
+        #expect(try await download.value.byteCount == 3)
+        let (others, silence) = AsyncStream<Data>.makeStream()
+        mock.addStub(MockResponse(statusCode: 200, chunks: others))
+        let limited = service.GET("/file").setDeadline(.seconds(10)).setTimeout(.seconds(100)).download(
+            to: folder.appendingPathComponent("b"))
+        limited.resume()
+        silence.yield(Data("one".utf8))
+        await clock.advance(by: .seconds(10))
+        let error = await #expect(throws: WebServiceError.self) { try await limited.value }
+        #expect(error?.code == .deadline)
+        silence.finish()
+    }
+
     @Test("A second iteration is an error", .covers("S-24"))
     func secondIteration() async throws {
         let mock = MockSession()

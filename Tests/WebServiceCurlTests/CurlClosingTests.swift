@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import WebServiceCore
 import WebServiceCurl
-import WebServiceMocking
+@testable import WebServiceMocking
 
 @Suite("Curl session: closing", .exclusive)
 struct CurlClosingTests {
@@ -94,6 +94,50 @@ struct CurlClosingTests {
             #expect((error as? URLError)?.code == .cancelled)
         }
         source.finish()
+    }
+
+    /// What waits for its next request when the session is closed.
+    enum Pause: String, CaseIterable, Sendable { case events, retry, download }
+
+    @Test(
+        "What waits for its next request ends as cancelled when the session is closed with .cancelling",
+        .covers("H-224"), arguments: Pause.allCases)
+    func pause(_ pause: Pause) async throws {
+        let server = try MockServer.forTest { request in
+            var response = MockResponse("ale")
+            switch request.path {
+            case "/events": response = .events([ServerSentEvent(data: "1")])
+            case "/retry": response = MockResponse(statusCode: 503)
+            case "/download":
+                response = MockResponse(Data(count: 1_000), wire: .cut(after: 500))
+                response.headers[.eTag] = "\"1\""
+            default: break
+            }
+            return response
+        }
+        let clock = TestClock()
+        let session = try CurlSession(timekeeper: clock)
+        let service = WebService(baseURLString: server.baseURLString, clock: clock)
+        service.session = session
+        let file = TemporaryFolder.forTest().url.appendingPathComponent("file")
+        let task = Task(executorPreference: clock.executor) {
+            let request = service.GET("/\(pause.rawValue)")
+            switch pause {
+            case .events: for try await _ in request.events(.reconnecting()) {}
+            case .retry: _ = try await request.intercepted(by: .retry()).data().value
+            case .download: _ = try await request.intercepted(by: .retry()).download(to: file).value
+            }
+        }
+        await eventually("the first connection has ended") {
+            server.receivedRequests.count == 1 && (pause != .download || server.openConnectionCount == 0)
+        }
+        // After this response, the end of the first one has been handled.
+        #expect(try await service.GET("/other").string().value == "ale")
+        await clock.advance(by: .zero)
+        session.close(.cancelling)
+        await clock.advance(by: .seconds(60))
+        await #expect(throws: URLError(.cancelled)) { try await task.value }
+        #expect(server.receivedRequests.count == 2)
     }
 
     @Test("Closing waits for a response that is being read")

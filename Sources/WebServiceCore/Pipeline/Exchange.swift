@@ -47,9 +47,16 @@ final class ExchangeContext: Sendable {
         set { state.withLock { $0.batchSize = newValue } }
     }
 
+    /// The instant of the system's clock at which the program started the exchange; `nil` before
+    /// that. Set for an exchange that continues an earlier one.
+    var start: UInt64? {
+        get { state.withLock { $0.start } }
+        set { state.withLock { $0.start = newValue } }
+    }
+
     /// Records `resume()`.
     func begin() {
-        state.withLock { $0.start = TaskClock.system.now }
+        state.withLock { $0.start = $0.start ?? TaskClock.system.now }
         log.begin(at: clock.now)
     }
 

@@ -47,6 +47,41 @@ struct JSONNumberTests {
     }
 
     @Test(
+        "integers of 64 bits are exact in the types of the caller, in responses, lines, events and storages",
+        .covers("C-280"), arguments: integers)
+    func typed(text: String) async throws {
+        if text.hasPrefix("-") {
+            try await readTyped(Int64.self, text)
+        } else {
+            try await readTyped(UInt64.self, text)
+        }
+    }
+
+    private struct Numbered<Number: Codable & Sendable>: Codable, Sendable {
+        var id: Number
+    }
+
+    private func readTyped<Number: Codable & Sendable & Equatable & LosslessStringConvertible>(
+        _ type: Number.Type, _ text: String
+    ) async throws {
+        let body = Data(#"{"id":\#(text)}"#.utf8)
+        let service = WebService.make(HandSession(body))
+        let expected = Number(text)
+        #expect(try await service.GET("/x").decode(Numbered<Number>.self).value.id == expected)
+        var lines: [Number] = []
+        for try await line in service.GET("/x").jsonLines(Numbered<Number>.self) { lines.append(line.id) }
+        #expect(lines == [expected])
+        let event = ServerSentEvent(data: String(decoding: body, as: UTF8.self))
+        #expect(try event.decode(Numbered<Number>.self).id == expected)
+        let folder = TemporaryFolder.forTest().url
+        let key = StorageKey(identifier: "number")
+        try await FileStorage(folder: folder).store(StorageEntry(.raw(body), date: nil), for: key)
+        let stored = try #require(await FileStorage(folder: folder).entry(for: key))
+        guard case .raw(let data) = stored.content else { throw TestError() }
+        #expect(try JSON.decode(Numbered<Number>.self, from: data).id == expected)
+    }
+
+    @Test(
         "integers of 64 bits are written exactly in bodies, forms, queries and parameters", .covers("C-280"),
         arguments: integers)
     func writing(text: String) throws {

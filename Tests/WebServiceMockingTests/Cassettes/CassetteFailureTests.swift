@@ -74,6 +74,29 @@ import WebServiceCore
         #expect(results.last?.body.isEmpty == false)
     }
 
+    @Test("A download that was interrupted and continued is replayed with both requests", .covers("C-368"))
+    func continuedDownload() async throws {
+        let content = Data((0..<400).map { "ale \($0)\n" }.joined().utf8)
+        mock.on(.any) { request in
+            var response = MockResponse(file: content, eTag: "\"1\"", for: request)
+            response.headers[.contentType] = "text/plain"
+            if request.headers["Range"] == nil {
+                response.headers[.contentLength] = "\(content.count)"
+                response.wire = .cut(after: 1_000)
+            }
+            return response
+        }
+        for (number, mode) in [CassetteSession.Mode.record, .replay].enumerated() {
+            let cassette = try CassetteSession(file: file, mode: mode, session: mock)
+            let target = temporary.url.appendingPathComponent("\(number)")
+            let policy = RetryPolicy(maximumAttempts: 3, baseDelay: .milliseconds(1))
+            _ = try await service(cassette).GET("/a").intercepted(by: policy).download(to: target).value
+            try cassette.finish()
+            #expect(try Data(contentsOf: target) == content)
+        }
+        #expect(mock.receivedRequests.map { $0.headers["Range"] != nil } == [false, true])
+    }
+
     @Test("Trailer fields and an unknown length are replayed, without secrets", .covers("C-368"))
     func trailers() async throws {
         var response = MockResponse(statusCode: 200) { body in try body.write(Data("ale".utf8)) }

@@ -14,6 +14,9 @@ struct EventConnection: ElementSource {
     private var bytes: ResponseBody.AsyncIterator?
     /// The task of the first connection; `nil` after it was used.
     private var first: SessionTask?
+    /// The start of the first task, which decides whether a session that was closed has cancelled
+    /// the later ones.
+    private var start: UInt64?
     /// The number of consecutive connections that ended without an event.
     private var failures = 0
     /// A Boolean value that indicates whether the current connection has delivered an event.
@@ -106,6 +109,8 @@ struct EventConnection: ElementSource {
             throw WebServiceError.bodyNotReplayable(request)
         }
         let task = first.take() ?? SessionTask(service, request)
+        task.context.start = start
+        defer { start = task.context.start }
         task.configure { request in
             // No other media type is accepted, so a default of the service for JSON must not apply.
             if request.headers[.accept]?.contains("text/event-stream") != true {
