@@ -33,6 +33,14 @@ struct CurlHostileHeadTests {
     }
 
     @Test(
+        "Bytes after the size of a chunk are ignored up to the end of the line", .covers("H-222"),
+        arguments: ["5 5", "5junk", "5;a=b", "5 ;a", "5\t", "005"])
+    func chunkSizes(line: String) async throws {
+        let bytes = Self.ok + "Transfer-Encoding: chunked\r\n\r\n\(line)\r\nearly\r\n0\r\n\r\n"
+        #expect(try await result(of: bytes, try CurlSession()).get().data == Data("early".utf8))
+    }
+
+    @Test(
         "An ambiguous head is badServerResponse", .covers("H-34", "C-46"),
         arguments: [
             "\(ok)Content-Length: 2\r\n 00\r\n\r\nale",

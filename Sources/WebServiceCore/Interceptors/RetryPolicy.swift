@@ -31,7 +31,8 @@ import FoundationNetworking
 /// After a timeout, a retry is made only if a pause and another timeout fit into ``budget``, and,
 /// if the request or its service sets ``Request/Options/timeout``, into that timeout multiplied by
 /// ``maximumAttempts``. So a server that does not respond delays a request with a timeout of 0.5
-/// seconds by at most 1.5 seconds, including the pauses.
+/// seconds by at most 1.5 seconds, including the pauses. ``Request/Options/connectTimeout`` has no
+/// such bound, because its error is `URLError.cannotConnectToHost`, as for a refused connection.
 public struct RetryPolicy: Interceptor {
     /// The maximum number of attempts, including the first. Values below 1 count as 1.
     public var maximumAttempts: Int

@@ -132,11 +132,10 @@ final class UnreadResponse {
         return true
     }
 
-    /// Parses the line before a chunk (RFC 9112, section 7.1).
+    /// Parses the line before a chunk (RFC 9112, section 7.1). Like libcurl, it ignores any bytes
+    /// after the size, not only chunk extensions.
     private static func chunkSize(_ line: ArraySlice<UInt8>) -> Int64? {
         let digits = line.prefix { $0 < 128 && Character(Unicode.Scalar($0)).isHexDigit }
-        let rest = line[digits.endIndex...].drop { $0 == 0x20 || $0 == 0x09 }.first
-        guard !digits.isEmpty, rest == 0x0D || rest == 0x0A || rest == UInt8(ascii: ";") else { return nil }
         return Int64(String(decoding: digits, as: UTF8.self), radix: 16)
     }
 }

@@ -6,8 +6,12 @@ import Testing
 
 @Suite("Redaction of text", .permit)
 struct TextRedactorTests {
+    /// Redacts a text whose line breaks are `|`, because the output of the tests contains the
+    /// arguments.
     private func text(_ text: String) -> String? {
-        Redaction.standard.body(Data(text.utf8), contentType: "text/plain")
+        let lines = text.replacingOccurrences(of: "|", with: "\n")
+        return Redaction.standard.body(Data(lines.utf8), contentType: "text/plain")?
+            .replacingOccurrences(of: "\n", with: "|")
     }
 
     @Test(
@@ -15,13 +19,13 @@ struct TextRedactorTests {
         .covers("C-360"),
         arguments: [
             (
-                "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\nale",
-                "-----BEGIN PRIVATE KEY-----\n[redacted]\n-----END PRIVATE KEY-----\nale"
+                "-----BEGIN PRIVATE KEY-----|canary|-----END PRIVATE KEY-----|ale",
+                "-----BEGIN PRIVATE KEY-----|[redacted]|-----END PRIVATE KEY-----|ale"
             ),
-            ("-----BEGIN EC PRIVATE KEY-----\ncanary", "-----BEGIN EC PRIVATE KEY-----\n[redacted]"),
+            ("-----BEGIN EC PRIVATE KEY-----|canary", "-----BEGIN EC PRIVATE KEY-----|[redacted]"),
             (
-                "-----BEGIN CERTIFICATE-----\nale\n-----END CERTIFICATE-----",
-                "-----BEGIN CERTIFICATE-----\nale\n-----END CERTIFICATE-----"
+                "-----BEGIN CERTIFICATE-----|ale|-----END CERTIFICATE-----",
+                "-----BEGIN CERTIFICATE-----|ale|-----END CERTIFICATE-----"
             ),
         ])
     func privateKeys(body: String, expected: String) {
@@ -59,8 +63,8 @@ struct TextRedactorTests {
         arguments: [
             ("machine a.test login ann password canary", "machine a.test login ann password [redacted]"),
             (
-                "machine a.test\n  login ann\n  account canary\n  password canary\nmachine b.test password canary",
-                "machine a.test\n  login ann\n  account [redacted]\n  password [redacted]\n"
+                "machine a.test|  login ann|  account canary|  password canary|machine b.test password canary",
+                "machine a.test|  login ann|  account [redacted]|  password [redacted]|"
                     + "machine b.test password [redacted]"
             ),
             ("default login ann password canary", "default login ann password [redacted]"),
@@ -82,9 +86,9 @@ struct TextRedactorTests {
     @Test(
         "The value after a name that is a value is redacted", .covers("C-360"),
         arguments: [
-            ("- name: API_KEY\n  value: canary\n", "- name: API_KEY\n  value: [redacted]\n"),
-            ("- name: CITY\n  value: ale\n", "- name: CITY\n  value: ale\n"),
-            ("key: token\nother: 1\nvalue: ale\n", "key: token\nother: 1\nvalue: ale\n"),
+            ("- name: API_KEY|  value: canary|", "- name: API_KEY|  value: [redacted]|"),
+            ("- name: CITY|  value: ale|", "- name: CITY|  value: ale|"),
+            ("key: token|other: 1|value: ale|", "key: token|other: 1|value: ale|"),
         ])
     func pairs(body: String, expected: String) {
         #expect(text(body) == expected)
