@@ -48,9 +48,12 @@ extension TextRedactor {
                 scan(start..<index, syntax)
                 index = min(index + 3, range.upperBound)
             } else if begins("</", at: start, before: range.upperBound) {
-                index = bytes[start..<range.upperBound].firstIndex(of: UInt8(ascii: ">")) ?? range.upperBound
-                let name = localName(start + 2..<index)
-                index = min(index + 1, range.upperBound)
+                let end = bytes[start..<range.upperBound].firstIndex(of: UInt8(ascii: ">")) ?? range.upperBound
+                let nameEnd = bytes[(start + 2)..<end].firstIndex { Self.isBlank($0) || "/<=&\"'".utf8.contains($0) }
+                let name = localName(start + 2..<(nameEnd ?? end))
+                // Malformed, because an end tag consists of a name.
+                if let nameEnd { text(nameEnd..<end, syntax, secret, [], &next) }
+                index = min(end + 1, range.upperBound)
                 opened = []
                 guard var element = secret, element.name.elementsEqual(name) else { continue }
                 element.level -= 1

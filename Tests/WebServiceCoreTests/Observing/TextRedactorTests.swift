@@ -84,6 +84,20 @@ struct TextRedactorTests {
     }
 
     @Test(
+        "What follows the name in an end tag is redacted like text", .covers("C-360"),
+        arguments: [
+            ("></|data: password=canary|></", "></|data: password=[redacted]|></"),
+            ("<n></&access_token=canary&<n></", "<n></&access_token=[redacted]&<n></"),
+            ("<password>a</b canary></password>", "<password>[redacted]</b [redacted]></password>"),
+            ("<a></a ><b></b>", "<a></a ><b></b>"), ("</a:password>x</password\t>", "</a:password>x</password\t>"),
+        ])
+    func endTags(body: String, expected: String) {
+        let lines = body.replacingOccurrences(of: "|", with: "\n")
+        let shown = Redaction.standard.body(Data(lines.utf8), contentType: "application/xml")
+        #expect(shown?.replacingOccurrences(of: "\n", with: "|") == expected)
+    }
+
+    @Test(
         "The value after a name that is a value is redacted", .covers("C-360"),
         arguments: [
             ("- name: API_KEY|  value: canary|", "- name: API_KEY|  value: [redacted]|"),
