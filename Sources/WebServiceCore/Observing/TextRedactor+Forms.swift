@@ -8,7 +8,7 @@ extension TextRedactor {
         let label = index(of: "PRIVATE KEY", in: line)
         guard label < line.upperBound else { return nil }
         var start = label + 11
-        while start < range.upperBound, bytes[start] != UInt8(ascii: "-") { start += 1 }
+        if begins(" BLOCK", at: start, before: range.upperBound) { start += 6 }
         while start < range.upperBound, bytes[start] == UInt8(ascii: "-") { start += 1 }
         let end = index(of: "-----END", in: start..<range.upperBound)
         let key = trimmed(start..<end)

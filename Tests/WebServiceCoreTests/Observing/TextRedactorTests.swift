@@ -24,6 +24,11 @@ struct TextRedactorTests {
             ),
             ("-----BEGIN EC PRIVATE KEY-----|canary", "-----BEGIN EC PRIVATE KEY-----|[redacted]"),
             (
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----|canary|-----END PGP PRIVATE KEY BLOCK-----",
+                "-----BEGIN PGP PRIVATE KEY BLOCK-----|[redacted]|-----END PGP PRIVATE KEY BLOCK-----"
+            ),
+            ("-----BEGIN PRIVATE KEY&token=canary&-----BEGIN PRIVATE KEY", "-----BEGIN PRIVATE KEY[redacted]"),
+            (
                 "-----BEGIN CERTIFICATE-----|ale|-----END CERTIFICATE-----",
                 "-----BEGIN CERTIFICATE-----|ale|-----END CERTIFICATE-----"
             ),
